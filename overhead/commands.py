@@ -44,9 +44,9 @@ def browser_command(a: argparse.Namespace) -> int:
 
     if a.page is not None:
         from overhead.loading.files import save_file
-        from overhead.loading.outputs import Output, begins_with, check_outputs
+        from overhead.loading.outputs import Output, check_outputs, page_of
 
-        check_outputs([Output(a.page, begins_with(b"<title>overhead: this browser, measured</title>"))])
+        check_outputs([Output(a.page, page_of("browser"))])
         save_file(a.page, page_files.single_file_page().encode())
         print(f"page: {a.page}; open it, let it measure, then: overhead browser --import FILE")
         return DONE

@@ -154,7 +154,9 @@ def test_the_modules_that_a_family_of_stacks_names_register_one() -> None:
     assert named <= registered
     others = {module for module in registered if module.startswith("overhead.probes.")} - named
     in_one_file = {f"overhead.probes.{path.stem}" for path in (ROOT / "overhead" / "probes").glob("*.py")}
-    assert others <= in_one_file, "a module in the folder of a family registers a stack, and the family does not name it"
+    assert others <= in_one_file, (
+        "a module in the folder of a family registers a stack, and the family does not name it"
+    )
 
 
 def modules_after(code: str) -> set[str]:

@@ -14,7 +14,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -25,6 +25,8 @@ from overhead.explain.call_syntax import assignments
 from overhead.results import Figure
 
 VARIABLE = "OVERHEAD_CALLS"
+CALLED_AS, FOUND_AS = "_overhead_call_", "_overhead_found_"
+"""With the number of a call: the name of a function that is timed, and of how it was found (a ``FoundStep``)."""
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 """The environment variables that hold the number of library threads."""
 
@@ -34,6 +36,7 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
 
     ``waits``: names of ``KNOWN_WAITS``; empty if ``--wait`` gave a statement. ``libraries``: the packages whose objects
     the statement uses, with their versions. ``first``: its cost by ``first_answer``; None if that was not asked for.
+    ``taken``, ``returned``: of a function that is named, see ``CallTiming``.
     """
 
     one_ns: float
@@ -44,6 +47,8 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
     packages: list[str] = []
     libraries: dict[str, str] = {}
     first: Figure | None = None
+    taken: Literal["", "returned", "itself"] = ""
+    returned: str = ""
 
 
 class CallSpec(Struct, frozen=True, kw_only=True):

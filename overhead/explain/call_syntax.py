@@ -10,9 +10,11 @@ import dis
 import keyword
 import re
 import textwrap
+from collections.abc import Sequence
 from types import CodeType
 
 from overhead.errors import UsageError
+from overhead.probes.common.statements import inner_scopes, scope_of
 
 _FILE = re.compile(r"(?P<place>[^\n'\"()\[\]{}=]+\.py):(?P<function>[A-Za-z_][\w.]*)")
 _MODULE = re.compile(r"(?P<place>[\w.]+):(?P<function>[A-Za-z_][\w.]*)")
@@ -136,6 +138,68 @@ def assignments(vary: str) -> list[dict[str, str]]:
     if not name.isidentifier() or keyword.iskeyword(name) or not all(found):
         raise UsageError(f"--vary {vary}: not of the form NAME=VALUE,VALUE, such as n=64,256")
     return [{name: value} for value in found]
+
+
+def uses(text: str, name: str) -> bool:
+    """Whether statements read a name that is defined before them; also where they do not compile, or hide their names.
+
+    A function of theirs may have an argument or a variable of this name, which is another one.
+    """
+    try:
+        body = ast.parse(textwrap.dedent(text).strip("\n")).body
+        return _uses(body, name) or any(_uses(body, hiding) for hiding in ("eval", "exec", "locals", "vars"))
+    except (SyntaxError, ValueError):
+        return True
+
+
+def _uses(body: list[ast.stmt], name: str) -> bool:
+    defined = ast.parse(f"{name} = None").body
+    scope = scope_of([*defined, *body])
+    if scope.lookup(name).is_referenced() or any(_adds_to(statement, name) for statement in body):
+        return True
+    inner = [each.lookup(name) for each in inner_scopes(scope) if name in each.get_identifiers()]
+    return any(symbol.is_free() for symbol in inner)
+
+
+def _adds_to(statement: ast.stmt, name: str) -> bool:
+    """Whether this is ``name += ...`` or its like, which ``symtable`` does not count as a use."""
+    return isinstance(statement, ast.AugAssign) and ast.unparse(statement.target) == name
+
+
+def check_varied(name: str, calls: Sequence[str], setup: str, wait: str, *, reaches_functions: bool) -> None:
+    """Raise ``UsageError`` if the values of ``--vary`` would not reach what is measured, so that all rows were alike.
+
+    ``calls``: the statements. ``reaches_functions``: a function that is named gets the value as an argument.
+    """
+    if _is_replaced(setup, name):
+        raise UsageError(f"--vary {name}: SETUP gives {name} another value afterwards; take that out of --setup")
+    if any(_binds(call, name) for call in calls):
+        raise UsageError(f"--vary {name}: CALL gives {name} another value; use another name there")
+    if not (reaches_functions or any(uses(text, name) for text in (setup, wait, *calls))):
+        raise UsageError(f"--vary {name}: neither CALL nor SETUP uses {name}, so all rows would measure the same")
+
+
+def _is_replaced(setup: str, name: str) -> bool:
+    """Whether a statement of SETUP assigns a name without using it: ``n = int(n)`` still depends on what it was."""
+    try:
+        body = ast.parse(textwrap.dedent(setup).strip("\n")).body
+        return any(_assigns([statement], name) and not _uses([statement], name) for statement in body)
+    except (SyntaxError, ValueError):
+        return False
+
+
+def _binds(call: str, name: str) -> bool:
+    try:
+        return _assigns(ast.parse(textwrap.dedent(call).strip("\n")).body, name)
+    except (SyntaxError, ValueError):
+        return False
+
+
+def _assigns(body: list[ast.stmt], name: str) -> bool:
+    scope = scope_of(body)
+    if name not in scope.get_identifiers():
+        return False
+    return scope.lookup(name).is_assigned() or scope.lookup(name).is_imported()
 
 
 def _at_commas(text: str) -> list[str]:

@@ -179,8 +179,8 @@ def _check_options(a: argparse.Namespace) -> None:
     if not 0 < a.seconds < 1e9:
         raise UsageError("--seconds: seconds above zero")
     made = (
-        (a.out, begins_with(b'"format": "overhead-explain"')),
+        (a.out, begins_with(b'{\n "format": "overhead-explain",\n')),
         (a.html, page_of("explain")),
-        (a.chrome, begins_with(b'"madeBy":"overhead explain --chrome"')),
+        (a.chrome, begins_with(b'{"madeBy":"overhead explain --chrome",')),
     )
     check_outputs([Output(path, ours) for path, ours in made if path is not None], a.trace)

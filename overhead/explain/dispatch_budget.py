@@ -21,18 +21,47 @@ from overhead.explain.steps import call_site
 from overhead.explain.trace import HostCall, Trace
 
 _NO_KERNEL = frozenset(
-    {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach", "_local_scalar_dense", "alias"}
-)
-"""Operations that are no views and start no kernel."""
+    {
+        "empty", "empty_like", "empty_strided", "empty_permuted", "empty_quantized", "new_empty", "new_empty_strided",
+        "_efficientzerotensor", "resize_", "resize_as_", "_resize_output_", "set_", "set_data", "_unsafe_view",
+        "detach", "detach_", "alias", "lift", "rename_", "requires_grad_", "retain_grad", "_coalesced_",
+        "_local_scalar_dense", "is_pinned", "is_set_to", "is_same_size", "record_stream", "_pin_memory",
+        "_has_compatible_shallow_copy_type", "_has_same_storage_numel", "_debug_has_internal_overlap",
+        "_fused_sdp_choice", "_use_cudnn_ctc_loss", "_use_cudnn_rnn_flatten_weight", "_use_miopen_ctc_loss",
+        "_nnpack_available", "cudnn_is_acceptable", "_sparse_coo_tensor_unsafe", "_sparse_coo_tensor_with_dims",
+        "_sparse_coo_tensor_with_dims_and_tensors", "_nnz", "sparse_dim", "dense_dim", "is_coalesced",
+        "sparse_resize_", "sparse_resize_and_clear_",
+    }
+)  # fmt: skip
+"""Operations that are no views and start no kernel: they make or change what describes a tensor, or read that."""
 _INDEXING = frozenset({"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"})
 """Operations that read the number of places on the host if an index is a mask."""
 _WAITING = frozenset(
     {
         "_to_sparse", "_to_sparse_csr", "_to_sparse_csc", "_to_sparse_bsr", "_to_sparse_bsc", "_linalg_check_errors",
         "_linalg_svd", "_linalg_eigh",
+        "linalg_eig", "linalg_eigvals", "_linalg_eigvals", "linalg_lstsq", "linalg_pinv",
+        "embedding_renorm_",
     }
 )  # fmt: skip
-"""Operations that wait on CUDA, though no tag says so: seen in profiles of PyTorch 2.11 on an H200."""
+"""Operations that wait on CUDA, though no tag says so: seen in profiles of PyTorch 2.11 on an H200. Those of the last
+line are from its source: they check an error code on the host, or ask how many different indices there are."""
+_READ_ON_THE_HOST = {
+    "index_fill.int_Tensor": (3,),
+    "index_fill_.int_Tensor": (3,),
+    "linspace.Scalar_Tensor": (1,),
+    "linspace.Tensor_Scalar": (0,),
+    "linspace.Tensor_Tensor": (0, 1),
+    "logspace.Scalar_Tensor": (1,),
+    "logspace.Tensor_Scalar": (0,),
+    "logspace.Tensor_Tensor": (0, 1),
+    "masked_fill.Tensor": (2,),
+    "masked_fill_.Tensor": (2,),
+    "normal.Tensor_Tensor": (1,),
+    "normal.float_Tensor": (1,),
+}
+"""By operation: the positions of tensors of which PyTorch calls ``item()`` in a kernel of its own, for all devices. The
+dispatcher does not show that call."""
 _READS = ("tolist", "numpy", "__array__", "__repr__", "__reduce_ex__", "cpu", "__dlpack__")
 """Methods of a tensor that read its values without an operation."""
 _READS_OF_ONE = ("item", "__bool__", "__int__", "__float__", "__index__", "__complex__")
@@ -100,6 +129,7 @@ def count_block(folder: str = "") -> Iterator[BlockCounts]:
 def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
     from unittest import mock
 
+    from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
 
     found.means = "operations of this thread that start a kernel on a GPU; those of other threads are not counted"
@@ -107,52 +137,90 @@ def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
         "operations of this thread that wait for a GPU, and reads such as item() in all threads; other waits of other "
         "threads are not counted"
     )
-    libraries = torch_folders(torch)
-    number = None  # the tensor that PyTorch made last of a number of Python
-    folder_of_torch = os.path.join(os.path.dirname(torch.__file__), "")
-    own_thread = threading.get_ident()
-    inside = _Inside()  # what a method that reads calls is part of it
+    counter = _Counter(torch, folder, found)
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd  # of operations that only call others
 
-    def line(frame: Any) -> str:
-        site = call_site(frame, folder, libraries)
-        return site.line or site.inside
-
-    class Count(TorchDispatchMode):  # type: ignore[misc]
+    class CountOperations(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            nonlocal number
             kwargs = kwargs or {}
+            if func.has_kernel_for_dispatch_key(composite):
+                # Under inference_mode() PyTorch hands over an operation before it has taken it apart, and item() and
+                # others inside it would not be seen.
+                with self:
+                    return func._op_dk(composite, *args, **kwargs)
             result = func(*args, **kwargs)
-            name, frame = func.overloadpacket.__name__, sys._getframe(1)
-            if name == "lift_fresh":
-                number = result
-                return result
-            if _is_host_counter(frame, folder_of_torch, args):
-                return result
-            if not func.is_view and name not in _NO_KERNEL and func.namespace != "profiler":
-                found.launches.append((f"{func.namespace}::{name}", line(frame)))
-            if not inside.depth and _reads_values(torch, func, args, kwargs, number):
-                found.synchronisations.append((f"{func.namespace}::{name}", line(frame)))
+            counter.count(func, args, kwargs, result, sys._getframe(1))
             return result
 
-    def reading(name: str) -> Callable[..., Any]:
-        call = getattr(torch.Tensor, name)
+    class CountReads(TorchFunctionMode):  # type: ignore[misc]
+        """Sees a method that the program has taken from the class before this block, in this thread."""
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            name = counter.name_of_read(func)
+            if not name:
+                return func(*args, **(kwargs or {}))
+            return counter.read(name, func, args, kwargs or {}, sys._getframe(1))
+
+    readers: dict[str, Any] = {name: counter.reading(name) for name in (*_READS, *_READS_OF_ONE)}
+    with mock.patch.multiple(torch.Tensor, **readers), CountReads(), CountOperations():
+        yield
+
+
+class _Counter:
+    """Counts operations of one thread, and methods of tensors that read values in all threads, into ``found``."""
+
+    def __init__(self, torch: Any, folder: str, found: BlockCounts) -> None:
+        self._torch, self._folder, self._found = torch, folder, found
+        self._libraries = torch_folders(torch)
+        self._folder_of_torch = os.path.join(os.path.dirname(torch.__file__), "")
+        self._number: Any = None  # the tensor that PyTorch made last of a number of Python
+        self._thread = threading.get_ident()
+        self._inside = _Inside()  # what a method that reads calls is part of it
+        self._reads = {id(getattr(torch.Tensor, name)): name for name in _READS}
+
+    def count(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, frame: Any) -> None:
+        """Count an operation that has run. ``frame``: of its caller."""
+        name = func.overloadpacket.__name__
+        if name == "lift_fresh":
+            self._number = result
+            return
+        if _is_host_counter(frame, self._folder_of_torch, args):
+            return
+        if not func.is_view and name not in _NO_KERNEL and func.namespace != "profiler":
+            self._found.launches.append((f"{func.namespace}::{name}", self._line(frame)))
+        if not self._inside.depth and _reads_values(self._torch, func, args, kwargs, self._number):
+            self._found.synchronisations.append((f"{func.namespace}::{name}", self._line(frame)))
+
+    def name_of_read(self, func: Any) -> str:
+        """The name of a method that reads values, as PyTorch defines it; empty for any other function."""
+        return self._reads.get(id(func), "")
+
+    def reading(self, name: str) -> Callable[..., Any]:
+        """What stands in for a method that reads values during the block."""
+        call = getattr(self._torch.Tensor, name)
 
         @functools.wraps(call)
-        def read(*args: Any, **kwargs: Any) -> Any:
-            seen = name in _READS_OF_ONE and threading.get_ident() == own_thread  # by its operation
-            if seen or inside.depth or (name == "__dlpack__" and not _to_the_host(kwargs)):
+        def stand_in(*args: Any, **kwargs: Any) -> Any:
+            by_operation = name in _READS_OF_ONE and threading.get_ident() == self._thread
+            if by_operation:
                 return call(*args, **kwargs)
-            with inside:
-                result = call(*args, **kwargs)
-            # Only now: NumPy calls __array__ with an argument that PyTorch refuses, and then again without it.
-            found.synchronisations.append((f"Tensor.{name}", line(sys._getframe(1))))
-            return result
+            return self.read(name, call, args, kwargs, sys._getframe(1))
 
-        return read
+        return stand_in
 
-    readers: dict[str, Any] = {name: reading(name) for name in (*_READS, *_READS_OF_ONE)}
-    with mock.patch.multiple(torch.Tensor, **readers), Count():
-        yield
+    def read(self, name: str, call: Callable[..., Any], args: Any, kwargs: Mapping[str, Any], frame: Any) -> Any:
+        """Call a method that reads values, and count it unless another such method has called it."""
+        counts = not self._inside.depth and (name != "__dlpack__" or _to_the_host(kwargs))
+        with self._inside:
+            result = call(*args, **kwargs)
+        # Only now: NumPy calls __array__ with an argument that PyTorch refuses, and then again without it.
+        if counts:
+            self._found.synchronisations.append((f"Tensor.{name}", self._line(frame)))
+        return result
+
+    def _line(self, frame: Any) -> str:
+        site = call_site(frame, self._folder, self._libraries)
+        return site.line or site.inside
 
 
 class _Inside(threading.local):
@@ -199,10 +267,22 @@ def _reads_values(torch: Any, func: Any, args: Any, kwargs: Any, number: Any) ->
         if args[2:] and args[2] is number:
             return masks != [True]  # CUDA copies a number to the device, unless it fills one mask with it
         return any(masks)
-    if func.overloadpacket.__name__ in _WAITING:
+    name = func.overloadpacket.__name__
+    if name in _WAITING:
         return True
+    if name == "histc":
+        return _range_is_missing(*args[2:4], **kwargs)
+    if name == "segment_reduce":
+        return kwargs.get("lengths") is not None and not kwargs.get("unsafe", False)
+    if positions := _READ_ON_THE_HOST.get(f"{name}.{func._overloadname.removesuffix('_out')}"):
+        return any(args[position] is not number for position in positions if position < len(args))
     tags = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
     return any(tag in func.tags for tag in tags) and kwargs.get("output_size") is None
+
+
+def _range_is_missing(min: Any = 0, max: Any = 0, **_: Any) -> bool:
+    """Whether ``histc`` finds the range of its values itself, and reads it on the host. The names are PyTorch's."""
+    return bool(min == max)
 
 
 @contextlib.contextmanager

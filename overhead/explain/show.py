@@ -58,10 +58,9 @@ _OVERSTATED = 1.2
 _MET_APART = 1.3
 """A sentence names the met cost if it and the quiet cost differ by more than this factor."""
 _ONE_PROCESS = (
-    "One process measured this, and others may differ: on a shared machine by 0.6 to 1.6 times. A whole run, without "
-    "--quick, measures several."
+    "One process measured this, and others may differ, on a busy machine by many times. A whole run, without --quick, "
+    "measures several."
 )
-"""The factors are those of ``user_statement.first_answer``."""
 _NOT_CHECKED = "Nothing checks what a call computes: look at its result once, since a call that fails may look fast."
 _NEXT_STEPS: Mapping[str, str] = {
     "noisy": "Run again while the machine is quiet; overhead doctor shows what disturbs it.",
@@ -289,6 +288,7 @@ def timing_sentences(timing: Timing) -> list[str]:
         said.append(_ONE_PROCESS)
     waits: dict[str, list[str]] = {}
     libraries: dict[str, list[str]] = {}
+    said += dict.fromkeys(filter(None, map(_taken, calls)))
     for n, call in enumerate(calls, 1):
         said += _of_call(call, _of([str(n)], calls))
         waits.setdefault(call.wait, []).append(str(n))
@@ -316,6 +316,7 @@ def _of_call(call: CallTiming, which: str) -> Iterator[str]:
     yield from _doubts_of(call, which)
     yield from _single_call(call, which)
     yield from _unpinned(call, which)
+    yield from _falls(call, which)
     if again := range_text(call.next_run):
         yield (
             f"Next run: 9 of 10 runs on other machines of this kind should measure {again} {MICRO} for the quiet "
@@ -328,6 +329,17 @@ def _of_call(call: CallTiming, which: str) -> Iterator[str]:
     for reason, names in _missing(call).items():
         again = f" {_next_step(call.status)}" if "complete" in names else ""
         yield f"No {listed(names)}{which}: {_reason(reason)}.{again}"
+
+
+def _taken(call: CallTiming) -> str:
+    """What is timed of a function that was named; empty for a statement."""
+    name, kind = plain(call.call, 60), plain(call.returned, 60)
+    if call.taken == "returned":
+        return f"Timed is the {kind} that {name} returns."
+    if call.taken == "itself":
+        returned = f"a value of type {kind}" if kind else "nothing"
+        return f"Timed is {name} itself: it returns {returned}, and no function."
+    return ""
 
 
 def _is_first_answer(call: CallTiming) -> bool:
@@ -358,6 +370,17 @@ def _single_call(call: CallTiming, which: str) -> Iterator[str]:
     least, most = naive.floor / complete.ceiling, naive.ceiling / complete.floor
     if least >= _OVERSTATED:
         yield f"A single call{which} and its wait take {between(least, most)} times as long as one more call."
+
+
+def _falls(call: CallTiming, which: str) -> Iterator[str]:
+    """Says so if fresh processes, which make few calls, met far more than a single call takes among many."""
+    met, naive = call.measured("met"), call.measured("naive")
+    if call.value("complete") is None and met and naive and met.floor > _MET_APART * naive.ceiling:
+        yield (
+            f"The cost{which} falls as calls are made: met is that of the first calls of fresh processes, and a single "
+            "call later takes less than it. Neither is the cost of one more call; put as many calls into --setup as "
+            "your program makes before it matters."
+        )
 
 
 def _lies_above(call: CallTiming) -> bool:

@@ -64,8 +64,11 @@ class FoundStep:
     first_s: float
 
 
-def step_named(text: str, arguments: Sequence[str] = ()) -> StepSource:
-    """The source of ``FILE.py:FUNCTION`` or ``module:function`` with ``NAME=VALUE`` arguments; or ``UsageError``."""
+def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> StepSource:
+    """The source of ``FILE.py:FUNCTION`` or ``module:function`` with ``NAME=VALUE`` arguments; or ``UsageError``.
+
+    ``variable``: a variable of the text around ``setup``, which the function gets as an argument of this name.
+    """
     place, colon, function = text.rpartition(":")
     if not (place and colon and all(part.isidentifier() for part in function.split("."))):
         raise UsageError(f"{text}: name a function, FILE.py:FUNCTION or module:function")
@@ -77,7 +80,10 @@ def step_named(text: str, arguments: Sequence[str] = ()) -> StepSource:
             raise UsageError(f"{place}: no such file")
         file = Path(place).resolve()
         place, shown, folder = str(file), file.name, str(file.parent)
-    found = f"find_step({place!r}, {function!r}, literals({given!r}))"
+    if variable in given:
+        raise UsageError(f"--arg {variable} and --vary {variable}: give one of them")
+    more = f" | {{{variable!r}: {variable}}}" if variable else ""
+    found = f"find_step({place!r}, {function!r}, literals({given!r}){more})"
     return StepSource(
         setup=f"from {__name__} import find_step, literals\nfound_step = {found}\nstep = found_step.call",
         file=shown,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -20,8 +20,22 @@ from msgspec.structs import replace
 from overhead import __version__, machine, results
 from overhead.comparing import CaseVerdict, changed_versions, compare
 from overhead.errors import BadFile, UsageError, check_text
-from overhead.explain.call_spec import THREAD_VARIABLES, CallSpec, FoundCall, handing_over_spec, setup_of
-from overhead.explain.call_syntax import assignments, check_does_something, named_function, shown_statement
+from overhead.explain.call_spec import (
+    CALLED_AS,
+    FOUND_AS,
+    THREAD_VARIABLES,
+    CallSpec,
+    FoundCall,
+    handing_over_spec,
+    setup_of,
+)
+from overhead.explain.call_syntax import (
+    assignments,
+    check_does_something,
+    check_varied,
+    named_function,
+    shown_statement,
+)
 from overhead.explain.record import missing
 from overhead.explain.steps import step_named
 from overhead.explain.user_statement import SILENCE_S, try_statements
@@ -59,12 +73,15 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
     ``bound``: ``host``, ``device``, ``balanced`` or empty. ``flags``: remarks, such as ``values-not-checked``.
     ``next_run``: the range, ns, in which the next run should find ``complete``; None if there is none. ``varied``: the
     value of the variable, the number of threads or the interpreter, where these vary. ``libraries``: the packages whose
-    objects the statement uses, with their versions.
+    objects the statement uses, with their versions. ``taken``: of a function that is named, ``returned`` if what it
+    returns is timed, ``itself`` if it is; ``returned``: the type of what it returns.
     """
 
     call: str
     varied: dict[str, str] = msgspec.field(default_factory=dict)
     libraries: dict[str, str] = msgspec.field(default_factory=dict)
+    taken: Literal["", "returned", "itself"] = ""
+    returned: str = ""
     status: results.Status
     reason: str
     wait: str
@@ -183,19 +200,24 @@ def time(  # noqa: PLR0913 - a public interface
     long, and ``TimeInterrupted`` on Ctrl-C and the like after a first answer.
     """
     calls = [call, *others]
-    named = _named(calls, arguments)
+    (variable, *_) = [*assignments(vary)[0], ""]
+    named = _named(calls, arguments, variable)
     spec = CallSpec(
         calls=named.texts,
         setup=setup,
         before=named.before,
         wait=wait,
-        path=named.path,
+        path=[*named.path, *([os.getcwd()] if pythons else [])],  # which starts elsewhere than this one
         vary=vary,
         threads=[*dict.fromkeys(threads.split(","))] if threads else [],
         pythons=[*pythons],
         first=True,
     )
-    assignments(vary)
+    _check_number(spec)
+    if variable:
+        statements = [one for one in calls if isinstance(one, str) and not named_function(one)]
+        functions = any(isinstance(one, str) and named_function(one) for one in calls)
+        check_varied(variable, statements, setup, wait, reaches_functions=functions)
     if not all(number.isdecimal() and int(number) for number in spec.threads):
         raise UsageError(f"--threads {threads}: not numbers of 1 or more, such as 1,4")
     if threads and pythons:
@@ -205,8 +227,17 @@ def time(  # noqa: PLR0913 - a public interface
     return time_statements(spec, listener, labels=names or named.labels, quick=quick)
 
 
-def _named(calls: Sequence[str | Callable[[], object]], arguments: Sequence[str]) -> _Named:
-    """The calls as statements; a function becomes a name that a text of the setup defines. Raises ``UsageError``."""
+def _check_number(spec: CallSpec) -> None:
+    if not 1 <= len(spec.cases) <= _MOST_CALLS:
+        raise UsageError(f"{len(spec.cases)} statements given; 1 to {_MOST_CALLS} are measured in turn")
+
+
+def _named(calls: Sequence[str | Callable[[], object]], arguments: Sequence[str], variable: str) -> _Named:
+    """The calls as statements; a function becomes a name that a text of the setup defines. Raises ``UsageError``.
+
+    ``variable``: what ``--vary`` varies. A function that is named gets it as an argument: the setup could bring it
+    there through a module only, which all cases of a process share.
+    """
     texts: list[str] = []
     labels: list[str] = []
     before: list[str] = []
@@ -214,7 +245,7 @@ def _named(calls: Sequence[str | Callable[[], object]], arguments: Sequence[str]
     if arguments and not any(isinstance(one, str) and named_function(one) for one in calls):
         raise UsageError("--arg: only for FILE.py:FUNCTION or module:function; write the arguments into the statement")
     for number, one in enumerate(calls):
-        name = f"_overhead_call_{number}"
+        name = f"{CALLED_AS}{number}"
         if isinstance(one, str) and not named_function(one):
             check_does_something(one)
             texts.append(one)
@@ -222,9 +253,9 @@ def _named(calls: Sequence[str | Callable[[], object]], arguments: Sequence[str]
             continue
         texts.append(f"{name}()")
         if isinstance(one, str):
-            source = step_named(named_function(one), arguments)
+            source = step_named(named_function(one), arguments, variable)
             _check_module(one)
-            before.append(f"{source.setup}\n{name} = step\ndel step\n")
+            before.append(f"{source.setup}\n{name} = step\n{FOUND_AS}{number} = found_step\ndel step, found_step\n")
             labels.append(named_function(one))
             path += source.path
         else:
@@ -264,8 +295,7 @@ def time_statements(
     what the reader sees instead of the statements. ``others_may_fail``: only the first one must give a figure.
     ``quick``: end after the first answers.
     """
-    if not 1 <= len(spec.cases) <= _MOST_CALLS:
-        raise UsageError(f"{len(spec.cases)} statements given; 1 to {_MOST_CALLS} are measured in turn")
+    _check_number(spec)
     check_text(*spec.calls, spec.setup, spec.wait, spec.vary, *labels)
     listener = listener or Listener()
     began = monotonic()
@@ -361,6 +391,8 @@ def _first_row(
         call=(labels or spec.calls)[position],
         varied={**varied, **given},
         libraries=found.libraries,
+        taken=found.taken,
+        returned=found.returned,
         status="noisy",
         reason=found.first.reason if found.first else "",
         wait=found.said,

@@ -14,13 +14,16 @@ import multiprocessing.pool
 import multiprocessing.process
 import subprocess
 import threading
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 _LOOKED_AT = 200
 """The most values of a result that are looked at."""
-_ITERATORS = (map, filter, zip, enumerate, reversed)
+_OF_ITERATORS = ("builtins", "itertools", "csv", "_csv", "re", "multiprocessing.pool", "nt", "posix")
+"""Modules whose iterators do their work when they are read. Files, cursors and objects of programs may be iterators
+too, and return themselves when their work is done."""
 _NO_WORK = ("lazy", "xla", "meta")
 """Kinds of devices of PyTorch on which an operation returns before it is computed, or is never computed."""
 
@@ -49,13 +52,44 @@ def unfinished_of(results: Iterable[Any]) -> Unfinished | None:
     return None
 
 
+class Kept:
+    """What the variables of a statement hold before a call: a call may put a future into one of them."""
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._before = list(_held_by(names))  # kept, so that no other object gets the identity of one of them
+        self._known = set(map(id, self._before))
+
+    def running_since(self, names: Mapping[str, Any]) -> Unfinished | None:
+        """The first value that is there now, and stands for work that goes on."""
+        for value in _held_by(names):
+            if id(value) not in self._known and (found := _running(value)):
+                return found
+        return None
+
+
+def _held_by(names: Mapping[str, Any]) -> Iterator[Any]:
+    """The values of variables, and the last ones of the lists, tuples, sets and dicts among them."""
+    for value in names.values():
+        yield value
+        if isinstance(value, list | tuple):
+            yield from value[-_LOOKED_AT:]
+        elif isinstance(value, dict | set | deque):
+            items = value.values() if isinstance(value, dict) else value
+            yield from itertools.islice(items, _LOOKED_AT)
+
+
 def _of_value(value: Any) -> Unfinished | None:
     if inspect.iscoroutine(value):
         return Unfinished("a coroutine that does not run", 'asyncio.run(...), with --setup "import asyncio"')
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
         return Unfinished("a generator that does not run", "list(...)")
-    if isinstance(value, _ITERATORS) or type(value).__module__ == itertools.__name__:
+    if isinstance(value, Iterator) and type(value).__module__ in _OF_ITERATORS:
         return Unfinished(f"an iterator ({type(value).__name__}) that does not run", "list(...)")
+    return _running(value) or _of_library(value)
+
+
+def _running(value: Any) -> Unfinished | None:
+    """What is unfinished about work that goes on in another thread, process or event loop."""
     if isinstance(value, concurrent.futures.Future):
         return Unfinished("a future, whose work another thread or process does", "(...).result()")
     if isinstance(value, multiprocessing.pool.AsyncResult):
@@ -66,6 +100,10 @@ def _of_value(value: Any) -> Unfinished | None:
         return Unfinished("a process that still runs", "(...).wait()")
     if isinstance(value, threading.Thread | multiprocessing.process.BaseProcess) and value.is_alive():
         return Unfinished("a thread or process that still runs", "(...).join()")
+    return None
+
+
+def _of_library(value: Any) -> Unfinished | None:
     if callable(getattr(type(value), "__dask_graph__", None)):  # a collection of Dask, or an array of xarray
         return Unfinished("a lazy collection of Dask", "(...).compute()") if value.__dask_graph__() else None
     library = type(value).__module__.partition(".")[0]

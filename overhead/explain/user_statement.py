@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import UsageError
-from overhead.explain.call_spec import CallSpec, FoundCall
+from overhead.explain.call_spec import CALLED_AS, FOUND_AS, CallSpec, FoundCall
 from overhead.explain.call_syntax import read_only
-from overhead.explain.steps import error_text, literals
-from overhead.explain.unfinished import unfinished_of
+from overhead.explain.steps import FoundStep, error_text, literals
+from overhead.explain.unfinished import Kept, unfinished_of
 from overhead.explain.waits import NOTHING, Wait, find_waits, joined_actions, libraries_seen, uses_package, wait_named
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop
@@ -121,15 +121,18 @@ def try_call(
     with _no_copy(setup_name):
         _checked(statement, statement.open)
     doing(call_name)
+    kept = Kept(statement.names)
     with _no_copy(call_name), _no_unawaited(call_name):
         _issue(statement, 1, 0, call_name)
     _check_clocks(setup_name, call_name)
     if (read := read_only(call)) and inspect.isroutine(next(iter(statement.results), None)):
         raise UsageError(f"{call_name} reads {read} and does not call it: write {read}()")
-    unfinished = unfinished_of(list(statement.results))
+    returned = unfinished_of(list(statement.results))
+    unfinished = returned or kept.running_since(statement.names)
+    verb = "returns" if returned else "keeps"
     if unfinished is not None and not spec.wait:
         otherwise = "; to time the call without that work, give --wait none" if call_name == "CALL" else ""
-        said = f"{call_name} returns {unfinished.what}, so its work is not done: write {unfinished.finish}{otherwise}"
+        said = f"{call_name} {verb} {unfinished.what}, so its work is not done: write {unfinished.finish}{otherwise}"
         raise UsageError(said)
     libraries = libraries_seen(statement.names, statement.results)
     named = wait_named(spec.wait, statement.names, statement.results) if spec.wait else None
@@ -149,9 +152,11 @@ def try_call(
     doing(call_name)
     one_ns = _time(statement, finish, longest_s, call_name)
     first = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
+    number = call.removeprefix(CALLED_AS).removesuffix("()")
+    step: FoundStep | None = statement.names.get(f"{FOUND_AS}{number}") if call.startswith(CALLED_AS) else None
     said = _said_of(spec.wait, waits)
     if unfinished is not None:
-        said += f"; the call returns {unfinished.what}, whose work may be missing from the cost"
+        said += f"; the call {verb} {unfinished.what}, whose work may be missing from the cost"
     found = FoundCall(
         one_ns=one_ns,
         waits=[wait.name for wait in waits],
@@ -161,6 +166,8 @@ def try_call(
         first=_checked(statement, lambda: first_answer(statement.issue, finish, one_ns)) if spec.first else None,
         packages=[one for one in _PACKAGES if uses_package(one.partition("-")[0], statement.names, statement.results)],
         libraries=libraries,
+        taken="" if step is None else "returned" if step.is_returned else "itself",
+        returned=step.returned[:200] if step else "",
     )
     return found, statement, finish
 
@@ -281,7 +288,8 @@ def first_answer(
 
     They take about 1 and 3 ms, and alternate. The figure has no interval. That of one process says nothing of others:
     on a shared host with an H200, first answers of 16 statements with intervals of 1 to 5 % were 0.62 to 1.58 times
-    what another process had met minutes before.
+    what another process had met minutes before; on two processors that other programs kept busy, one was 8 times the
+    cost of the whole run.
     """
     import numpy as np
 

@@ -19,6 +19,9 @@ from overhead.results import SCHEMA_VERSION, Fingerprint, HeaderLine, JournalLin
 
 MAX_FINGERPRINT_BYTES = 4_000_000
 _MAX_JOURNAL_BYTES = 512_000_000
+_LONGEST_NAME = 255
+"""Of a file, in bytes: on ext4, APFS and NTFS (there in characters, which are fewer)."""
+_PART = ".overhead-part"
 _fingerprint_decoder = msgspec.json.Decoder(Fingerprint)
 
 
@@ -169,6 +172,8 @@ def check_writable(path: Path) -> None:
     with raising_cannot_write(path):
         _check_regular(path)
         make_folder(path.parent)
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(path)  # raises for a name that is too long
         with tempfile.TemporaryFile(dir=path.parent):
             pass
 
@@ -186,7 +191,10 @@ def part_path(path: Path) -> Path:
 
     Browsers and other programs name what they have not finished ``.part``: that is not ours to remove.
     """
-    return path.with_name(path.name + ".overhead-part")
+    name = path.name
+    while len(os.fsencode(name)) > _LONGEST_NAME - len(_PART):
+        name = name[:-1]
+    return path.with_name(name + _PART)
 
 
 def _one_line(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,17 @@ from overhead.bounded_files import first_bytes
 from overhead.errors import CannotWrite, UsageError
 from overhead.loading.files import check_writable, part_path
 
-_LOOKED_AT_BYTES = 1 << 16
-"""Where a file says what made it, this is near its beginning. A page has 20 kB of styles before its first words."""
-_ANY_PAGE = b"<span>overhead</span>"
-"""In each page of the suite; older ones name no command."""
+_LOOKED_AT_BYTES = 1 << 12
+"""What made a file stands in its first lines. The same words further on are those of somebody's file about ours."""
+_PAGE_HEAD = b"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="generator" content="overhead %s">
+"""
+"""How each page of the suite begins, with the command that made it."""
+_SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
+"""Of the files beside a database that belong to it: SQLite plays a journal back into it when it is next opened."""
 
 
 @dataclass(frozen=True)
@@ -25,20 +33,21 @@ class Output:
     made: Callable[[bytes], bool]
 
 
-def begins_with(*marks: bytes) -> Callable[[bytes], bool]:
-    """For ``Output.made``: all of these texts are near the beginning of the file."""
-    return lambda content: all(mark in content for mark in marks)
+def begins_with(start: bytes) -> Callable[[bytes], bool]:
+    """For ``Output.made``: the file begins with exactly this."""
+    return lambda content: content.startswith(start)
+
+
+def begins_like(pattern: re.Pattern[bytes]) -> Callable[[bytes], bool]:
+    """For ``Output.made``: the file begins with what the pattern matches."""
+    return lambda content: pattern.match(content) is not None
 
 
 def page_of(command: str) -> Callable[[bytes], bool]:
     """For ``Output.made``: the file is a page that this command made."""
-
-    def made(content: bytes) -> bool:
-        if b'<meta name="generator"' in content:
-            return b'<meta name="generator" content="overhead %s">' % command.encode() in content
-        return _ANY_PAGE in content
-
-    return made
+    head = _PAGE_HEAD % command.encode()
+    # The template may leave empty lines before its first, and Windows writes other ends of lines.
+    return lambda content: content.replace(b"\r\n", b"\n").lstrip().startswith(head)
 
 
 def same_file(one: Path, other: Path) -> bool:
@@ -80,14 +89,19 @@ def check_not_input(path: Path, inputs: Iterable[Path]) -> None:
         if _meet(path, read):
             same = "" if str(path) == str(read) else f", the file {read}"
             raise UsageError(f"{path}: this is what the command reads{same}; give the output another name")
+        if any(_meet(path, read.with_name(read.name + suffix)) for suffix in _SQLITE_SUFFIXES if read.name):
+            raise UsageError(f"{path}: this name belongs to the database {read}, which the command reads; give another")
+
+
+def is_made(output: Output) -> bool:
+    """Whether what is in the file, if it is there and has anything, is what this command made."""
+    content = first_bytes(output.path, _LOOKED_AT_BYTES) if output.path.exists() else b""
+    return not content or output.made(content)
 
 
 def check_replaceable(output: Output) -> None:
     """Raise ``CannotWrite`` if a file is there that this command did not make."""
-    if not os.path.lexists(output.path) or not output.path.exists():
-        return
-    content = first_bytes(output.path, _LOOKED_AT_BYTES)
-    if content and not output.made(content):
+    if not is_made(output):
         what = "exists, and this command did not make it, so it is not overwritten"
         raise CannotWrite(f"{output.path}: {what}; remove it or give another name")
 

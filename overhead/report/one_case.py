@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from overhead.blocks.parts import Part, Table, Text, micro_cell
 from overhead.errors import UsageError, require_extra
 from overhead.loading.files import save_file
-from overhead.loading.outputs import Output, begins_with, check_outputs
+from overhead.loading.outputs import Output, begins_like, check_outputs
 from overhead.loading.samples import medians_by_record
 from overhead.reading.format import MICRO, between, number, plain, spread, within
 from overhead.report.core.case_line import QUARTILES_ONLY, case_figure, line_of, panel_name
@@ -20,8 +21,17 @@ _MOST_LISTED = 10
 _PLOT_INCHES = 6.0
 _METADATA = {".png": "Software", ".svg": "Creator"}
 """Where a drawing says what made it, by the kind of file."""
-_MARKS = {".png": b"Software\x00overhead", ".svg": b"<dc:title>overhead</dc:title>"}
-"""How matplotlib writes that."""
+_HEADS = {
+    ".png": re.compile(rb"\x89PNG\r\n\x1a\n.{25}\x00\x00\x00\x11tEXtSoftware\x00overhead", re.DOTALL),
+    ".svg": re.compile(
+        rb'<\?xml version="1\.0" encoding="utf-8" standalone="no"\?>\r?\n<!DOCTYPE svg [^>]*>\r?\n<svg [^>]*>\r?\n'
+        rb" <metadata>\r?\n  <rdf:RDF [^>]*>\r?\n   <cc:Work>\r?\n    <dc:type [^>]*/>\r?\n"
+        rb"(?:    <dc:(?:date|format)>[^<]*</dc:\w+>\r?\n)*"
+        rb"    <dc:creator>\r?\n     <cc:Agent>\r?\n      <dc:title>overhead</dc:title>"
+    ),
+}
+"""How matplotlib begins such a file, line by line: a drawing program keeps the name in a drawing that it has changed,
+and writes the lines its own way."""
 
 
 def find_case(run: Fingerprint, case: str) -> Record:
@@ -71,7 +81,7 @@ def save_plot(run: Fingerprint, path: Path, record: Record, out: Path) -> Path:
     out = out if out.name else Path(f"{panel_name(record)}.png")
     if out.suffix not in (".png", ".svg"):
         raise UsageError(f"{out}: name a file that ends in .png or .svg")
-    check_outputs([Output(out, begins_with(_MARKS[out.suffix]))], [path])
+    check_outputs([Output(out, begins_like(_HEADS[out.suffix]))], [path])
     processes, file = medians_by_record(run, path).get(record.key, []), io.BytesIO()
     figure = case_figure(record, processes, run.profile, width=_PLOT_INCHES, title=record.key)
     figure.savefig(file, format=out.suffix[1:], metadata={_METADATA[out.suffix]: "overhead"})

@@ -107,6 +107,55 @@ def test_explain_replaces_its_own_files_and_no_others(trace: Path, capsys: pytes
     capsys.readouterr()
 
 
+def test_a_file_that_only_holds_what_explain_writes_is_not_replaced(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = trace.parent
+    outputs = {"--out": folder / "o.json", "--html": folder / "o.html", "--chrome": folder / "c.json"}
+    options = [text for option, path in outputs.items() for text in (option, str(path))]
+    assert main(["explain", "--trace", str(trace), *options]) == 0
+    for option, path in outputs.items():
+        own = path.read_bytes()
+        for around in (
+            b"[%s]",
+            b'{"mine": %s}',
+            b"result = %s",
+            b"<!doctype html><p>notes<pre>%s",
+            b"<span>overhead</span>",
+        ):
+            mine = folder / f"mine{path.suffix}"
+            content = around.replace(b"%s", own)
+            mine.write_bytes(content)
+            assert main(["explain", "--trace", str(trace), option, str(mine)]) == 2, (option, around)
+            assert mine.read_bytes() == content
+    capsys.readouterr()
+
+
+def test_explain_writes_no_file_that_sqlite_would_play_back_into_a_trace(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for suffix in ("-wal", "-shm", "-journal"):
+        beside = trace.with_name(trace.name + suffix)
+        assert main(["explain", "--trace", str(trace), "--out", str(beside)]) == 2
+        assert not beside.exists()
+    capsys.readouterr()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the length of a whole path is limited there")
+def test_a_name_may_be_as_long_as_the_file_system_allows_and_is_refused_before_the_work(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for length in (241, 242, 255):
+        out = trace.parent / ("n" * (length - 5) + ".json")
+        assert main(["explain", "--trace", str(trace), "--out", str(out)]) == 0
+        assert out.is_file()
+    assert len(part_path(trace.parent / ("\u00b5" * 120)).name.encode()) <= 255
+    capsys.readouterr()
+    assert main(["explain", "--trace", str(trace), "--out", str(trace.parent / ("n" * 251 + ".json"))]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+
+
 def test_a_file_that_a_browser_has_not_finished_stays(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     part = trace.parent / "o.json.part"
     part.write_text("half")
@@ -121,9 +170,11 @@ def test_the_page_of_browser_replaces_its_own_file_and_no_other(
     for _ in range(2):
         assert main(["browser", "--page", str(page)]) == 0
     mine.write_text("<title>mine</title>")
+    (tmp_path / "titled.html").write_text("<title>overhead: this browser, measured</title>")
+    (tmp_path / "about.html").write_text(f"<!doctype html><p>notes</p>{page.read_text()}")
     (tmp_path / "my.py").write_text("import x")
     shutil.copy(EXAMPLE, tmp_path / "fingerprint.json")
-    for name in ("my.html", "my.py", "fingerprint.json"):
+    for name in ("my.html", "titled.html", "about.html", "my.py", "fingerprint.json"):
         before = (tmp_path / name).read_bytes()
         assert main(["browser", "--page", str(tmp_path / name)]) == 2
         assert (tmp_path / name).read_bytes() == before
@@ -166,9 +217,11 @@ def test_the_plot_of_show_replaces_its_own_file_and_no_other(
     plot, mine = tmp_path / f"plot.{suffix}", tmp_path / f"mine.{suffix}"
     for _ in range(2):
         assert main(["show", str(EXAMPLE), case, "--plot", str(plot)]) == 0
-    mine.write_bytes(b"a drawing of mine")
-    assert main(["show", str(EXAMPLE), case, "--plot", str(mine)]) == 2
-    assert mine.read_bytes() == b"a drawing of mine"
+    edited = plot.read_bytes().replace(b"    <dc:creator>", b"<dc:creator>").replace(b"\x89PNG", b"\x89MNG")
+    for content in (b"a drawing of mine", b"<svg>" + plot.read_bytes(), edited):
+        mine.write_bytes(content)
+        assert main(["show", str(EXAMPLE), case, "--plot", str(mine)]) == 2
+        assert mine.read_bytes() == content
 
 
 @pytest.mark.needs("jinja2")
@@ -185,6 +238,17 @@ def test_a_report_replaces_a_report_and_nothing_else(tmp_path: Path, capsys: pyt
     before = read.read_bytes()
     assert main(["report", str(read), "--out", str(out)]) == 2
     assert read.read_bytes() == before
+    (out / "index.html").unlink()
+    assert main(["report", str(run), "--out", str(out)]) == 0, "its other pages tell that it is a report"
+    (out / "index.html").unlink()
+    (out / "pages" / "mine.html").write_text("mine")
+    capsys.readouterr()
+    assert main(["report", str(run), "--out", str(out)]) == 2
+    assert str(out / "figures") in capsys.readouterr().err
+    about = "<p>notes on the mark <span>overhead</span></p>"
+    (out / "index.html").write_text(about)
+    assert main(["report", str(run), "--out", str(out)]) == 2
+    assert (out / "index.html").read_text() == about
     site = tmp_path / "site"
     site.mkdir()
     (site / "index.html").write_text("my site")

@@ -31,6 +31,9 @@ WAIT = (
     "x.cpu()", "x.numpy(force=True)", "pickle.dumps(x)", "torch.save(x, io.BytesIO())",
     "x.to_sparse()", "x.to_sparse_csr()", "torch.linalg.inv(x)", "torch.linalg.solve(x, w)", "torch.linalg.cholesky(x)",
     "torch.linalg.svd(x)", "torch.linalg.eigh(x)", "np.from_dlpack(x, device='cpu')",
+    "x.masked_fill(m, w[0])", "x.masked_fill_(m, w[0])", "x.index_fill_(0, v, w[0])", "torch.normal(x, x)",
+    "torch.normal(1.0, x)", "x.histc(4)", "torch.linspace(0, v[2], 3, device=v.device)",
+    "torch.linalg.eigvals(x)", "torch.linalg.pinv(x)", "torch.embedding_renorm_(x, v, 1.0, 2.0)",
 )  # fmt: skip
 """Each waits: ``x`` are 4 by 4 numbers, ``m`` is a mask of 4, ``v`` counts from 0 to 3, ``w`` are 4 ones."""
 WAIT_UNSEEN = ("x.to('cpu')", "x.to('cpu', copy=True)")
@@ -40,7 +43,8 @@ DO_NOT_WAIT = (
     "torch.where(m, x, 0)", "x.repeat_interleave(2, 0)", "x.repeat_interleave(v, 0, output_size=6)",
     "x.tensor_split(2)", "torch.linalg.inv_ex(x)", "torch.linalg.qr(x)", "torch.linalg.det(x)",
     "torch.cholesky_inverse(x)", "w.multinomial(2)",
-    "x.histc(4, 0, 1)", "torch.normal(x, 1.0)", "torch.tensor([1.0, 2.0])", "x.to(x.device)", "x.clone()", "x.sort()",
+    "x.histc(4, 0, 1)", "x.histc(4, min=0, max=1)", "torch.linspace(0, 1, 3)", "x.index_fill_(0, v, 1.0)",
+    "x.fill_(w[0])", "torch.normal(x, 1.0)", "torch.tensor([1.0, 2.0])", "x.to(x.device)", "x.clone()", "x.sort()",
     "copy.deepcopy(x)", "list(w)", "torch.from_dlpack(x)", "len(x)", "x.shape", "x.data_ptr()",
 )  # fmt: skip
 
@@ -126,6 +130,70 @@ def test_a_budget_counts_no_synchronisation_for_a_call_that_reads_no_values(code
     with count_block() as found:
         exec(code, given)
     assert found.synchronisations == []
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_the_host")
+@pytest.mark.parametrize("around", [True, False])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "1 if w[0] else 0", "bool(w[0])", "w[0].is_nonzero()", "x.repeat_interleave(v, 0)", "torch.where(m)",
+        "torch.linalg.inv(x)", "torch.nn.functional.linear(x[None], x)", "x[None] @ x",
+        "torch.nn.functional.rms_norm(x, (4,))", "x.t().reshape(16)", "torch.nn.functional.dropout(x, 0.5, False)",
+        "x.half()", "torch.tensor([1.0])", "x[:, v[1]]",
+        "torch.nn.functional.cross_entropy(x, v)", "torch.einsum('ij,jk->ik', x, x)",
+    ],
+)  # fmt: skip
+def test_a_block_under_inference_mode_counts_as_without_gradients(code: str, around: bool) -> None:
+    import torch
+
+    given = values("cpu")
+    with torch.no_grad(), count_block() as usual:
+        exec(code, given)
+    if around:
+        with torch.inference_mode():
+            given = values("cpu")
+            with count_block() as found:
+                exec(code, given)
+    else:
+        with count_block() as found, torch.inference_mode():
+            exec(code, given)
+    assert names(found.launches) == names(usual.launches)
+    assert names(found.synchronisations) == names(usual.synchronisations)
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_the_host")
+def test_a_budget_counts_no_launch_for_what_only_describes_a_tensor() -> None:
+    import torch
+
+    x, w = torch.ones(2, 3, 4), torch.ones(4, 4)
+    with count_block() as found:
+        x @ w.t()[:, :2]
+        torch.empty_permuted((2, 3), (1, 0))
+        torch.ones_like(w).detach_()
+        w.is_pinned()
+        y = torch.empty(3).resize_(2)
+        y.set_(torch.empty(3))
+        y.data = torch.empty(3)
+    assert names(found.launches) == ["aten::mm", "aten::ones_like"]
+    assert found.synchronisations == []
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_the_host")
+@pytest.mark.parametrize("name", ["numpy", "tolist", "item", "cpu", "__array__"])
+def test_a_budget_counts_a_read_by_a_method_that_was_taken_before_the_block(name: str) -> None:
+    import torch
+
+    x = torch.ones(1)
+    of_class, of_tensor = getattr(torch.Tensor, name), getattr(x, name)
+    with count_block(os.path.dirname(__file__)) as found:
+        of_class(x)
+        of_tensor()
+    assert len(found.synchronisations) == 2
+    assert {line.partition(":")[0] for _, line in found.synchronisations} == {"test_dispatch_budget.py"}
 
 
 @needs_torch

@@ -145,6 +145,55 @@ def test_time_calls_a_function_that_is_named_as_for_explain(
     assert str(tmp_path) not in json.dumps(timed.to_dict()), "no path of this machine"
 
 
+@pytest.mark.parametrize(
+    ("function", "taken"),
+    [
+        ("build_object", "Step"),
+        ("build_partial", "partial"),
+        ("build", "function"),
+        ("step", ""),
+        ("build_pair", "tuple"),
+    ],
+)
+def test_time_says_what_it_took_of_a_function_that_is_named(
+    function: str, taken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    more = """
+import functools
+
+class Step:
+    def __call__(self):
+        return sum(range(100_000))
+
+def build_object():
+    return Step()
+
+def build_partial():
+    return functools.partial(sum, range(100_000))
+
+def build_pair():
+    return step, 3
+"""
+    Path("my_program.py").write_text(PROGRAM + more, encoding="utf-8")
+    timed = time(f"my_program.py:{function}", quick=True)
+    (call,) = timed.calls
+    assert (call.taken, call.returned) == ("returned" if taken in ("Step", "partial", "function") else "itself", taken)
+    if taken in ("Step", "partial"):
+        assert (call.value("complete") or 0) > 100_000, "the work of the object, which the function only makes"
+    assert any(one.startswith("Timed is") for one in timing_sentences(timed))
+
+
+def test_a_cost_that_falls_in_the_first_calls_is_not_left_without_a_word() -> None:
+    def figure(name: str, low: float, high: float) -> Figure:
+        return Figure(name=name, unit="ns", value=(low + high) / 2, low=low, high=high, processes=5)
+
+    none = Figure(name="complete", unit="ns", status="noisy", reason="the slope is within the clock's steps")
+    falls = made.call("f()", [none, figure("met", 273e3, 310e3), figure("naive", 490.0, 503.0)], status="noisy")
+    stays = made.call("f()", [none, figure("met", 480.0, 510.0), figure("naive", 490.0, 503.0)], status="noisy")
+    assert len(timing_sentences(made.timing(falls))) == len(timing_sentences(made.timing(stays))) + 1
+
+
 @pytest.mark.parametrize("call", ["nowhere_at_all:step", "step: int", "1 + 1", "f"])
 def test_time_refuses_a_call_that_would_do_nothing(call: str) -> None:
     with pytest.raises(UsageError):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import itertools
+import multiprocessing.pool
+import re
 import subprocess
 import sys
 import threading
@@ -46,6 +49,13 @@ LAZY = {
     "a generator": lambda: numbers(),
     "map": lambda: map(abs, [1]),
     "itertools": lambda: itertools.chain([1], [2]),
+    "matches of a pattern": lambda: re.finditer("a", "aa"),
+    "a list backwards": lambda: reversed([1]),
+    "a list in turn": lambda: iter([1]),
+    "calls until a value": lambda: iter(lambda: 1, 1),
+    "rows of a file": lambda: csv.reader(["a,b"]),
+    "rows with names": lambda: csv.DictReader(["a,b"]),
+    "results of a pool": lambda: multiprocessing.pool.IMapIterator(of_library("a pool", "Pool", _cache={})),
     "a future": Future,
     "a future in a list": lambda: [1, Future()],
     "a generator in a dict": lambda: {"rows": (1, numbers())},

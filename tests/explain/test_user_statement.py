@@ -64,6 +64,18 @@ REFUSED = {
         CallSpec(calls=["n += 1"], setup="import time; time.perf_counter_ns = lambda: 5; n = 0"),
         "SETUP or CALL replaces time.perf_counter_ns",
     ),
+    "futures in a list of the setup": (
+        CallSpec(calls=["kept.append(Future())"], setup="from concurrent.futures import Future; kept = []"),
+        "CALL keeps a future",
+    ),
+    "a future by another name than the last": (
+        CallSpec(calls=["one = Future(); 1"], setup="from concurrent.futures import Future"),
+        "CALL keeps a future",
+    ),
+    "another variable by global": (
+        CallSpec(calls=["f(); r + 1"], setup="r = 0\ndef f():\n global r\n r = 1"),
+        "SETUP declares global r",
+    ),
     "the second of two": (CallSpec(calls=["1", "f()"]), "statement 2: CALL: NameError"),
     "a fork": (CallSpec(calls=["os.fork()"], setup="import os"), "CALL cannot be measured: it forks"),
 }
@@ -76,6 +88,11 @@ def test_a_statement_that_cannot_be_measured_is_refused_in_one_line(what: str) -
         try_statements(spec)
     assert str(refused.value).startswith(said)
     assert "\n" not in str(refused.value)
+
+
+def test_a_future_that_was_there_before_the_call_and_a_variable_that_is_global_everywhere_are_accepted() -> None:
+    setup = "from concurrent.futures import Future; kept = [Future()]\ndef f():\n global r\n r = 1"
+    assert try_statements(CallSpec(calls=["f(); r + 1"], setup=setup)).found
 
 
 def test_a_statement_that_uses_multiprocessing_is_not_refused_as_a_fork() -> None:

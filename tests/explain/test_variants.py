@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import time as clock
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from overhead.cli import main
 from overhead.errors import UsageError
 from overhead.explain import timing
+from overhead.explain.call_syntax import check_varied
 from overhead.explain.timing import time
 from overhead.explain.user_statement import first_answer
 from overhead.profiles import Plan
@@ -49,6 +51,66 @@ def test_a_bad_option_gives_one_line_that_names_it(
     assert main(["time", "pass", *options]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert named in line
+
+
+@pytest.mark.parametrize(
+    ("call", "setup"),
+    [
+        ("f(n)", "n = 3"),
+        ("f(n)", "import n"),
+        ("f(n)", "def n(): pass"),
+        ("f(n)", "for n in range(3): pass"),
+        ("n = 3; f(n)", ""),
+        ("n += 1", ""),
+        ("pass", ""),
+        ("f(3)", "def f(n): return n"),
+        ("[n for n in x]", "x = [1]"),
+    ],
+)
+def test_values_that_would_not_reach_the_call_are_refused(
+    call: str, setup: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["time", "--quick", call, "-s", setup, "--vary", "n=1,2"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--vary n" in line
+
+
+@pytest.mark.parametrize(
+    ("call", "setup"),
+    [
+        ("f(n)", "n = int(n)"),
+        ("f(n)", "n += 1"),
+        ("f()", "def f(): return n"),
+        ("f()", "x = [0] * n"),
+        ("[n for _ in range(3)]", ""),
+        ("(lambda m=n: m)()", ""),
+        ("eval('n')", ""),
+    ],
+)
+def test_values_that_reach_the_call_in_any_way_are_accepted(call: str, setup: str) -> None:
+    check_varied("n", [call], setup, "", reaches_functions=False)
+
+
+def test_a_function_that_is_named_gets_the_varied_value_as_an_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("def f(a=1): return sum(range(100 * a))\ndef g(): return f(3)\n", encoding="utf-8")
+    few, many = time("mine.py:f", vary="a=1,100", quick=True).calls
+    assert (many.value("complete") or 0) > 10 * (few.value("complete") or 0)
+    for refused in (["mine.py:g", "--vary", "a=1,2"], ["mine.py:f", "--vary", "a=1,2", "--arg", "a=3"]):
+        assert main(["time", "--quick", *refused]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert " a" in line
+
+
+def test_a_module_of_this_folder_is_found_with_another_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("def f(): return sum(range(100))\n", encoding="utf-8")
+    (row,) = time("f()", setup="from mine import f", pythons=[sys.executable], quick=True).calls
+    assert row.value("complete")
 
 
 def test_a_first_answer_is_a_slope_without_what_is_paid_once(monkeypatch: pytest.MonkeyPatch) -> None:

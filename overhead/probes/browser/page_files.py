@@ -25,6 +25,9 @@ _POLICY = (
     "form-action 'none'\">"
 )
 
+_GENERATOR = '<meta name="generator" content="overhead browser">'
+"""Tells a page that this suite may replace; it must stand where those of the other pages stand."""
+
 _WAITING_RUNGS = [1, 2, 4, 8]
 PLAN: dict[str, Any] = {
     "replicates": 3,
@@ -92,7 +95,7 @@ def single_file_page() -> str:
 
     embedded = messages.encode(page_data()).decode().replace("<", "\\u003c")
     replacements = {
-        '<meta charset="utf-8">': f'<meta charset="utf-8">\n{_POLICY}',
+        '<meta charset="utf-8">': f'<meta charset="utf-8">\n{_GENERATOR}\n{_POLICY}',
         '<link rel="stylesheet" href="style.css">': f"<style>\n{files['style.css']}</style>",
         '<script type="module" src="app.js"></script>': (
             f'<script type="application/json" id="page-data">{embedded}</script>\n'

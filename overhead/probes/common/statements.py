@@ -8,10 +8,11 @@ import inspect
 import itertools
 import linecache
 import os
+import symtable
 import textwrap
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from types import CodeType
 from typing import Any
 
@@ -43,6 +44,12 @@ _AWAIT_HINT = '; a statement runs without an event loop: write asyncio.run(f()),
 _IMPORT_HINT = "; the text runs inside a function: name what you import, such as from module import name"
 
 
+_GLOBAL_HINT = (
+    "{part} declares global {name}: it runs inside a function, where {name} is a local name, so this would be another "
+    "variable; write nonlocal {name}"
+)
+
+
 class StatementError(BadValue):
     """A text cannot be compiled, or raised. The message is one line that names the line of the text."""
 
@@ -65,6 +72,7 @@ class StatementLoop:
         self._parts = {part: _body(part, text) for part, text in texts.items()}
         if not self._parts["CALL"]:
             raise StatementError("CALL is empty")
+        _check_globals(self._parts)
         self._lines: list[tuple[str, int, str]] = []
         self.file = f"<overhead statement {next(_NAMES)}>"
         self._code = self._compile(texts, keep)
@@ -185,6 +193,37 @@ def _body(part: str, text: str) -> list[ast.stmt]:
         raise StatementError(f"{part}, line {number}: {error.msg}: {line[:120]}{hint}") from None
     except ValueError as error:  # a null character
         raise StatementError(f"{part}: {error}") from None
+
+
+def scope_of(body: list[ast.stmt]) -> symtable.SymbolTable:
+    """The names of statements inside a function. Raises ``SyntaxError`` for what no function may hold."""
+    module = ast.parse("def statement(): pass")
+    function = module.body[0]
+    assert isinstance(function, ast.FunctionDef)
+    function.body = body or [ast.Pass()]
+    text = ast.unparse(ast.fix_missing_locations(module))
+    return symtable.symtable(text, "statement", "exec").get_children()[0]
+
+
+def inner_scopes(scope: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+    """The functions, classes and comprehensions inside a scope, at any depth."""
+    for inner in scope.get_children():
+        yield inner
+        yield from inner_scopes(inner)
+
+
+def _check_globals(parts: Mapping[str, list[ast.stmt]]) -> None:
+    """Raise ``StatementError`` if a function of a text declares a name global that is local to the texts."""
+    every = [statement for body in parts.values() for statement in body]
+    try:
+        local = {symbol.get_name() for symbol in scope_of(every).get_symbols() if symbol.is_local()}
+        for part, body in parts.items():
+            for inner in inner_scopes(scope_of(body)):
+                for symbol in inner.get_symbols():
+                    if symbol.is_declared_global() and symbol.get_name() in local:
+                        raise StatementError(_GLOBAL_HINT.format(part=part, name=symbol.get_name()))
+    except SyntaxError:  # which ``compile`` tells with its line
+        return
 
 
 def _awaits(text: str) -> bool:

@@ -24,7 +24,7 @@ from overhead.blocks.parts import Drawing, Part, Table, Text, cell_text
 from overhead.errors import CannotWrite, one_line
 from overhead.export import csv_text
 from overhead.loading.files import make_folder, write_fingerprint
-from overhead.loading.outputs import Output, check_not_input, check_outputs, page_of
+from overhead.loading.outputs import Output, check_not_input, check_outputs, is_made, page_of
 from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.format import count, plain, run_time
 from overhead.reading.glossary import GLOSSARY, Term
@@ -111,13 +111,17 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
     A new report begins with an empty first page, so that one that was interrupted can be made again.
     """
     front = out / FRONT.path
-    check_outputs([Output(front, page_of("report"))], inputs)
+    made = page_of("report")
+    check_outputs([Output(front, made)], inputs)
     if front.is_file() and front.stat().st_size > 0:
         return
-    for folder in _FOLDERS:
-        if any(out.glob(f"{folder}/*")):
-            what = "has files, and no report made them, so none is overwritten"
-            raise CannotWrite(f"{out / folder}: {what}; name another folder")
+    others = list(out.glob(f"{PAGES_FOLDER}/*"))
+    is_report = bool(others) and all(page.is_file() and is_made(Output(page, made)) for page in others)
+    held = [str(out / folder) for folder in _FOLDERS if any(out.glob(f"{folder}/*"))]
+    if held and not is_report:
+        have = "has files" if len(held) == 1 else "have files"
+        what = f"{have}, and {front}, which would show that a report made them, is not there"
+        raise CannotWrite(f"{' and '.join(held)}: {what}; remove {' and '.join(held)}, or name another folder in --out")
     front.unlink(missing_ok=True)  # an empty file, or a link to nothing
     front.write_text(rendered([], heading="", about="", drawn_from=""), encoding="utf-8")
 

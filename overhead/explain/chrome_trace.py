@@ -22,10 +22,28 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from overhead.errors import BadFile
+from overhead.explain.doubts import (
+    WorkTimes,
+    lost_nodes,
+    lost_work_ns,
+    may_wait,
+    other_threads_wait_ns,
+    unexplained_wait_ns,
+)
 from overhead.explain.record import CallSite
 from overhead.explain.recording import SKEW_NS, Clocks, Recording, clocks_of
 from overhead.explain.steps import call_site
-from overhead.explain.trace import LOADER, NO_SITE, CallKind, DeviceWork, HostCall, HostOperation, StepTrace, Trace
+from overhead.explain.trace import (
+    LOADER,
+    NO_SITE,
+    CallKind,
+    DeviceWork,
+    HostCall,
+    HostOperation,
+    StepTrace,
+    Trace,
+    union_of_spans,
+)
 
 _T = TypeVar("_T")
 _start = operator.attrgetter("start")
@@ -48,6 +66,9 @@ _START_UP = 10
 """An operation is start-up if its first call takes so many times as long as a later one."""
 _ONE_KERNEL = re.compile(r"(cuda|hip|cu)\w*LaunchKernel\w*")
 """Calls that launch exactly one kernel."""
+_COPIES = ("copy", "set")
+_COPY_CALL = re.compile(r"(cuda|hip)Memcpy\w*|cuMemcpy\w*")
+"""Also copies that wait."""
 _ADDED_VERSION = re.compile(r"_v\d{4,}$")
 
 _CALLS: tuple[tuple[CallKind, str], ...] = (
@@ -274,6 +295,7 @@ def steps_of(
     if windows:
         begin, end = windows[0][0], max(each[1] for each in windows)
         recording = _with_losses(recording, calls, work, begin, end)
+        recording = _with_doubts(recording, windows, operations, calls, work, by_correlation)
     steps = []
     for start, end, number in windows:
         own = _started(calls, start, end)
@@ -312,7 +334,7 @@ class _SortedEvents:
             self.of[kind].append(event)
 
     def keep_one_process(self) -> int:
-        """Keep the process with most device work, of those that make calls; returns how many have device work.
+        """Keep the process with the longest device work, of those that make calls; how many have device work.
 
         Raises ``BadFile`` if they number their calls alike, since then nobody knows whose the device work is.
         """
@@ -331,7 +353,7 @@ class _SortedEvents:
                 "apart: give a file for each"
             )
         else:
-            pid = max(issued, key=lambda one: len(issued[one]))
+            pid = self._busiest(issued)
         if pid is None:
             return 1
         others = set.union(set(), *(own for other, own in issued.items() if other != pid))
@@ -341,6 +363,16 @@ class _SortedEvents:
             else:
                 self.of[kind] = [event for event in self.of[kind] if event.pid == pid]
         return len(issued)
+
+    def _busiest(self, issued: Mapping[int | str, set[int]]) -> int | str:
+        """The process whose device work takes longest. ``issued``: by process, the numbers of its work."""
+        issuers = {number: pid for pid, numbers in issued.items() for number in numbers}
+        busy: dict[int | str, float] = dict.fromkeys(issued, 0.0)
+        for event in self.of["work"]:
+            pid = issuers.get(event.args.correlation)
+            if pid is not None:
+                busy[pid] += event.dur
+        return max(busy, key=busy.__getitem__)
 
     def rounded_ns(self) -> float:
         """To how many ns a time in this file is rounded, as it is a number of 64 bits."""
@@ -411,6 +443,8 @@ def _clocks(events: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> Clocks:
         own = issued.get(event.args.correlation, ()) if event.args.correlation else ()
         if own:
             starts.append((event.start, min(each.start for each in own) - event.start))
+            # The call of a copy to pageable memory returns when the copy is done.
+            waits += [(event.end, each.end - event.end) for each in own if each.copies_to_pageable]
             heapq.heappush(running, (event.end, max(each.end for each in own)))
     return clocks_of(waits, starts)
 
@@ -471,25 +505,35 @@ def _with_losses(
 ) -> Recording:
     """The recording with what has lost its other half between ``begin`` and ``end``. ``calls``: all, by start."""
     has_work = {each.correlation for each in work} - {0}
-    launching = [call for call in calls if call.kind == "launch"]
+    launching = [call for call in calls if call.kind in ("launch", *_COPIES) or _COPY_CALL.fullmatch(call.name)]
     answered = _Spans((call.thread, call.start, call.end, call) for call in launching if call.correlation in has_work)
     captures = _captures(calls)
-    launches = without = shared = 0
+    launches = without = shared = copies = 0
+    lost_calls = list[HostCall]()
     issued = Counter(each.correlation for each in work)
     for call in _started(launching, begin, end):
+        launch = call.kind == "launch"
         if call.correlation in has_work:
-            launches += 1
+            launches += launch
+            copies += not launch
             if _ONE_KERNEL.fullmatch(call.name):
                 shared += issued[call.correlation] - 1
             continue
         # A launch into a graph that is captured does not run, and one inside another launch is the same launch.
         captured = any(first <= call.start < last for first, last in captures)
         if not captured and answered.within(call.thread, call.start, call.end) is None:
-            launches += 1
-            without += 1
+            launches += launch
+            without += launch
+            copies += not launch
+            lost_calls.append(call)
     numbers = {call.correlation for call in calls} - {0}
     first_number = min(numbers, default=0)
     first = min((each.start for each in work if each.correlation in numbers), default=math.inf)
+    begun: dict[int, float] = {}
+    for each in work:
+        begun[each.correlation] = min(each.start, begun.get(each.correlation, math.inf))
+    issuing = [(call.start, begun[call.correlation]) for call in calls if call.correlation in has_work]
+    lost_ns = lost_work_ns(lost_calls, issuing, WorkTimes(work), end)
     lost, earlier, work_ns = list[DeviceWork](), 0, 0.0
     own = {call.correlation for call in _started(calls, begin, end)} - {0}
     done = max([end, *(each.end for each in work if each.correlation in own)])  # the device may be far behind
@@ -507,12 +551,48 @@ def _with_losses(
         recording,
         launches=launches,
         launches_without_work=without,
+        copies=copies,
+        copies_without_work=len(lost_calls) - without,
+        lost_ns=lost_ns,
         shared=shared,
         earlier=earlier,
         work_ns=work_ns,
         work_without_call=len(lost),
         work_without_call_ns=sum(each.end - each.start for each in lost),
         migrations=sum(each.name.startswith(MIGRATION) for each in lost),
+    )
+
+
+def _with_doubts(
+    recording: Recording,
+    windows: Sequence[_Window],
+    operations: Sequence[HostOperation],
+    calls: Sequence[HostCall],
+    work: Sequence[DeviceWork],
+    by_correlation: Mapping[int, Sequence[DeviceWork]],
+) -> Recording:
+    """The recording with what contradicts it in the steps."""
+    times = WorkTimes(work)
+    own = [
+        call for start, end in union_of_spans(window[:2] for window in windows) for call in _started(calls, start, end)
+    ]
+    unexplained = [ns for call in own if (ns := unexplained_wait_ns(call, times)) > 0]
+    slow: dict[str, float] = defaultdict(float)
+    for call in own:
+        if may_wait(call, times):
+            slow[call.name] += call.end - call.start - call.no_work
+    nodes, missing = lost_nodes(own, by_correlation)
+    return dataclasses.replace(
+        recording,
+        steps_ns=sum(end - start for start, end, _ in windows),
+        waits=sum(call.kind == "synchronisation" for call in own),
+        unexplained_waits=len(unexplained),
+        unexplained_ns=sum(unexplained),
+        nodes=nodes,
+        nodes_missing=missing,
+        may_wait=max(slow, key=slow.__getitem__, default=""),
+        may_wait_ns=sum(slow.values()),
+        beside_ns=other_threads_wait_ns(own, ((each.thread, each.start, each.end) for each in operations)),
     )
 
 

@@ -95,9 +95,14 @@ class DeviceWork:
         return self.end - self.start >= _STAGED_NS and bool(_FROM_PAGEABLE.search(self.name))
 
     @property
+    def copies_to_pageable(self) -> bool:
+        """Whether it copies into pageable memory, and its call returns when that is done."""
+        return bool(TO_HOST.search(self.name))
+
+    @property
     def blocks(self) -> bool:
         """Whether the call that issues it waits for it."""
-        return self.uploads_pageable or bool(TO_HOST.search(self.name))
+        return self.uploads_pageable or self.copies_to_pageable
 
 
 @dataclass(frozen=True)

@@ -685,3 +685,155 @@ def test_six_steps_on_two_streams_recorded_on_an_h200_have_lost_nothing() -> Non
     assert (found.verdict.kind, found.replay.ok) == ("device", True)
     delays = launch_delays(trace)
     assert max(each.latency for each in delays[1:]) < 10_000, "what is longer is a wait for the other stream"
+
+
+def waited_steps(
+    work: Callable[[Program, float], None], steps: int = 6, wait: str = "cudaStreamSynchronize"
+) -> Program:
+    """Steps of 1,000 µs, the host waits from 130 µs to 998 µs. ``work``: adds the work of a step that begins then."""
+    program = Program()
+    for number in range(steps):
+        start = 1000.0 * number
+        program.step(number, start, 1000)
+        program.span("cpu_op", "prepare", start + 1, 100)
+        program.launch(start + 50, start + 60, 9, "small")
+        work(program, start)
+        program.call(wait, start + 130, 868)
+    return program
+
+
+def _awaited(program: Program, start: float) -> None:
+    program.launch(start + 100, start + 110, 885, "large")
+
+
+def _nothing(program: Program, start: float) -> None:
+    pass
+
+
+def _lost_copy(program: Program, start: float) -> None:
+    program.call("cudaMemcpyAsync", start + 100, 2)
+
+
+def _other_stream(program: Program, start: float) -> None:
+    program.launch(start + 100, start + 110, 950, "large", tid=9)
+
+
+@pytest.mark.parametrize("wait", ["cudaStreamSynchronize", "cudaEventSynchronize", "cuStreamSynchronize"])
+def test_a_wait_for_which_no_work_ends_gives_no_verdict(wait: str, tmp_path: Path) -> None:
+    assert explained(tmp_path, waited_steps(_awaited, wait=wait).events).verdict.kind == "mixed"
+    for wrong in (_nothing, _lost_copy, _other_stream):
+        found = explained(tmp_path, waited_steps(wrong, wait=wait).events)
+        assert found.verdict.kind == "unclear"
+        assert "%" in found.verdict.sentences[0]
+
+
+@pytest.mark.parametrize("late_us", [20, 200])
+def test_a_copy_into_pageable_memory_compares_the_clocks(late_us: float, tmp_path: Path) -> None:
+    def copying(late: float) -> Explanation:
+        program = Program()
+        for number in range(5):
+            start = 2000.0 * number
+            program.step(number, start, 2000)
+            program.launch(start + 20, start + 30 + late, 1800)
+            copy = "Memcpy DtoH (Device -> Pageable)"
+            program.launch(start + 40, start + 1830 + late, 2, copy, call="cudaMemcpyAsync", category="gpu_memcpy")
+            program.events[-2]["dur"] = 1795
+        return explained(tmp_path, program.events)
+
+    right, found = copying(0), copying(late_us)
+    assert right.verdict.kind == found.verdict.kind == "device"
+    assert "clock" in text_of(found)
+    assert found.verdict.factor == pytest.approx(right.verdict.factor, rel=0.05)
+
+
+@pytest.mark.parametrize("call", ["cudaMemsetAsync", "cudaMemcpyAsync", "cudaLaunchKernel"])
+def test_lost_work_weighs_by_the_time_that_it_may_have_taken(call: str, tmp_path: Path) -> None:
+    """One call in a hundred has no work; the device may have worked for 10 of 1,000 µs, or for 970 of them."""
+
+    def losing(apart: float) -> Explanation:
+        program = Program()
+        for number in range(5):
+            start = 1000.0 * number
+            program.step(number, start, 1000)
+            program.span("cpu_op", "prepare", start + 1, 990)
+            for index in range(99):
+                program.launch(start + 2 + apart * index, start + 7 + apart * index, 0.5 * apart)
+                if index == 50:
+                    program.call(call, start + 2 + apart * (index + 0.5), 0.1)
+        return explained(tmp_path, program.events)
+
+    assert losing(10).verdict.kind == "host"
+    assert "5 of" in text_of(losing(10))
+    program = Program()
+    for number in range(5):
+        start = 1000.0 * number
+        program.step(number, start, 1000)
+        program.span("cpu_op", "prepare", start + 1, 990)
+        for index in range(99):
+            program.launch(start + 2 + index / 10, start + 20 + index / 10, 0.1)
+        program.call(call, start + 25, 1)
+    assert explained(tmp_path, program.events).verdict.kind == "unclear"
+
+
+@pytest.mark.parametrize(("recorded", "kind"), [(95, "host"), (94, "host"), (30, "unclear")])
+def test_replays_of_one_graph_are_alike(recorded: int, kind: str, tmp_path: Path) -> None:
+    program = Program()
+    for number in range(6):
+        start = 1000.0 * number
+        program.step(number, start, 1000)
+        program.span("cpu_op", "prepare", start + 1, 950)
+        program.launch(start + 10, start + 20, 4, "node 0", call="cudaGraphLaunch")
+        for node in range(1, recorded if number else 95):
+            at = start + 20 + 5 * node
+            program.span("kernel", f"node {node}", at, 4, pid=0, tid=7, args={"correlation": program.number})
+    assert explained(tmp_path, program.events).verdict.kind == kind
+
+
+def test_one_bad_record_moves_no_clock(tmp_path: Path) -> None:
+    events = usual(host=50, device=20, launches=20)
+    right = explained(tmp_path, events)
+    kernels = [event for event in events if is_kernel(event)]
+    odd = [event | {"ts": event["ts"] - 1e5} if event is kernels[33] else event for event in events]
+    found = explained(tmp_path, odd)
+    assert (found.verdict.kind, found.verdict.factor) == (
+        right.verdict.kind,
+        pytest.approx(right.verdict.factor, rel=0.05),
+    )
+    assert "clock" not in text_of(found)
+    assert "contradict" in text_of(found)
+
+
+def test_a_thread_that_waits_beside_another_gives_no_verdict(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(5):
+        start = 10_000.0 * number
+        program.step(number, start, 10_000)
+        program.span("cpu_op", "layer", start + 1, 9900)
+        program.launch(start + 10, start + 20, 5000)
+        program.call("cudaDeviceSynchronize", start + 30, 4995)
+        program.events[-1]["tid"] = 2
+    assert explained(tmp_path, program.events).verdict.kind == "unclear"
+
+
+def test_the_process_with_the_longest_work_is_read(tmp_path: Path) -> None:
+    events = processes(1000)
+    for event in events:
+        if is_kernel(event) and event["pid"] == 1:
+            event["dur"] *= 1.9
+    assert explained(tmp_path, events).per_step.launches.value == 3
+
+
+def test_an_upload_from_pageable_memory_blocks_also_in_a_database(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(5):
+        start = 10_000.0 * number
+        program.step(number, start, 10_000)
+        program.launch(start + 9100, start + 9110, 100)
+        program.call("cudaMemcpyAsync", start + 10, 9005)
+    process = 77 << 24
+    copies = [
+        f"({10_000_000 * n + 20_000}, {10_000_000 * n + 9_010_000}, 0, 7, {2 * n + 2}, {process}, 1, 0, 2, 9)"
+        for n in range(5)
+    ]
+    insert = f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(copies)}"
+    assert explain_traces([nsys(tmp_path / "t", program.events, insert)]).verdict.kind == "device"

@@ -29,6 +29,7 @@ from overhead.explain.doubts import (
     may_wait,
     other_threads_wait_ns,
     unexplained_wait_ns,
+    working_threads,
 )
 from overhead.explain.record import CallSite
 from overhead.explain.recording import SKEW_NS, Clocks, Recording, clocks_of
@@ -97,12 +98,16 @@ def call_kind(name: str) -> CallKind:
 class EventArguments(msgspec.Struct, frozen=True, gc=False):
     """``correlation``: the number that a call and its device work share. ``size``: bytes of an allocation.
 
-    ``collective``: what a kernel or an operation exchanges with other ranks.
+    ``collective``: what a kernel or an operation exchanges with other ranks; ``group``, ``group_name``: which ranks
+    take part; ``elements``: how many numbers it gets. Releases of PyTorch write these as text, numbers or lists.
     """
 
     correlation: int = 0
     size: int = msgspec.field(name="Bytes", default=0)
     collective: str = msgspec.field(name="Collective name", default="")
+    group: Any = msgspec.field(name="Process Group Ranks", default="")
+    group_name: Any = msgspec.field(name="Process Group Name", default="")
+    elements: Any = msgspec.field(name="In msg nelems", default="")
 
 
 class TraceEvent(msgspec.Struct, gc=False):
@@ -410,7 +415,9 @@ def _collective_spans(events: Iterable[TraceEvent]) -> Iterator[tuple[str, float
 def _work(event: TraceEvent, collective: str) -> DeviceWork:
     named = event.args.collective[:200] or collective
     stream = f"{event.pid}:{event.tid}"
-    return DeviceWork(event.name[:1000], stream, event.start, event.end, event.args.correlation, named)
+    group = f"{event.args.group or event.args.group_name} {event.args.elements}"
+    number = event.args.correlation
+    return DeviceWork(event.name[:1000], stream, event.start, event.end, number, named, group.strip()[:1000])
 
 
 def _moved(work: DeviceWork, by_ns: float) -> DeviceWork:
@@ -533,7 +540,7 @@ def _with_losses(
     for each in work:
         begun[each.correlation] = min(each.start, begun.get(each.correlation, math.inf))
     issuing = [(call.start, begun[call.correlation]) for call in calls if call.correlation in has_work]
-    lost_ns = lost_work_ns(lost_calls, issuing, WorkTimes(work), end)
+    lost_ns = lost_work_ns(lost_calls, issuing, WorkTimes([(each.start, each.end) for each in work]), end)
     lost, earlier, work_ns = list[DeviceWork](), 0, 0.0
     own = {call.correlation for call in _started(calls, begin, end)} - {0}
     done = max([end, *(each.end for each in work if each.correlation in own)])  # the device may be far behind
@@ -572,14 +579,15 @@ def _with_doubts(
     by_correlation: Mapping[int, Sequence[DeviceWork]],
 ) -> Recording:
     """The recording with what contradicts it in the steps."""
-    times = WorkTimes(work)
+    times = WorkTimes([(each.start, each.end) for each in work])
     own = [
         call for start, end in union_of_spans(window[:2] for window in windows) for call in _started(calls, start, end)
     ]
     unexplained = [ns for call in own if (ns := unexplained_wait_ns(call, times)) > 0]
     slow: dict[str, float] = defaultdict(float)
+    working = working_threads(operations, own)
     for call in own:
-        if may_wait(call, times):
+        if call.thread in working and may_wait(call, times):
             slow[call.name] += call.end - call.start - call.no_work
     nodes, missing = lost_nodes(own, by_correlation)
     return dataclasses.replace(
@@ -592,7 +600,7 @@ def _with_doubts(
         nodes_missing=missing,
         may_wait=max(slow, key=slow.__getitem__, default=""),
         may_wait_ns=sum(slow.values()),
-        beside_ns=other_threads_wait_ns(own, ((each.thread, each.start, each.end) for each in operations)),
+        beside_ns=other_threads_wait_ns(own, operations),
     )
 
 

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from overhead.explain.recording import SKEW_NS
-from overhead.explain.trace import DeviceWork, HostCall, union_of_spans
+from overhead.explain.trace import DeviceWork, HostCall, HostOperation, union_of_spans
 
 _start = operator.attrgetter("start")
 _WAIT = re.compile(r"\w*Synchronize\w*|urQueueFinish|urEventWait")
@@ -28,10 +28,9 @@ _MOSTLY = 0.9
 
 
 class WorkTimes:
-    """The times of all device work, to be asked at any time."""
+    """When device work runs, from the start and end of each piece."""
 
-    def __init__(self, work: Iterable[DeviceWork]) -> None:
-        times = [(each.start, each.end) for each in work]
+    def __init__(self, times: Sequence[tuple[float, float]]) -> None:
         self._ends = sorted(end for _, end in times)
         self._busy = union_of_spans(times)
         self._before = [0.0]  # how long the device has worked before each span
@@ -125,17 +124,18 @@ def may_wait(call: HostCall, times: WorkTimes) -> bool:
     return times.busy_share(call.start, call.end) >= _MOSTLY
 
 
-def other_threads_wait_ns(calls: Iterable[HostCall], operations: Iterable[tuple[str, float, float]]) -> float:
-    """How long a thread waits for the device while another one runs operations, ns.
+def working_threads(operations: Iterable[HostOperation], calls: Sequence[HostCall]) -> set[str]:
+    """The threads that run operations or launch; all that make calls if there is none. A watchdog only asks."""
+    found = {each.thread for each in operations} | {each.thread for each in calls if each.kind == "launch"}
+    return found or {each.thread for each in calls}
 
-    ``operations``: the thread, start and end of each.
-    """
+
+def other_threads_wait_ns(calls: Iterable[HostCall], operations: Iterable[HostOperation]) -> float:
+    """How long a thread waits for the device while another one runs operations, ns."""
     by_thread: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for thread, start, end in operations:
-        by_thread[thread].append((start, end))
-    if not by_thread:
-        return 0.0
-    spans = {thread: WorkTimes(DeviceWork("", "", *each) for each in own) for thread, own in by_thread.items()}
+    for each in operations:
+        by_thread[each.thread].append((each.start, each.end))
+    spans = {thread: WorkTimes(own) for thread, own in by_thread.items()}
     waited = 0.0
     for call in calls:
         if call.blocked <= 0:

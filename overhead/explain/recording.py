@@ -209,10 +209,13 @@ def _lost(found: Recording) -> Iterator[str]:
             "recording; its buffers may have overflowed"
         )
     elif found.lost_ns > MOST_LOST * found.steps_ns:
+        lost = {
+            f"{found.launches_without_work:,} of {launches:,} launches": found.launches_without_work,
+            f"{found.copies_without_work:,} of {found.copies:,} copies and fills": found.copies_without_work,
+        }
         yield (
-            f"{found.launches_without_work:,} of {launches:,} launches and {found.copies_without_work:,} of "
-            f"{found.copies:,} copies and fills have no device work in this recording; it may have taken "
-            f"{percent(found.lost_ns / found.steps_ns)} of the time of the steps"
+            f"{' and '.join(words for words, number in lost.items() if number)} have no device work in this recording; "
+            f"it may have taken {percent(found.lost_ns / found.steps_ns)} of the time of the steps"
         )
     if found.work_without_call_ns > MOST_LOST * found.work_ns:
         whose = " (managed memory)" if found.migrations == found.work_without_call else ""

@@ -12,7 +12,7 @@ import itertools
 import math
 import re
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -156,6 +156,20 @@ def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
 
 def step_parts(trace: Trace, host: HostTimes) -> StepParts:
     """The parts of a typical step: the medians over the profiled steps, each of which is replayed alone."""
+    return _typical(each_step_parts(trace, host), statistics.median)
+
+
+def mean_parts(parts: Sequence[StepParts]) -> StepParts:
+    """The mean of each part: steps count by the time that they take."""
+    return _typical(parts, statistics.fmean)
+
+
+def _typical(parts: Sequence[StepParts], typical: Callable[[Sequence[float]], float]) -> StepParts:
+    return StepParts(*map(typical, zip(*map(dataclasses.astuple, parts), strict=True)))
+
+
+def each_step_parts(trace: Trace, host: HostTimes) -> list[StepParts]:
+    """The parts of each step, which is replayed alone."""
     whole = queue_model(trace, host)
     found: list[StepParts] = []
     for step, actions in zip(trace.steps, whole.steps, strict=True):
@@ -165,7 +179,7 @@ def step_parts(trace: Trace, host: HostTimes) -> StepParts:
         unwaited = [dataclasses.replace(action, waits_for=()) for action in actions]
         unwaited_ns = replayed_step_ns(dataclasses.replace(whole, steps=[unwaited]))
         found.append(StepParts(replayed_step_ns(model), host_ns, busiest_ns(step.device), unwaited_ns))
-    return StepParts(*map(statistics.median, zip(*map(dataclasses.astuple, found), strict=True)))
+    return found
 
 
 def launch_latencies_ns(trace: Trace) -> dict[str, float]:

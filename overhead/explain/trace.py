@@ -61,8 +61,14 @@ class HostCall:
         return self.end - self.start if self.blocked > 0 else self.queue_full
 
 
-_COMMUNICATES = re.compile(r"\b(?:nccl|rccl|oneccl|mscclpp|nvshmem|cross_device_reduce)", re.I)
-"""Kernels that exchange data with other devices, and wait for them while they run."""
+_COMMUNICATES = re.compile(
+    r"\b(?:nccl|rccl|oneccl|mscclpp|nvshmem|cross_device_reduce|deep_ep|multimem)"
+    r"|nccl(?:Dev|Symk?Dev|Kernel)|(?<!warp)(?<!block)(?<!warp_)(?<!block_)all_?(?:reduce|gather|to_?all)"
+    r"|reduce_?scatter|(?:one|two)_?shot_?(?:all|push|pull)|\w*_ep_(?:dispatch|combine)",
+    re.I,
+)
+"""Kernels that exchange data with other devices, and wait for them while they run: libraries of collectives, and the
+names that vLLM, SGLang, TensorRT-LLM, FlashInfer and PyTorch's symmetric memory give their own."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,7 @@ class DeviceWork:
     """One kernel, copy or set on the device. ``stream``: ``device:stream``.
 
     ``collective``: what it exchanges with other devices, as PyTorch names it; empty if it does not or is not known.
+    ``group``: which ranks take part and how much each of them gives, in the words of the recording; empty likewise.
     """
 
     name: str
@@ -78,6 +85,7 @@ class DeviceWork:
     end: float
     correlation: int = 0
     collective: str = ""
+    group: str = ""
 
     @property
     def device(self) -> str:

@@ -28,6 +28,7 @@ from overhead.explain.doubts import (
     lost_work_ns,
     may_wait,
     other_threads_wait_ns,
+    profiler_ns,
     unexplained_wait_ns,
     working_threads,
 )
@@ -160,10 +161,13 @@ _KINDS = {
     "operator": "operations",
     "user_annotation": "annotations",
     "cpu_instant_event": "memory",
+    "overhead": "costs",
     **dict.fromkeys(("runtime", "cuda_runtime", "cuda_driver"), "calls"),
     **dict.fromkeys(("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"), "work"),
 }
 """PyTorch 1.8 to 1.12 writes Operator, Runtime, Kernel, Memcpy and Memset."""
+_PROFILER_COSTS = re.compile(r"Activity Buffer Request|Buffer Flush|Instrumentation|Resource|UVM Activity Init")
+"""What CUPTI does for itself. Of the same category are the loading of kernels and a full queue: the program's own."""
 _DEVICE_CALLS = re.compile(r"(cuda|hip|xpu|mtia|privateuse1)_(runtime|driver)")
 
 
@@ -301,6 +305,8 @@ def steps_of(
         begin, end = windows[0][0], max(each[1] for each in windows)
         recording = _with_losses(recording, calls, work, begin, end)
         recording = _with_doubts(recording, windows, operations, calls, work, by_correlation)
+        costs = union_of_spans((each.start, each.end) for each in of["costs"])
+        recording = dataclasses.replace(recording, profiler_ns=profiler_ns(costs, _started(calls, begin, end)))
     steps = []
     for start, end, number in windows:
         own = _started(calls, start, end)
@@ -330,6 +336,8 @@ class _SortedEvents:
                 continue
             if kind in ("operations", "annotations"):
                 kind = _kind_by_name(kind, event.name)
+            elif kind == "costs" and not _PROFILER_COSTS.fullmatch(event.name):
+                continue
             elif kind in ("calls", "work"):
                 key = (event.ts, event.pid, event.tid, event.args.correlation, event.name)
                 if key in seen:
@@ -363,6 +371,8 @@ class _SortedEvents:
             return 1
         others = set.union(set(), *(own for other, own in issued.items() if other != pid))
         for kind in self.of:
+            if kind == "costs":
+                continue  # they have no process
             if kind == "work":
                 self.of[kind] = [event for event in self.of[kind] if event.args.correlation not in others]
             else:

@@ -143,3 +143,12 @@ def other_threads_wait_ns(calls: Iterable[HostCall], operations: Iterable[HostOp
         others = [own for thread, own in spans.items() if thread != call.thread]
         waited += max((own.busy_until(call.end) - own.busy_until(call.start) for own in others), default=0.0)
     return waited
+
+
+def profiler_ns(costs: Sequence[tuple[float, float]], calls: Iterable[HostCall]) -> float:
+    """How long calls that count as host work were held up by the profiler itself, ns. ``costs``: when it worked."""
+    if not costs:
+        return 0.0
+    times = WorkTimes(costs)
+    working = union_of_spans((call.start, call.end) for call in calls if not call.no_work)
+    return sum(times.busy_until(end) - times.busy_until(start) for start, end in working)

@@ -71,6 +71,7 @@ class Recording:
     these, where no recorded work ends for which they can have waited. ``nodes``: pieces of work of replayed graphs;
     ``nodes_missing``: what replays have less than others of the same graph. ``may_wait``, ``may_wait_ns``: calls that
     last while the device works and are not known as waits. ``beside_ns``: waits of one thread while another works.
+    ``profiler_ns``: how long the profiler itself held up calls.
     """
 
     marked: bool = True
@@ -104,6 +105,7 @@ class Recording:
     may_wait: str = ""
     may_wait_ns: float = 0.0
     beside_ns: float = 0.0
+    profiler_ns: float = 0.0
     clocks: Clocks = Clocks()
 
 
@@ -274,6 +276,11 @@ def caveats(found: Recording, shown_ns: float) -> list[str]:
         said.append(f"The first call of {found.start_up}, {_seconds(found.start_up_ns)}, is left out as start-up.")
     if found.steps_without_work:
         said.append(f"Left out: {count(found.steps_without_work, 'marked step')} without device work.")
+    if found.profiler_ns > MOST_LOST * found.steps_ns:
+        share = percent(found.profiler_ns / found.steps_ns)
+        said.append(
+            f"The profiler itself holds up calls for {share} of the time of the steps; that counts as host work."
+        )
     late = found.clocks.late_ns
     if late or found.clocks.drift:
         drift = f", and drifts by {1e6 * abs(found.clocks.drift):,.0f} µs a second" if found.clocks.drift else ""

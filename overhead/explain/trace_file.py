@@ -179,7 +179,7 @@ def _verdict(
     elif not trace.has_device:
         said = _processor_sentences(found, said)
     elif verdict.kind != "unclear":
-        if why := _other_steps(trace, host) or _calls_that_may_wait(verdict, trace):
+        if why := _other_steps(trace, host) or _calls_without_work(verdict, trace):
             verdict, said = StepVerdict(kind="unclear", sentences=[]), [why]
         else:
             verdict, said = _without_waits_for_ranks(verdict, said, trace, host, ranks)
@@ -223,13 +223,19 @@ def _same_bound(first: StepParts, second: StepParts) -> bool:
     return alike and abs(first.synchronisation_share - second.synchronisation_share) <= _LITTLE
 
 
-def _calls_that_may_wait(verdict: StepVerdict, trace: Trace) -> str:
-    """Why calls that last while the device works forbid a verdict; empty if they do not.
+def _calls_without_work(verdict: StepVerdict, trace: Trace) -> str:
+    """Why calls that last without host work forbid a verdict; empty if they do not.
 
     A wait that counts as host work makes a step look bound by the host, or mixed.
     """
     found = trace.recording
-    if verdict.kind not in ("host", "mixed") or found.may_wait_ns < _LITTLE * found.steps_ns:
+    if verdict.kind not in ("host", "mixed"):
+        return ""
+    if found.profiler_ns >= _LITTLE * found.steps_ns > 0:
+        return (
+            f"No verdict: the profiler holds up calls for {percent(found.profiler_ns / found.steps_ns)} of the steps."
+        )
+    if found.may_wait_ns < _LITTLE * found.steps_ns:
         return ""
     mean = found.may_wait_ns / max(1, len(trace.steps))
     share = percent(found.may_wait_ns / found.steps_ns)

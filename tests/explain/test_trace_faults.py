@@ -873,7 +873,7 @@ def test_a_long_first_step_costs_no_verdict(tmp_path: Path) -> None:
         ("cudaEventQuery", 480, 18),
         ("cudaMalloc", 1, 9600),
         ("cudaFreeHost", 1, 9600),
-        ("aclrtSynchronizeStream", 1, 9600),
+        ("cudaHostUnregister", 1, 9600),
     ],
 )
 def test_calls_that_last_while_the_device_works_may_be_waits(
@@ -1002,3 +1002,18 @@ def test_numbers_that_repeat_pair_no_steps(tmp_path: Path) -> None:
 
     found = compare_ranks([read_trace_file(path) for path in rank_files(tmp_path, [epochs(True), epochs(False)])])
     assert found.steps == 0
+
+
+@pytest.mark.parametrize(("length", "kind"), [(100, "host"), (500, "host"), (5000, "unclear")])
+def test_what_the_profiler_does_in_a_call_is_no_host_work(length: float, kind: str, tmp_path: Path) -> None:
+    program = Program()
+    for number in range(5):
+        start = 10_000.0 * number
+        program.step(number, start, 10_000)
+        program.span("cpu_op", "layer", start + 10, 9900)
+        program.launch(start + 100, start + 9110, 800)
+        program.events[-2]["dur"] = length + 10
+        program.span("overhead", "Activity Buffer Request", start + 105, length, pid=-1, tid=0)
+    found = explained(tmp_path, program.events)
+    assert found.verdict.kind == kind
+    assert ("profiler itself" in " ".join(found.verdict.sentences)) == (length > 200)

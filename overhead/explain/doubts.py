@@ -117,8 +117,14 @@ def lost_nodes(calls: Iterable[HostCall], by_correlation: Mapping[int, Sequence[
 
 
 def may_wait(call: HostCall, times: WorkTimes) -> bool:
-    """Whether a call that counts as host work may be a wait: it lasts long, or asks, while the device works."""
+    """Whether a call that counts as host work may be a wait: it lasts long, or asks, while the device works.
+
+    Also a call that only waits counts as host work where all streams have work left when it returns: it may wait for
+    an event before that work, or the clocks differ.
+    """
     length = call.end - call.start
+    if _WAIT.fullmatch(call.name):
+        return length > _IDLE_WAIT_NS and call.blocked <= 0
     if length <= call.no_work or not (length >= _LONG_CALL_NS or _POLL.fullmatch(call.name)):
         return False
     return times.busy_share(call.start, call.end) >= _MOSTLY

@@ -24,7 +24,7 @@ from overhead.explain.profiling import StepProfile
 from overhead.explain.ranks import RankComparison, compare_ranks, rank_sentences, same_ranks
 from overhead.explain.record import NOT_IN_A_TRACE, Explanation, StepVerdict, missing
 from overhead.explain.recording import caveats, left_out, why_no_verdict
-from overhead.explain.replay import StepParts, each_step_parts, mean_parts, save_replay, step_parts
+from overhead.explain.replay import StepParts, mean_parts, save_replay, step_parts
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing, untimed
 from overhead.explain.trace import DeviceWork, StepTrace, Trace, busy_by_device, busy_ns
@@ -201,11 +201,10 @@ def _other_steps(trace: Trace, host: HostTimes) -> str:
 
     The first step alone may differ: programs warm up in it.
     """
-    quiet, every = step_parts(trace.quiet(), host), each_step_parts(trace, host)
-    later = every[1:] if len(every) > _FEW_STEPS else every
-    if _same_bound(quiet, mean_parts(later)):
+    later = trace.steps[1:] if len(trace.steps) > _FEW_STEPS else trace.steps
+    quiet, mean = step_parts(trace.quiet(), host), mean_parts(Trace(later), host)
+    if _same_bound(quiet, mean):
         return ""
-    mean = mean_parts(later)
     kinds = [_BOUNDS[bound_of(parts)[0]] for parts in (quiet, mean)]
     return (
         f"No verdict: the steps differ. The shortest ones take the host {micro_of(quiet.host)} µs and the device "

@@ -1017,3 +1017,15 @@ def test_what_the_profiler_does_in_a_call_is_no_host_work(length: float, kind: s
     found = explained(tmp_path, program.events)
     assert found.verdict.kind == kind
     assert ("profiler itself" in " ".join(found.verdict.sentences)) == (length > 200)
+
+
+def test_a_wait_for_an_event_before_later_work_is_no_host_work(tmp_path: Path) -> None:
+    """Each step waits for the work of the one before, while its own is queued behind it."""
+    program = Program()
+    for number in range(8):
+        start = 1000.0 * number
+        program.step(number, start, 1000)
+        program.span("cpu_op", "layer", start + 1, 100)
+        program.launch(start + 10, start + 950, 990)
+        program.call("cudaEventSynchronize", start + 110, 835)
+    assert explained(tmp_path, program.events).verdict.kind not in ("host", "mixed")

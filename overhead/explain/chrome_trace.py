@@ -447,6 +447,7 @@ def _clocks(events: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> Clocks:
     one_stream = len({each.stream for each in work}) == 1
     waits: list[tuple[float, float]] = []
     starts: list[tuple[float, float]] = []
+    alone = _without_wait_after(events)
     running: list[tuple[float, float]] = []  # when calls of any thread return, and when their work ends, as a heap
     last = -math.inf
     for event in sorted(events, key=_start):
@@ -460,10 +461,25 @@ def _clocks(events: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> Clocks:
         own = issued.get(event.args.correlation, ()) if event.args.correlation else ()
         if own:
             starts.append((event.start, min(each.start for each in own) - event.start))
-            # The call of a copy to pageable memory returns when the copy is done.
-            waits += [(event.end, each.end - event.end) for each in own if each.copies_to_pageable]
+            if event.args.correlation in alone:
+                waits += [(event.end, each.end - event.end) for each in own if each.copies_to_pageable]
             heapq.heappush(running, (event.end, max(each.end for each in own)))
     return clocks_of(waits, starts)
+
+
+def _without_wait_after(events: Iterable[TraceEvent]) -> set[int]:
+    """The numbers of the calls that no wait follows in their thread.
+
+    The call of a copy to pageable memory returns when the copy is done; only where nothing waits after it is that sure.
+    """
+    found = set[int]()
+    last: dict[int | str, int] = {}
+    for event in sorted(events, key=_start):
+        before = last.pop(event.tid, 0)
+        if before and call_kind(_ADDED_VERSION.sub("", event.name)) != "synchronisation":
+            found.add(before)
+        last[event.tid] = event.args.correlation
+    return (found | set(last.values())) - {0}
 
 
 _Window = tuple[float, float, int | None]

@@ -12,7 +12,7 @@ import itertools
 import math
 import re
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -156,25 +156,28 @@ def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
 
 def step_parts(trace: Trace, host: HostTimes) -> StepParts:
     """The parts of a typical step: the medians over the profiled steps, each of which is replayed alone."""
+    return _typical(_each_step(trace, host, _ROUNDS), statistics.median)
+
+
+def mean_parts(trace: Trace, host: HostTimes, first: int = 0) -> StepParts:
+    """The parts of the mean step, from the step with this index on: each step counts by the time that it takes."""
+    # Latencies are known from the first launch on, when the device is idle.
+    return _typical(_each_step(trace, host, 1)[first:], statistics.fmean)
+
+
+def _typical(parts: Sequence[StepParts], typical: Callable[[Sequence[float]], float]) -> StepParts:
+    return StepParts(*map(typical, zip(*map(dataclasses.astuple, parts), strict=True)))
+
+
+def _each_step(trace: Trace, host: HostTimes, rounds: int) -> list[StepParts]:
+    """The parts of each step, which is replayed alone, so often."""
     whole = queue_model(trace, host)
     found: list[StepParts] = []
     for step, actions in zip(trace.steps, whole.steps, strict=True):
         model = dataclasses.replace(whole, steps=[actions])
-        unwaited_ns = replayed_step_ns(_without_waits(model))
-        found.append(StepParts(replayed_step_ns(model), _host_ns(actions), busiest_ns(step.device), unwaited_ns))
-    return StepParts(*map(statistics.median, zip(*map(dataclasses.astuple, found), strict=True)))
-
-
-def mean_parts(trace: Trace, host: HostTimes) -> StepParts:
-    """The parts of the mean step: all steps are replayed one after another, so each counts by the time it takes."""
-    model = queue_model(trace, host)
-    number = max(1, len(model.steps))
-    return StepParts(
-        replayed_step_ns(model, rounds=1),
-        sum(map(_host_ns, model.steps)) / number,
-        sum(busiest_ns(step.device) for step in trace.steps) / number,
-        replayed_step_ns(_without_waits(model), rounds=1),
-    )
+        step_ns, unwaited_ns = (replayed_step_ns(each, rounds) for each in (model, _without_waits(model)))
+        found.append(StepParts(step_ns, _host_ns(actions), busiest_ns(step.device), unwaited_ns))
+    return found
 
 
 def _host_ns(actions: Iterable[QueueAction]) -> float:

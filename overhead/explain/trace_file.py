@@ -201,15 +201,16 @@ def _other_steps(trace: Trace, host: HostTimes) -> str:
 
     The first step alone may differ: programs warm up in it.
     """
-    later = trace.steps[1:] if len(trace.steps) > _FEW_STEPS else trace.steps
-    quiet, mean = step_parts(trace.quiet(), host), mean_parts(Trace(later), host)
+    first = 1 if len(trace.steps) > _FEW_STEPS else 0
+    quiet, mean = step_parts(trace.quiet(), host), mean_parts(trace, host, first)
     if _same_bound(quiet, mean):
         return ""
     kinds = [_BOUNDS[bound_of(parts)[0]] for parts in (quiet, mean)]
+    all_steps = f"{'The' if first else 'All'} {count(len(trace.steps) - first, 'step')}{' after the first' * first}"
     return (
         f"No verdict: the steps differ. The shortest ones take the host {micro_of(quiet.host)} µs and the device "
-        f"{micro_of(quiet.device)} µs: {kinds[0]}. All {count(len(later), 'step')} take the host {micro_of(mean.host)} "
-        f"µs and the device {micro_of(mean.device)} µs on average: {kinds[1]}."
+        f"{micro_of(quiet.device)} µs: {kinds[0]}. {all_steps} take the host {micro_of(mean.host)} µs and the device "
+        f"{micro_of(mean.device)} µs on average: {kinds[1]}."
     )
 
 

@@ -199,7 +199,8 @@ def read_chrome_trace(raw: bytes, name: str = "the trace", *, trimmed: bool = Fa
         raise BadFile(f"{name}: {reason}") from None
     device = str(data.deviceProperties[0].get("name", "")) if data.deviceProperties else ""
     rank = str(data.distributedInfo.get("rank", ""))[:200]
-    return Trace(steps, device[:200], rank, processes, recording)
+    ranks = data.distributedInfo.get("world_size", 0)
+    return Trace(steps, device[:200], rank, processes, recording, ranks if isinstance(ranks, int) else 0)
 
 
 def _decoded(raw: bytes) -> tuple[_File, int]:

@@ -165,7 +165,7 @@ _NOTHING_LOST = Recording()
 class Trace:
     """The profiled steps, in order. ``device``: its name. ``processes``: how many were recorded; one is read.
 
-    ``recording``: what else was recorded, and what is lost.
+    ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program has; 0 if unknown.
     """
 
     steps: Sequence[StepTrace]
@@ -173,6 +173,7 @@ class Trace:
     rank: str = ""
     processes: int = 1
     recording: Recording = _NOTHING_LOST
+    ranks: int = 0
 
     def without_first_step(self) -> Trace:
         """The trace without its first step, which begins on an idle device; the same if it has no other step."""

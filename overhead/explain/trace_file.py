@@ -68,7 +68,7 @@ def read_trace_file(path: Path) -> Trace:
     steps = [step for step in trace.steps if step.device] or trace.steps
     recording = dataclasses.replace(trace.recording, steps_without_work=len(trace.steps) - len(steps))
     device = trace.device or ("a device" if trace.has_device else "")
-    return Trace(steps, device, trace.rank, trace.processes, recording)
+    return dataclasses.replace(trace, steps=steps, device=device, recording=recording)
 
 
 def _check_halves(trace: Trace, path: Path) -> None:
@@ -170,6 +170,9 @@ def _verdict(
     verdict = found.verdict
     shown_ns = sum(step.end - step.start for step in trace.steps)
     first = caveats(trace.recording, shown_ns)
+    if ranks is not None and len(ranks.rows) < trace.ranks:
+        given = f"These are traces of {len(ranks.rows):,} of {count(trace.ranks, 'rank')}"
+        first.append(f"{given}: collectives may also wait for the others, and a rank that is late may be one of them.")
     said = list(verdict.sentences)
     if lost := why_no_verdict(trace.recording):
         why = f"No verdict: {lost}."

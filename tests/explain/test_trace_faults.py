@@ -1029,3 +1029,14 @@ def test_a_wait_for_an_event_before_later_work_is_no_host_work(tmp_path: Path) -
         program.launch(start + 10, start + 950, 990)
         program.call("cudaEventSynchronize", start + 110, 835)
     assert explained(tmp_path, program.events).verdict.kind not in ("host", "mixed")
+
+
+@pytest.mark.parametrize(("ranks", "said"), [(2, False), (8, True), ("8", False)])
+def test_traces_of_some_ranks_are_said_to_be_some(ranks: object, said: bool, tmp_path: Path) -> None:
+    paths = [
+        kineto(
+            tmp_path / f"r{late:d}.json", waiting(late, ALL_REDUCE), distributedInfo={"rank": late, "world_size": ranks}
+        )
+        for late in (False, True)
+    ]
+    assert ("2 of 8 ranks" in text_of(explain_traces(paths))) == said

@@ -22,10 +22,30 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from overhead.errors import BadFile
+from overhead.explain.doubts import (
+    WorkTimes,
+    lost_nodes,
+    lost_work_ns,
+    may_wait,
+    other_threads_wait_ns,
+    profiler_ns,
+    unexplained_wait_ns,
+    working_threads,
+)
 from overhead.explain.record import CallSite
 from overhead.explain.recording import SKEW_NS, Clocks, Recording, clocks_of
 from overhead.explain.steps import call_site
-from overhead.explain.trace import LOADER, NO_SITE, CallKind, DeviceWork, HostCall, HostOperation, StepTrace, Trace
+from overhead.explain.trace import (
+    LOADER,
+    NO_SITE,
+    CallKind,
+    DeviceWork,
+    HostCall,
+    HostOperation,
+    StepTrace,
+    Trace,
+    union_of_spans,
+)
 
 _T = TypeVar("_T")
 _start = operator.attrgetter("start")
@@ -48,6 +68,9 @@ _START_UP = 10
 """An operation is start-up if its first call takes so many times as long as a later one."""
 _ONE_KERNEL = re.compile(r"(cuda|hip|cu)\w*LaunchKernel\w*")
 """Calls that launch exactly one kernel."""
+_COPIES = ("copy", "set")
+_COPY_CALL = re.compile(r"(cuda|hip)Memcpy\w*|cuMemcpy\w*")
+"""Also copies that wait."""
 _ADDED_VERSION = re.compile(r"_v\d{4,}$")
 
 _CALLS: tuple[tuple[CallKind, str], ...] = (
@@ -76,12 +99,16 @@ def call_kind(name: str) -> CallKind:
 class EventArguments(msgspec.Struct, frozen=True, gc=False):
     """``correlation``: the number that a call and its device work share. ``size``: bytes of an allocation.
 
-    ``collective``: what a kernel or an operation exchanges with other ranks.
+    ``collective``: what a kernel or an operation exchanges with other ranks; ``group``, ``group_name``: which ranks
+    take part; ``elements``: how many numbers it gets. Releases of PyTorch write these as text, numbers or lists.
     """
 
     correlation: int = 0
     size: int = msgspec.field(name="Bytes", default=0)
     collective: str = msgspec.field(name="Collective name", default="")
+    group: Any = msgspec.field(name="Process Group Ranks", default="")
+    group_name: Any = msgspec.field(name="Process Group Name", default="")
+    elements: Any = msgspec.field(name="In msg nelems", default="")
 
 
 class TraceEvent(msgspec.Struct, gc=False):
@@ -134,10 +161,13 @@ _KINDS = {
     "operator": "operations",
     "user_annotation": "annotations",
     "cpu_instant_event": "memory",
+    "overhead": "costs",
     **dict.fromkeys(("runtime", "cuda_runtime", "cuda_driver"), "calls"),
     **dict.fromkeys(("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"), "work"),
 }
 """PyTorch 1.8 to 1.12 writes Operator, Runtime, Kernel, Memcpy and Memset."""
+_PROFILER_COSTS = re.compile(r"Activity Buffer Request|Buffer Flush|Instrumentation|Resource|UVM Activity Init")
+"""What CUPTI does for itself. Of the same category are the loading of kernels and a full queue: the program's own."""
 _DEVICE_CALLS = re.compile(r"(cuda|hip|xpu|mtia|privateuse1)_(runtime|driver)")
 
 
@@ -169,7 +199,8 @@ def read_chrome_trace(raw: bytes, name: str = "the trace", *, trimmed: bool = Fa
         raise BadFile(f"{name}: {reason}") from None
     device = str(data.deviceProperties[0].get("name", "")) if data.deviceProperties else ""
     rank = str(data.distributedInfo.get("rank", ""))[:200]
-    return Trace(steps, device[:200], rank, processes, recording)
+    ranks = data.distributedInfo.get("world_size", 0)
+    return Trace(steps, device[:200], rank, processes, recording, ranks if isinstance(ranks, int) else 0)
 
 
 def _decoded(raw: bytes) -> tuple[_File, int]:
@@ -274,6 +305,9 @@ def steps_of(
     if windows:
         begin, end = windows[0][0], max(each[1] for each in windows)
         recording = _with_losses(recording, calls, work, begin, end)
+        recording = _with_doubts(recording, windows, operations, calls, work, by_correlation)
+        costs = union_of_spans((each.start, each.end) for each in of["costs"])
+        recording = dataclasses.replace(recording, profiler_ns=profiler_ns(costs, _started(calls, begin, end)))
     steps = []
     for start, end, number in windows:
         own = _started(calls, start, end)
@@ -303,6 +337,8 @@ class _SortedEvents:
                 continue
             if kind in ("operations", "annotations"):
                 kind = _kind_by_name(kind, event.name)
+            elif kind == "costs" and not _PROFILER_COSTS.fullmatch(event.name):
+                continue
             elif kind in ("calls", "work"):
                 key = (event.ts, event.pid, event.tid, event.args.correlation, event.name)
                 if key in seen:
@@ -312,7 +348,7 @@ class _SortedEvents:
             self.of[kind].append(event)
 
     def keep_one_process(self) -> int:
-        """Keep the process with most device work, of those that make calls; returns how many have device work.
+        """Keep the process with the longest device work, of those that make calls; how many have device work.
 
         Raises ``BadFile`` if they number their calls alike, since then nobody knows whose the device work is.
         """
@@ -331,16 +367,28 @@ class _SortedEvents:
                 "apart: give a file for each"
             )
         else:
-            pid = max(issued, key=lambda one: len(issued[one]))
+            pid = self._busiest(issued)
         if pid is None:
             return 1
         others = set.union(set(), *(own for other, own in issued.items() if other != pid))
         for kind in self.of:
+            if kind == "costs":
+                continue  # they have no process
             if kind == "work":
                 self.of[kind] = [event for event in self.of[kind] if event.args.correlation not in others]
             else:
                 self.of[kind] = [event for event in self.of[kind] if event.pid == pid]
         return len(issued)
+
+    def _busiest(self, issued: Mapping[int | str, set[int]]) -> int | str:
+        """The process whose device work takes longest. ``issued``: by process, the numbers of its work."""
+        issuers = {number: pid for pid, numbers in issued.items() for number in numbers}
+        busy: dict[int | str, float] = dict.fromkeys(issued, 0.0)
+        for event in self.of["work"]:
+            pid = issuers.get(event.args.correlation)
+            if pid is not None:
+                busy[pid] += event.dur
+        return max(busy, key=busy.__getitem__)
 
     def rounded_ns(self) -> float:
         """To how many ns a time in this file is rounded, as it is a number of 64 bits."""
@@ -378,7 +426,9 @@ def _collective_spans(events: Iterable[TraceEvent]) -> Iterator[tuple[str, float
 def _work(event: TraceEvent, collective: str) -> DeviceWork:
     named = event.args.collective[:200] or collective
     stream = f"{event.pid}:{event.tid}"
-    return DeviceWork(event.name[:1000], stream, event.start, event.end, event.args.correlation, named)
+    group = f"{event.args.group or event.args.group_name} {event.args.elements}"
+    number = event.args.correlation
+    return DeviceWork(event.name[:1000], stream, event.start, event.end, number, named, group.strip()[:1000])
 
 
 def _moved(work: DeviceWork, by_ns: float) -> DeviceWork:
@@ -398,6 +448,7 @@ def _clocks(events: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> Clocks:
     one_stream = len({each.stream for each in work}) == 1
     waits: list[tuple[float, float]] = []
     starts: list[tuple[float, float]] = []
+    alone = _without_wait_after(events)
     running: list[tuple[float, float]] = []  # when calls of any thread return, and when their work ends, as a heap
     last = -math.inf
     for event in sorted(events, key=_start):
@@ -411,8 +462,25 @@ def _clocks(events: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> Clocks:
         own = issued.get(event.args.correlation, ()) if event.args.correlation else ()
         if own:
             starts.append((event.start, min(each.start for each in own) - event.start))
+            if event.args.correlation in alone:
+                waits += [(event.end, each.end - event.end) for each in own if each.copies_to_pageable]
             heapq.heappush(running, (event.end, max(each.end for each in own)))
     return clocks_of(waits, starts)
+
+
+def _without_wait_after(events: Iterable[TraceEvent]) -> set[int]:
+    """The numbers of the calls that no wait follows in their thread.
+
+    The call of a copy to pageable memory returns when the copy is done; only where nothing waits after it is that sure.
+    """
+    found = set[int]()
+    last: dict[int | str, int] = {}
+    for event in sorted(events, key=_start):
+        before = last.pop(event.tid, 0)
+        if before and call_kind(_ADDED_VERSION.sub("", event.name)) != "synchronisation":
+            found.add(before)
+        last[event.tid] = event.args.correlation
+    return (found | set(last.values())) - {0}
 
 
 _Window = tuple[float, float, int | None]
@@ -471,25 +539,35 @@ def _with_losses(
 ) -> Recording:
     """The recording with what has lost its other half between ``begin`` and ``end``. ``calls``: all, by start."""
     has_work = {each.correlation for each in work} - {0}
-    launching = [call for call in calls if call.kind == "launch"]
+    launching = [call for call in calls if call.kind in ("launch", *_COPIES) or _COPY_CALL.fullmatch(call.name)]
     answered = _Spans((call.thread, call.start, call.end, call) for call in launching if call.correlation in has_work)
     captures = _captures(calls)
-    launches = without = shared = 0
+    launches = without = shared = copies = 0
+    lost_calls = list[HostCall]()
     issued = Counter(each.correlation for each in work)
     for call in _started(launching, begin, end):
+        launch = call.kind == "launch"
         if call.correlation in has_work:
-            launches += 1
+            launches += launch
+            copies += not launch
             if _ONE_KERNEL.fullmatch(call.name):
                 shared += issued[call.correlation] - 1
             continue
         # A launch into a graph that is captured does not run, and one inside another launch is the same launch.
         captured = any(first <= call.start < last for first, last in captures)
         if not captured and answered.within(call.thread, call.start, call.end) is None:
-            launches += 1
-            without += 1
+            launches += launch
+            without += launch
+            copies += not launch
+            lost_calls.append(call)
     numbers = {call.correlation for call in calls} - {0}
     first_number = min(numbers, default=0)
     first = min((each.start for each in work if each.correlation in numbers), default=math.inf)
+    begun: dict[int, float] = {}
+    for each in work:
+        begun[each.correlation] = min(each.start, begun.get(each.correlation, math.inf))
+    issuing = [(call.start, begun[call.correlation]) for call in calls if call.correlation in has_work]
+    lost_ns = lost_work_ns(lost_calls, issuing, WorkTimes([(each.start, each.end) for each in work]), end)
     lost, earlier, work_ns = list[DeviceWork](), 0, 0.0
     own = {call.correlation for call in _started(calls, begin, end)} - {0}
     done = max([end, *(each.end for each in work if each.correlation in own)])  # the device may be far behind
@@ -507,12 +585,49 @@ def _with_losses(
         recording,
         launches=launches,
         launches_without_work=without,
+        copies=copies,
+        copies_without_work=len(lost_calls) - without,
+        lost_ns=lost_ns,
         shared=shared,
         earlier=earlier,
         work_ns=work_ns,
         work_without_call=len(lost),
         work_without_call_ns=sum(each.end - each.start for each in lost),
         migrations=sum(each.name.startswith(MIGRATION) for each in lost),
+    )
+
+
+def _with_doubts(
+    recording: Recording,
+    windows: Sequence[_Window],
+    operations: Sequence[HostOperation],
+    calls: Sequence[HostCall],
+    work: Sequence[DeviceWork],
+    by_correlation: Mapping[int, Sequence[DeviceWork]],
+) -> Recording:
+    """The recording with what contradicts it in the steps."""
+    times = WorkTimes([(each.start, each.end) for each in work])
+    own = [
+        call for start, end in union_of_spans(window[:2] for window in windows) for call in _started(calls, start, end)
+    ]
+    unexplained = [ns for call in own if (ns := unexplained_wait_ns(call, times)) > 0]
+    slow: dict[str, float] = defaultdict(float)
+    working = working_threads(operations, own)
+    for call in own:
+        if call.thread in working and may_wait(call, times):
+            slow[call.name] += call.end - call.start - call.no_work
+    nodes, missing = lost_nodes(own, by_correlation)
+    return dataclasses.replace(
+        recording,
+        steps_ns=sum(end - start for start, end, _ in windows),
+        waits=sum(call.kind == "synchronisation" for call in own),
+        unexplained_waits=len(unexplained),
+        unexplained_ns=sum(unexplained),
+        nodes=nodes,
+        nodes_missing=missing,
+        may_wait=max(slow, key=slow.__getitem__, default=""),
+        may_wait_ns=sum(slow.values()),
+        beside_ns=other_threads_wait_ns(own, operations),
     )
 
 

@@ -24,6 +24,7 @@ _ADDED = re.compile(r"_v\d{4,}$|, (?:op_id|seq|sizes) = .*")
 _TEXT = "(SELECT substr(value, 1, 1000) FROM StringIds WHERE id = {})"
 _COPY = """'Memcpy ' || CASE copyKind WHEN 1 THEN 'HtoD' WHEN 2 THEN 'DtoH' WHEN 11 THEN 'UVM'
     WHEN 12 THEN 'UVM' WHEN 13 THEN 'UVM' ELSE '' END
+    || CASE srcKind WHEN 0 THEN ' Pageable ->' ELSE '' END
     || CASE dstKind WHEN 0 THEN ' -> Pageable' ELSE '' END"""
 _WORK = {"KERNEL": _TEXT.format("demangledName"), "GRAPH_TRACE": "'CUDA graph'", "MEMSET": "'Memset'", "MEMCPY": _COPY}
 """The names of device work, by table. CUPTI numbers the kinds of copies and of memory."""
@@ -62,7 +63,10 @@ def read_nsys_export(path: Path) -> Trace:
                 raise ValueError("no table StringIds, which holds the names")
             rows = _rows(base, tables)
             gpu = _gpu(base, tables)
-        processes = Counter(row[0] for row in rows if row[1] == "kernel")
+        processes = Counter[int]()
+        for process, kind, _, start, end, *_ in rows:
+            if kind == "kernel":
+                processes[process] += max(1, (end or 0) - (start or 0))
         own = max(processes, key=processes.__getitem__, default=None)
         rows_of_process = [row for row in rows if row[0] == own]
         timed = [row for row in rows_of_process if row[3] is not None and row[4] is not None]

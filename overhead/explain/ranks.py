@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,24 +26,25 @@ _LONGER = 1.15
 _BETWEEN_TWO = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "coalesced")
 """What PyTorch calls an exchange in which not all ranks take part."""
 
-_Kind = tuple[int, str]
-"""The number of a step and the name of a kernel."""
+_Kind = tuple[int, str, str]
+"""The number of a step, the name of a kernel, and its group: collectives of one kind are compared by their order."""
 
 
 @dataclass(frozen=True)
 class RankComparison:
     """``rows``: of the ranks. ``steps``: how many are in all traces. ``collectives``: how many are compared.
 
-    ``left_out``: how many are not, since the ranks have different numbers of them. ``waits``: by rank, for each shared
-    step by its key, how long it waits in collectives, ns. ``waited_for``: for each rank, how long the others wait for
-    it in a step, on average, ns.
+    ``left_out``: how many are not, since the ranks have different numbers or groups of them. ``shared``: the steps that
+    are in all traces. ``waits``: by rank, how long it waits in each collective that is compared, ns. ``waited_for``:
+    for each rank, how long the others wait for it in a step, on average, ns.
     """
 
     rows: Sequence[RankRow]
     steps: int = 0
     collectives: int = 0
     left_out: int = 0
-    waits: Sequence[Mapping[int, float]] = field(default_factory=list)
+    shared: Collection[int] = ()
+    waits: Sequence[Mapping[DeviceWork, float]] = field(default_factory=list)
     waited_for: Sequence[float] = ()
 
 
@@ -54,9 +55,10 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
     spans = [_collectives(own, shared, len(traces)) for own in steps]
     kinds = {kind for own in spans for kind in own}
     same = sorted(kind for kind in kinds if len({len(own.get(kind, ())) for own in spans}) == 1)
-    left_out = max(sum(len(times) for kind, times in own.items() if kind not in same) for own in spans)
-    times = np.array([[ns for kind in same for ns in own[kind]] for own in spans]).reshape(len(traces), -1)
-    of_step = np.array([kind[0] for kind in same for _ in spans[0][kind]], dtype=np.int64)
+    compared_kinds = set(same)
+    left_out = max(sum(len(work) for kind, work in own.items() if kind not in compared_kinds) for own in spans)
+    compared = [[work for kind in same for work in own[kind]] for own in spans]
+    times = np.array([[work.end - work.start for work in own] for own in compared]).reshape(len(traces), -1)
     waits = times - times.min(axis=0, initial=np.inf) if times.size else times
     blamed = _waited_for(waits)
     whole = blamed.sum()
@@ -80,14 +82,20 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
         steps=len(shared),
         collectives=times.shape[1],
         left_out=left_out,
-        waits=[{number: float(own[of_step == number].sum()) for number in shared} for own in waits],
+        shared=shared,
+        waits=[dict(zip(work, map(float, own), strict=True)) for work, own in zip(compared, waits, strict=True)],
         waited_for=[float(ns) / others for ns in blamed],
     )
 
 
 def _by_number(trace: Trace) -> dict[int, StepTrace]:
-    """The steps by the numbers of their marks; by their position where these have none."""
-    return {index if step.number is None else step.number: step for index, step in enumerate(trace.steps)}
+    """The steps by the numbers of their marks; by their position where these have none.
+
+    Of a number that is there twice, as after an epoch, nobody knows which step of another rank it belongs to.
+    """
+    numbered = [(index if step.number is None else step.number, step) for index, step in enumerate(trace.steps)]
+    times = Counter(number for number, _ in numbered)
+    return {number: step for number, step in numbered if times[number] == 1}
 
 
 def _waited_for(waits: np.ndarray) -> np.ndarray:
@@ -98,14 +106,23 @@ def _waited_for(waits: np.ndarray) -> np.ndarray:
     return found
 
 
-def _collectives(steps: Mapping[int, StepTrace], shared: set[int], ranks: int) -> dict[_Kind, list[float]]:
-    """How long each collective of the shared steps takes, ns, in order: by its step and kernel."""
-    found: dict[_Kind, list[float]] = {}
+def _collectives(steps: Mapping[int, StepTrace], shared: set[int], ranks: int) -> dict[_Kind, list[DeviceWork]]:
+    """The collectives of the shared steps by kind, in the order in which the host issues them.
+
+    All ranks issue them in one order. On several streams they may begin in another one.
+    """
+    found: dict[_Kind, list[DeviceWork]] = {}
     for number in shared:
-        for work in steps[number].device:
+        for work in _as_issued(steps[number]):
             if work.communicates and _all_take_part(work, ranks):
-                found.setdefault((number, work.name.partition("(")[0]), []).append(work.end - work.start)
+                found.setdefault((number, work.name.partition("(")[0], work.group), []).append(work)
     return found
+
+
+def _as_issued(step: StepTrace) -> list[DeviceWork]:
+    """The device work of a step by when its call began, then by its own start."""
+    called = {call.correlation: call.start for call in step.calls if call.correlation}
+    return sorted(step.device, key=lambda work: (called.get(work.correlation, work.start), work.start))
 
 
 def _all_take_part(work: DeviceWork, ranks: int) -> bool:
@@ -122,11 +139,14 @@ def rank_sentences(found: RankComparison) -> list[str]:
     if not found.steps:
         said.append("Ranks cannot be compared: no step is in all traces, by the numbers of their marks.")
     elif not found.collectives:
-        said.append("Ranks cannot be compared: no collective is in all traces.")
+        why = "; the ranks have different ones, or other process groups" if found.left_out else ""
+        said.append(f"Ranks cannot be compared: no collective is in all traces{why}.")
     else:
         said.append(_late_rank(found))
     if found.left_out and found.collectives:
-        said.append(f"{found.left_out:,} collectives are left out: the ranks have different numbers of them.")
+        said.append(
+            f"{found.left_out:,} collectives are left out: the ranks have different numbers of them, or other groups."
+        )
     if longer := _longer_step(found.rows):
         said.append(longer)
     return said

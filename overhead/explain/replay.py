@@ -12,7 +12,7 @@ import itertools
 import math
 import re
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,12 +113,12 @@ class _Queue:
             self.spans.append((track, name, start, end, issued))
 
 
-def replayed_step_ns(model: QueueModel) -> float:
+def replayed_step_ns(model: QueueModel, rounds: int = _ROUNDS) -> float:
     """The time of one replayed step until its work is done, ns: the slope over the number of steps."""
     queue = _Queue(model)
-    actions = [action for step in model.steps for action in step] * _ROUNDS
+    actions = [action for step in model.steps for action in step] * rounds
     first, last = queue.run(actions), queue.run(actions)
-    return (last - first) / max(1, _ROUNDS * len(model.steps))
+    return (last - first) / max(1, rounds * len(model.steps))
 
 
 def save_replay(path: Path, trace: Trace, host: HostTimes) -> None:
@@ -156,16 +156,38 @@ def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
 
 def step_parts(trace: Trace, host: HostTimes) -> StepParts:
     """The parts of a typical step: the medians over the profiled steps, each of which is replayed alone."""
+    return _typical(_each_step(trace, host, _ROUNDS), statistics.median)
+
+
+def mean_parts(trace: Trace, host: HostTimes, first: int = 0) -> StepParts:
+    """The parts of the mean step, from the step with this index on: each step counts by the time that it takes."""
+    # Latencies are known from the first launch on, when the device is idle.
+    return _typical(_each_step(trace, host, 1)[first:], statistics.fmean)
+
+
+def _typical(parts: Sequence[StepParts], typical: Callable[[Sequence[float]], float]) -> StepParts:
+    return StepParts(*map(typical, zip(*map(dataclasses.astuple, parts), strict=True)))
+
+
+def _each_step(trace: Trace, host: HostTimes, rounds: int) -> list[StepParts]:
+    """The parts of each step, which is replayed alone, so often."""
     whole = queue_model(trace, host)
     found: list[StepParts] = []
     for step, actions in zip(trace.steps, whole.steps, strict=True):
         model = dataclasses.replace(whole, steps=[actions])
-        host_ns = sum(action.work_ns for action in actions)
-        # Without synchronisations it is a bound, since the program may need their values.
-        unwaited = [dataclasses.replace(action, waits_for=()) for action in actions]
-        unwaited_ns = replayed_step_ns(dataclasses.replace(whole, steps=[unwaited]))
-        found.append(StepParts(replayed_step_ns(model), host_ns, busiest_ns(step.device), unwaited_ns))
-    return StepParts(*map(statistics.median, zip(*map(dataclasses.astuple, found), strict=True)))
+        step_ns, unwaited_ns = (replayed_step_ns(each, rounds) for each in (model, _without_waits(model)))
+        found.append(StepParts(step_ns, _host_ns(actions), busiest_ns(step.device), unwaited_ns))
+    return found
+
+
+def _host_ns(actions: Iterable[QueueAction]) -> float:
+    return sum(action.work_ns for action in actions)
+
+
+def _without_waits(model: QueueModel) -> QueueModel:
+    """The steps without their synchronisations. It is a bound, since the program may need their values."""
+    steps = [[dataclasses.replace(action, waits_for=()) for action in actions] for actions in model.steps]
+    return dataclasses.replace(model, steps=steps)
 
 
 def launch_latencies_ns(trace: Trace) -> dict[str, float]:

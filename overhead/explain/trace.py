@@ -61,8 +61,14 @@ class HostCall:
         return self.end - self.start if self.blocked > 0 else self.queue_full
 
 
-_COMMUNICATES = re.compile(r"\b(?:nccl|rccl|oneccl|mscclpp|nvshmem|cross_device_reduce)", re.I)
-"""Kernels that exchange data with other devices, and wait for them while they run."""
+_COMMUNICATES = re.compile(
+    r"\b(?:nccl|rccl|oneccl|mscclpp|nvshmem|cross_device_reduce|deep_ep|multimem)"
+    r"|nccl(?:Dev|Symk?Dev|Kernel)|(?<!warp)(?<!block)(?<!warp_)(?<!block_)all_?(?:reduce|gather|to_?all)"
+    r"|reduce_?scatter|(?:one|two)_?shot_?(?:all|push|pull)|\w*_ep_(?:dispatch|combine)",
+    re.I,
+)
+"""Kernels that exchange data with other devices, and wait for them while they run: libraries of collectives, and the
+names that vLLM, SGLang, TensorRT-LLM, FlashInfer and PyTorch's symmetric memory give their own."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,7 @@ class DeviceWork:
     """One kernel, copy or set on the device. ``stream``: ``device:stream``.
 
     ``collective``: what it exchanges with other devices, as PyTorch names it; empty if it does not or is not known.
+    ``group``: which ranks take part and how much each of them gives, in the words of the recording; empty likewise.
     """
 
     name: str
@@ -78,6 +85,7 @@ class DeviceWork:
     end: float
     correlation: int = 0
     collective: str = ""
+    group: str = ""
 
     @property
     def device(self) -> str:
@@ -95,9 +103,14 @@ class DeviceWork:
         return self.end - self.start >= _STAGED_NS and bool(_FROM_PAGEABLE.search(self.name))
 
     @property
+    def copies_to_pageable(self) -> bool:
+        """Whether it copies into pageable memory, and its call returns when that is done."""
+        return bool(TO_HOST.search(self.name))
+
+    @property
     def blocks(self) -> bool:
         """Whether the call that issues it waits for it."""
-        return self.uploads_pageable or bool(TO_HOST.search(self.name))
+        return self.uploads_pageable or self.copies_to_pageable
 
 
 @dataclass(frozen=True)
@@ -152,7 +165,7 @@ _NOTHING_LOST = Recording()
 class Trace:
     """The profiled steps, in order. ``device``: its name. ``processes``: how many were recorded; one is read.
 
-    ``recording``: what else was recorded, and what is lost.
+    ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program has; 0 if unknown.
     """
 
     steps: Sequence[StepTrace]
@@ -160,6 +173,7 @@ class Trace:
     rank: str = ""
     processes: int = 1
     recording: Recording = _NOTHING_LOST
+    ranks: int = 0
 
     def without_first_step(self) -> Trace:
         """The trace without its first step, which begins on an idle device; the same if it has no other step."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from overhead.bounded_files import first_bytes, read_whole
 from overhead.errors import BadFile, UsageError
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.chrome_trace import MOST_TRACE_BYTES, read_chrome_trace
+from overhead.explain.doubts import working_threads
 from overhead.explain.explaining import explanation
 from overhead.explain.host_work import HostTimes, ProfilerCost
 from overhead.explain.nsys_export import read_nsys_export
@@ -22,7 +24,7 @@ from overhead.explain.profiling import StepProfile
 from overhead.explain.ranks import RankComparison, compare_ranks, rank_sentences, same_ranks
 from overhead.explain.record import NOT_IN_A_TRACE, Explanation, StepVerdict, missing
 from overhead.explain.recording import caveats, left_out, why_no_verdict
-from overhead.explain.replay import StepParts, save_replay, step_parts
+from overhead.explain.replay import StepParts, mean_parts, save_replay, step_parts
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing, untimed
 from overhead.explain.trace import DeviceWork, StepTrace, Trace, busy_by_device, busy_ns
@@ -38,6 +40,10 @@ _MOST_COST_NS = 5000.0
 """The most that a profiler costs an operation."""
 _LITTLE = 0.1
 """A call of the runtime, or collectives, are named from this share of a step on, as operations are."""
+_FEW_STEPS = 3
+"""Of more steps than these the first one does not count where steps are compared."""
+_APART = 1.3
+"""Steps differ if the ratio of host to device differs by this factor, as a gain that is named."""
 _MOST_SENTENCES = 20
 _DATABASE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 _REPORTS = (".nsys-rep", ".qdrep", ".qdstrm")
@@ -62,7 +68,7 @@ def read_trace_file(path: Path) -> Trace:
     steps = [step for step in trace.steps if step.device] or trace.steps
     recording = dataclasses.replace(trace.recording, steps_without_work=len(trace.steps) - len(steps))
     device = trace.device or ("a device" if trace.has_device else "")
-    return Trace(steps, device, trace.rank, trace.processes, recording)
+    return dataclasses.replace(trace, steps=steps, device=device, recording=recording)
 
 
 def _check_halves(trace: Trace, path: Path) -> None:
@@ -164,6 +170,9 @@ def _verdict(
     verdict = found.verdict
     shown_ns = sum(step.end - step.start for step in trace.steps)
     first = caveats(trace.recording, shown_ns)
+    if ranks is not None and len(ranks.rows) < trace.ranks:
+        given = f"These are traces of {len(ranks.rows):,} of {count(trace.ranks, 'rank')}"
+        first.append(f"{given}: collectives may also wait for the others, and a rank that is late may be one of them.")
     said = list(verdict.sentences)
     if lost := why_no_verdict(trace.recording):
         why = f"No verdict: {lost}."
@@ -173,7 +182,10 @@ def _verdict(
     elif not trace.has_device:
         said = _processor_sentences(found, said)
     elif verdict.kind != "unclear":
-        verdict, said = _without_waits_for_ranks(verdict, said, trace, host, ranks)
+        if why := _other_steps(trace, host) or _calls_without_work(verdict, trace):
+            verdict, said = StepVerdict(kind="unclear", sentences=[]), [why]
+        else:
+            verdict, said = _without_waits_for_ranks(verdict, said, trace, host, ranks)
     if not lost:
         said += _device_sentences(found, trace) + _runtime_sentences(found, trace)
         said += _cost_sentence(host)
@@ -185,6 +197,55 @@ def _verdict(
     if len(sentences) > _MOST_SENTENCES:
         sentences = sentences[: _MOST_SENTENCES - 1] + sentences[-1:]
     return msgspec.structs.replace(verdict, sentences=sentences)
+
+
+def _other_steps(trace: Trace, host: HostTimes) -> str:
+    """Why the quiet steps stand not for all of them; empty if the same bounds both.
+
+    The first step alone may differ: programs warm up in it.
+    """
+    first = 1 if len(trace.steps) > _FEW_STEPS else 0
+    quiet, mean = step_parts(trace.quiet(), host), mean_parts(trace, host, first)
+    if _same_bound(quiet, mean):
+        return ""
+    kinds = [_BOUNDS[bound_of(parts)[0]] for parts in (quiet, mean)]
+    all_steps = f"{'The' if first else 'All'} {count(len(trace.steps) - first, 'step')}{' after the first' * first}"
+    return (
+        f"No verdict: the steps differ. The shortest ones take the host {micro_of(quiet.host)} µs and the device "
+        f"{micro_of(quiet.device)} µs: {kinds[0]}. {all_steps} take the host {micro_of(mean.host)} µs and the device "
+        f"{micro_of(mean.device)} µs on average: {kinds[1]}."
+    )
+
+
+def _same_bound(first: StepParts, second: StepParts) -> bool:
+    """Whether the same bounds both steps, or their parts are alike."""
+    if bound_of(first)[0] == bound_of(second)[0]:
+        return True
+    one, other = first.host * second.device, second.host * first.device
+    alike = max(one, other) <= _APART * min(one, other)
+    return alike and abs(first.synchronisation_share - second.synchronisation_share) <= _LITTLE
+
+
+def _calls_without_work(verdict: StepVerdict, trace: Trace) -> str:
+    """Why calls that last without host work forbid a verdict; empty if they do not.
+
+    A wait that counts as host work makes a step look bound by the host, or mixed.
+    """
+    found = trace.recording
+    if verdict.kind not in ("host", "mixed"):
+        return ""
+    if found.profiler_ns >= _LITTLE * found.steps_ns > 0:
+        return (
+            f"No verdict: the profiler holds up calls for {percent(found.profiler_ns / found.steps_ns)} of the steps."
+        )
+    if found.may_wait_ns < _LITTLE * found.steps_ns:
+        return ""
+    mean = found.may_wait_ns / max(1, len(trace.steps))
+    share = percent(found.may_wait_ns / found.steps_ns)
+    return (
+        f"No verdict: calls such as {plain(found.may_wait, 60)}, {micro_of(mean)} µs of a step ({share}), last while "
+        "the device works. They may be waits for it, which are no host work."
+    )
 
 
 def _cost_sentence(host: HostTimes) -> list[str]:
@@ -218,31 +279,48 @@ def _without_waits_for_ranks(
     Where it would be another one without these waits, it is not given; with several ranks the waits are known.
     """
     exposed = [busy_ns(step.device) - busy_ns(_computing(step)) for step in trace.steps]
-    collective_ns = statistics.median(exposed)
-    device_ns = statistics.median(busy_ns(step.device) for step in trace.steps)
     if not any(exposed):
         return verdict, said
-    mostly = f"Of the {micro_of(device_ns)} µs in which the device works on a step, {micro_of(collective_ns)} µs are "
-    if ranks is not None and ranks.collectives:
-        waits = [ranks.waits[0].get(_number(step, index), 0.0) for index, step in enumerate(trace.steps)]
-        shortened = [_shortened(step, ns) for step, ns in zip(trace.steps, waits, strict=True)]
-        mostly += f"collectives, {micro_of(statistics.median(waits))} µs of which it waits for other ranks."
-    else:
-        shortened = [_shortened(step, float("inf")) for step in trace.steps]
-        mostly += "collectives, which may be waiting for other ranks."
-    parts = step_parts(Trace(shortened).quiet(), host)
-    kind, _ = bound_of(parts)
-    if kind == verdict.kind:
-        return verdict, [*said, mostly] if collective_ns >= _LITTLE * device_ns else said
-    without = (
-        f"Without these waits, a step takes the host {micro_of(parts.host)} µs and the device "
-        f"{micro_of(parts.device)} µs: {_BOUNDS[kind]}."
+    known = ranks is not None and ranks.collectives > 0
+    waits = ranks.waits[0] if ranks is not None and known else {}
+    steps = list(trace.steps)
+    if ranks is not None and known:
+        steps = [step for index, step in enumerate(trace.steps) if _number(step, index) in ranks.shared]
+    shortened = [_shortened(step, waits, unknown=0.0) for step in steps]
+    none_waits = [_shortened(step, waits, unknown=math.inf) for step in steps]
+    parts, least = (step_parts(Trace(each).quiet(), host) for each in (shortened, none_waits))
+    collective_ns = statistics.median(busy_ns(step.device) - busy_ns(_computing(step)) for step in steps)
+    device_ns = statistics.median(busy_ns(step.device) for step in steps)
+    waiting_ns = statistics.median(
+        busy_ns(step.device) - busy_ns(without.device) for step, without in zip(steps, shortened, strict=True)
     )
-    if ranks is not None and ranks.collectives:
+    mostly = f"Of the {micro_of(device_ns)} µs in which the device works on a step, {micro_of(collective_ns)} µs are "
+    if known:
+        mostly += f"collectives, {micro_of(waiting_ns)} µs of which it waits for other ranks."
+        if len(steps) < len(trace.steps):
+            mostly += f" That is of the {len(steps):,} of {count(len(trace.steps), 'step')} that are in all traces."
+    else:
+        mostly += "collectives, which may be waiting for other ranks."
+    kinds = [bound_of(each)[0] for each in (parts, least)]
+    if kinds[0] == kinds[1] == verdict.kind:
+        return verdict, [*said, mostly] if collective_ns >= _LITTLE * device_ns else said
+    if known and kinds[0] == kinds[1]:
         unchecked = [UNCHECKED] if UNCHECKED in said else []
-        return _bound_without_waits(verdict, parts), [*unchecked, mostly, without]
+        return _bound_without_waits(verdict, parts), [*unchecked, mostly, _without("these waits", parts)]
     why = "No verdict from one rank: collectives may be waiting. Give the traces of all ranks."
-    return StepVerdict(kind="unclear", sentences=[]), [why, mostly, without.replace("these waits", "collectives")]
+    if known:
+        why = "No verdict: collectives that are not in all traces may be waiting for other ranks."
+    elif ranks is not None:
+        why = "No verdict: collectives may be waiting for other ranks, and the ranks cannot be compared."
+    return StepVerdict(kind="unclear", sentences=[]), [why, mostly, _without("collectives", least)]
+
+
+def _without(what: str, parts: StepParts) -> str:
+    kind, _ = bound_of(parts)
+    return (
+        f"Without {what}, a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs: "
+        f"{_BOUNDS[kind]}."
+    )
 
 
 _BOUNDS = {
@@ -270,21 +348,15 @@ def _computing(step: StepTrace) -> list[DeviceWork]:
     return [work for work in step.device if not work.communicates]
 
 
-def _shortened(step: StepTrace, waits_ns: float) -> StepTrace:
-    """The step with its collectives shorter by this time together, the longest ones first."""
-    left = waits_ns
-    ends: dict[int, float] = {}
-    collectives = [(index, work) for index, work in enumerate(step.device) if work.communicates]
-    for index, work in sorted(collectives, key=_length, reverse=True):
-        less = min(left, work.end - work.start)
-        ends[index] = work.end - less
-        left -= less
-    device = [dataclasses.replace(work, end=ends.get(index, work.end)) for index, work in enumerate(step.device)]
+def _shortened(step: StepTrace, waits: Mapping[DeviceWork, float], unknown: float) -> StepTrace:
+    """The step with each collective shorter by its wait, ns. ``unknown``: that of one whose wait is not known."""
+    device = []
+    for work in step.device:
+        if work.communicates:
+            wait = min(waits.get(work, unknown), work.end - work.start)
+            work = dataclasses.replace(work, end=work.end - wait)
+        device.append(work)
     return dataclasses.replace(step, device=device)
-
-
-def _length(numbered: tuple[int, DeviceWork]) -> float:
-    return numbered[1].end - numbered[1].start
 
 
 def _device_sentences(found: Explanation, trace: Trace) -> list[str]:
@@ -308,8 +380,9 @@ def _runtime_sentences(found: Explanation, trace: Trace) -> list[str]:
     whole = sum(row.host_ns for row in found.operations)
     times: dict[str, float] = {}
     for step in trace.steps:
+        working = working_threads(step.operations, step.calls)
         for call in step.calls:
-            if call.operation is None:
+            if call.operation is None and call.thread in working:
                 times[call.name] = times.get(call.name, 0.0) + call.end - call.start - call.no_work
     if not times or not found.replay.ok:
         return []

@@ -768,3 +768,358 @@ def test_six_steps_on_two_streams_recorded_on_an_h200_have_lost_nothing() -> Non
     assert (found.verdict.kind, found.replay.ok) == ("device", True)
     delays = launch_delays(trace)
     assert max(each.latency for each in delays[1:]) < 10_000, "what is longer is a wait for the other stream"
+
+
+def waited_steps(
+    work: Callable[[Program, float], None], steps: int = 6, wait: str = "cudaStreamSynchronize"
+) -> Program:
+    """Steps of 1,000 µs, the host waits from 130 µs to 998 µs. ``work``: adds the work of a step that begins then."""
+    program = Program()
+    for number in range(steps):
+        start = 1000.0 * number
+        program.step(number, start, 1000)
+        program.span("cpu_op", "prepare", start + 1, 100)
+        program.launch(start + 50, start + 60, 9, "small")
+        work(program, start)
+        program.call(wait, start + 130, 868)
+    return program
+
+
+def _awaited(program: Program, start: float) -> None:
+    program.launch(start + 100, start + 110, 885, "large")
+
+
+def _nothing(program: Program, start: float) -> None:
+    pass
+
+
+def _lost_copy(program: Program, start: float) -> None:
+    program.call("cudaMemcpyAsync", start + 100, 2)
+
+
+def _other_stream(program: Program, start: float) -> None:
+    program.launch(start + 100, start + 110, 950, "large", tid=9)
+
+
+@pytest.mark.parametrize("wait", ["cudaStreamSynchronize", "cudaEventSynchronize", "cuStreamSynchronize"])
+def test_a_wait_for_which_no_work_ends_gives_no_verdict(wait: str, tmp_path: Path) -> None:
+    assert explained(tmp_path, waited_steps(_awaited, wait=wait).events).verdict.kind == "mixed"
+    for wrong in (_nothing, _lost_copy, _other_stream):
+        found = explained(tmp_path, waited_steps(wrong, wait=wait).events)
+        assert found.verdict.kind == "unclear"
+        assert "%" in found.verdict.sentences[0]
+
+
+@pytest.mark.parametrize("late_us", [20, 200])
+def test_a_copy_into_pageable_memory_compares_the_clocks(late_us: float, tmp_path: Path) -> None:
+    def copying(late: float) -> Explanation:
+        program = Program()
+        for number in range(5):
+            start = 2000.0 * number
+            program.step(number, start, 2000)
+            program.launch(start + 20, start + 30 + late, 1800)
+            copy = "Memcpy DtoH (Device -> Pageable)"
+            program.launch(start + 40, start + 1830 + late, 2, copy, call="cudaMemcpyAsync", category="gpu_memcpy")
+            program.events[-2]["dur"] = 1795
+        return explained(tmp_path, program.events)
+
+    right, found = copying(0), copying(late_us)
+    assert right.verdict.kind == found.verdict.kind == "device"
+    assert "clock" in text_of(found)
+    assert found.verdict.factor == pytest.approx(right.verdict.factor, rel=0.05)
+
+
+@pytest.mark.parametrize("call", ["cudaMemsetAsync", "cudaMemcpyAsync", "cudaLaunchKernel"])
+def test_lost_work_weighs_by_the_time_that_it_may_have_taken(call: str, tmp_path: Path) -> None:
+    """One call in a hundred has no work; the device may have worked for 10 of 1,000 µs, or for 970 of them."""
+
+    def losing(apart: float) -> Explanation:
+        program = Program()
+        for number in range(5):
+            start = 1000.0 * number
+            program.step(number, start, 1000)
+            program.span("cpu_op", "prepare", start + 1, 990)
+            for index in range(99):
+                program.launch(start + 2 + apart * index, start + 7 + apart * index, 0.5 * apart)
+                if index == 50:
+                    program.call(call, start + 2 + apart * (index + 0.5), 0.1)
+        return explained(tmp_path, program.events)
+
+    assert losing(10).verdict.kind == "host"
+    assert "5 of" in text_of(losing(10))
+    program = Program()
+    for number in range(5):
+        start = 1000.0 * number
+        program.step(number, start, 1000)
+        program.span("cpu_op", "prepare", start + 1, 990)
+        for index in range(99):
+            program.launch(start + 2 + index / 10, start + 20 + index / 10, 0.1)
+        program.call(call, start + 25, 1)
+    assert explained(tmp_path, program.events).verdict.kind == "unclear"
+
+
+@pytest.mark.parametrize(("recorded", "kind"), [(95, "host"), (94, "host"), (30, "unclear")])
+def test_replays_of_one_graph_are_alike(recorded: int, kind: str, tmp_path: Path) -> None:
+    program = Program()
+    for number in range(6):
+        start = 1000.0 * number
+        program.step(number, start, 1000)
+        program.span("cpu_op", "prepare", start + 1, 950)
+        program.launch(start + 10, start + 20, 4, "node 0", call="cudaGraphLaunch")
+        for node in range(1, recorded if number else 95):
+            at = start + 20 + 5 * node
+            program.span("kernel", f"node {node}", at, 4, pid=0, tid=7, args={"correlation": program.number})
+    assert explained(tmp_path, program.events).verdict.kind == kind
+
+
+def test_one_bad_record_moves_no_clock(tmp_path: Path) -> None:
+    events = usual(host=50, device=20, launches=20)
+    right = explained(tmp_path, events)
+    kernels = [event for event in events if is_kernel(event)]
+    odd = [event | {"ts": event["ts"] - 1e5} if event is kernels[33] else event for event in events]
+    found = explained(tmp_path, odd)
+    assert found.verdict.kind == right.verdict.kind
+    assert found.verdict.factor == pytest.approx(right.verdict.factor, rel=0.05)
+    assert "clock" not in text_of(found)
+    assert "contradict" in text_of(found)
+
+
+def test_a_thread_that_waits_beside_another_gives_no_verdict(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(5):
+        start = 10_000.0 * number
+        program.step(number, start, 10_000)
+        program.span("cpu_op", "layer", start + 1, 9900)
+        program.launch(start + 10, start + 20, 5000)
+        program.call("cudaDeviceSynchronize", start + 30, 4995)
+        program.events[-1]["tid"] = 2
+    assert explained(tmp_path, program.events).verdict.kind == "unclear"
+
+
+def test_the_process_with_the_longest_work_is_read(tmp_path: Path) -> None:
+    events = processes(1000)
+    for event in events:
+        if is_kernel(event) and event["pid"] == 1:
+            event["dur"] *= 1.9
+    assert explained(tmp_path, events).per_step.launches.value == 3
+
+
+def test_an_upload_from_pageable_memory_blocks_also_in_a_database(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(5):
+        start = 10_000.0 * number
+        program.step(number, start, 10_000)
+        program.launch(start + 9100, start + 9110, 100)
+        program.call("cudaMemcpyAsync", start + 10, 9005)
+    process = 77 << 24
+    copies = [
+        f"({10_000_000 * n + 20_000}, {10_000_000 * n + 9_010_000}, 0, 7, {2 * n + 2}, {process}, 1, 0, 2, 9)"
+        for n in range(5)
+    ]
+    insert = f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(copies)}"
+    assert explain_traces([nsys(tmp_path / "t", program.events, insert)]).verdict.kind == "device"
+
+
+def varying(longer: Callable[[int], bool], host: float, device: float) -> list[Event]:
+    """20 steps; those that are longer take the host or the device 5,000 µs."""
+    program, now = Program(), 0.0
+    for number in range(20):
+        host_us = 5000.0 if longer(number) and not host else host or 300.0
+        device_us = 5000.0 if longer(number) and not device else device or 50.0
+        program.span("cpu_op", "layer", now + 1, host_us - 10)
+        program.launch(now + 10, now + 20, device_us)
+        asked = now + host_us
+        end = max(now + 20 + device_us, asked) + 3
+        program.call("cudaStreamSynchronize", asked, end - asked)
+        program.step(number, now, end + 5 - now)
+        now = end + 5
+    return program.events
+
+
+@pytest.mark.parametrize(("host", "device"), [(300, 0), (0, 280)])
+@pytest.mark.parametrize("longer", [lambda number: number % 4 > 0, lambda number: number % 8 == 3])
+def test_steps_that_differ_in_what_bounds_them_give_no_verdict(
+    longer: Callable[[int], bool], host: float, device: float, tmp_path: Path
+) -> None:
+    found = explained(tmp_path, varying(longer, host, device))
+    assert found.verdict.kind == "unclear"
+    assert "differ" in found.verdict.sentences[0]
+
+
+def test_a_long_first_step_costs_no_verdict(tmp_path: Path) -> None:
+    assert explained(tmp_path, varying(lambda number: number == 0, 300, 0)).verdict.kind == "host"
+
+
+@pytest.mark.parametrize(
+    ("call", "calls", "length"),
+    [
+        ("cudaEventQuery", 480, 18),
+        ("cudaMalloc", 1, 9600),
+        ("cudaFreeHost", 1, 9600),
+        ("cudaHostUnregister", 1, 9600),
+    ],
+)
+def test_calls_that_last_while_the_device_works_may_be_waits(
+    call: str, calls: int, length: float, tmp_path: Path
+) -> None:
+    def stepping(kernel: float, thread: int) -> Explanation:
+        program = Program()
+        for number in range(5):
+            start = 10_000.0 * number
+            program.step(number, start, 10_000)
+            program.span("cpu_op", "layer", start + 1, 100)
+            program.launch(start + 10, start + 20, kernel)
+            for index in range(calls):
+                program.call(call, start + 120 + 20 * index, length)
+                program.events[-1]["tid"] = thread
+        return explained(tmp_path, program.events)
+
+    found = stepping(9690, 1)
+    assert found.verdict.kind == "unclear"
+    assert call in found.verdict.sentences[0]
+    assert stepping(50, 1).verdict.kind == "host", "the device is idle, so nothing is waited for"
+    watched = stepping(9690, 99)
+    assert call not in " ".join(watched.verdict.sentences), "another thread does not delay the step"
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "void vllm::cross_device_reduce_1stage<__half, 2>",
+        "one_shot_all_reduce_kernel",
+        "multimem_all_reduce_kernel",
+        "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<>",
+        "deep_ep::intranode::dispatch<8, 768, 8192>",
+        "void tensorrt_llm::kernels::twoShotAllReduceKernel",
+        "_ZN3c10ncclDevKernel_AllReduce",
+        "ncclSymkDevKernel_AllReduce_AGxLL_R_sum",
+        "mori_ep_dispatch",
+    ],
+)
+def test_kernels_of_all_libraries_may_wait_for_other_ranks(kernel: str, tmp_path: Path) -> None:
+    assert explained(tmp_path, waiting(False, kernel)).verdict.kind == "unclear"
+
+
+@pytest.mark.parametrize("kernel", ["reduce_kernel", "softmax_WarpAllReduce", "cub::BlockReduce", "gather_kernel"])
+def test_kernels_that_only_compute_wait_for_no_rank(kernel: str, tmp_path: Path) -> None:
+    assert explained(tmp_path, waiting(False, kernel)).verdict.kind != "unclear"
+
+
+def grouped(ranks: Sequence[int], length: float, host: float = 1000, steps: int = 4) -> list[Event]:
+    """An all-reduce between these ranks, after 500 µs of computing."""
+    program = Program()
+    for number in range(steps):
+        start = number * 10_000.0
+        program.step(number, start, 10_000)
+        program.span("cpu_op", "layer", start + 10, host)
+        program.launch(start + 100, start + 110, 500)
+        program.launch(start + 200, start + 620, length, ALL_REDUCE)
+        program.events[-1]["args"] |= {"Process Group Name": "tp", "Process Group Ranks": str(list(ranks))}
+        program.call("cudaStreamSynchronize", start + host + 20, max(5.0, 620 + length - host - 15))
+    return program.events
+
+
+def test_collectives_are_compared_within_their_group(tmp_path: Path) -> None:
+    """Ranks 2 and 3 exchange more than ranks 0 and 1; nobody waits."""
+    four = [grouped((0, 1), 100), grouped((0, 1), 100), grouped((2, 3), 9000), grouped((2, 3), 9000)]
+    paths = rank_files(tmp_path, four)
+    found = explain_traces([paths[2], paths[0], paths[1], paths[3]])
+    assert found.verdict.kind == "unclear"
+    assert "is late" not in text_of(found)
+    assert "cannot be compared" in text_of(found)
+    assert explain_traces(paths[2:]).verdict.kind != "unclear"
+
+
+def test_collectives_on_two_streams_are_compared_in_the_order_of_their_calls(tmp_path: Path) -> None:
+    def exchanging(swapped: bool) -> list[Event]:
+        program = Program()
+        for number in range(4):
+            start = number * 10_000.0
+            program.step(number, start, 10_000)
+            program.span("cpu_op", "layer", start + 10, 9000)
+            begin = (start + 310, start + 210) if swapped else (start + 210, start + 310)
+            program.launch(start + 100, begin[0], 4000, ALL_REDUCE, tid=9)
+            program.launch(start + 200, begin[1], 100, ALL_REDUCE, tid=10)
+        return program.events
+
+    paths = rank_files(tmp_path, [exchanging(False), exchanging(True)])
+    found = compare_ranks([read_trace_file(path) for path in paths])
+    assert [row.waits_ns for row in found.rows] == [0, 0]
+
+
+def test_waits_of_steps_that_are_not_in_all_traces_are_not_known(tmp_path: Path) -> None:
+    paths = rank_files(tmp_path, [grouped((0, 1), 9000, steps=10), grouped((0, 1), 60, steps=2)])
+    found = explain_traces(paths)
+    assert "8,940 µs of which it waits" in text_of(found)
+    assert "2 of 10 steps" in text_of(found)
+
+
+def test_only_exposed_waits_shorten_a_step(tmp_path: Path) -> None:
+    """Rank 0 waits 2,900 µs in the second collective; the first one, which is longer, is hidden by a kernel."""
+
+    def overlapping(wait: float) -> list[Event]:
+        program = Program()
+        for number in range(4):
+            start = number * 10_000.0
+            program.step(number, start, 10_000)
+            program.span("cpu_op", "layer", start + 10, 8000)
+            program.launch(start + 100, start + 110, 6000)
+            program.launch(start + 150, start + 160, 5900, ALL_REDUCE, tid=9)
+            program.launch(start + 200, start + 6200, 100 + wait, ALL_REDUCE, tid=9)
+        return program.events
+
+    found = explain_traces(rank_files(tmp_path, [overlapping(2900), overlapping(0)]))
+    assert "2,900 µs of which it waits" in text_of(found)
+    assert "the device 6,100 µs" in text_of(found)
+
+
+def test_numbers_that_repeat_pair_no_steps(tmp_path: Path) -> None:
+    def epochs(late: bool) -> list[Event]:
+        program = Program()
+        for number in range(6):
+            start = number * 10_000.0
+            program.span("user_annotation", f"batch {number % 3}", start, 9900)
+            program.span("cpu_op", "layer", start + 1, 9000)
+            program.launch(start + 10, start + 20, 5000 if late == (number < 3) else 50, ALL_REDUCE)
+        return program.events
+
+    found = compare_ranks([read_trace_file(path) for path in rank_files(tmp_path, [epochs(True), epochs(False)])])
+    assert found.steps == 0
+
+
+@pytest.mark.parametrize(("length", "kind"), [(100, "host"), (500, "host"), (5000, "unclear")])
+def test_what_the_profiler_does_in_a_call_is_no_host_work(length: float, kind: str, tmp_path: Path) -> None:
+    program = Program()
+    for number in range(5):
+        start = 10_000.0 * number
+        program.step(number, start, 10_000)
+        program.span("cpu_op", "layer", start + 10, 9900)
+        program.launch(start + 100, start + 9110, 800)
+        program.events[-2]["dur"] = length + 10
+        program.span("overhead", "Activity Buffer Request", start + 105, length, pid=-1, tid=0)
+    found = explained(tmp_path, program.events)
+    assert found.verdict.kind == kind
+    assert ("profiler itself" in " ".join(found.verdict.sentences)) == (length > 200)
+
+
+def test_a_wait_for_an_event_before_later_work_is_no_host_work(tmp_path: Path) -> None:
+    """Each step waits for the work of the one before, while its own is queued behind it."""
+    program = Program()
+    for number in range(8):
+        start = 1000.0 * number
+        program.step(number, start, 1000)
+        program.span("cpu_op", "layer", start + 1, 100)
+        program.launch(start + 10, start + 950, 990)
+        program.call("cudaEventSynchronize", start + 110, 835)
+    assert explained(tmp_path, program.events).verdict.kind not in ("host", "mixed")
+
+
+@pytest.mark.parametrize(("ranks", "said"), [(2, False), (8, True), ("8", False)])
+def test_traces_of_some_ranks_are_said_to_be_some(ranks: object, said: bool, tmp_path: Path) -> None:
+    paths = [
+        kineto(
+            tmp_path / f"r{late:d}.json", waiting(late, ALL_REDUCE), distributedInfo={"rank": late, "world_size": ranks}
+        )
+        for late in (False, True)
+    ]
+    assert ("2 of 8 ranks" in text_of(explain_traces(paths))) == said

@@ -45,7 +45,7 @@ def add_commands(commands: Any) -> None:
     time.add_argument("--threads", metavar="N,N", default="", help="measure with each number of library threads")
     python = "measure with this Python; given twice: measure with both in turn, and compare"
     time.add_argument("--python", metavar="PYTHON", dest="pythons", action="append", default=[], help=python)
-    argument = "an argument of a FUNCTION that is named (repeatable)"
+    argument = "one argument of the function, where CALL is FILE.py:FUNCTION or module:function (repeatable)"
     time.add_argument("--arg", metavar="NAME=VALUE", dest="arguments", action="append", default=[], help=argument)
     add_json(time)
     time.set_defaults(call=time_command)

@@ -213,7 +213,8 @@ class _Counter:
         counts = not self._inside.depth and (name != "__dlpack__" or _to_the_host(kwargs))
         with self._inside:
             result = call(*args, **kwargs)
-        # Only now: NumPy calls __array__ with an argument that PyTorch refuses, and then again without it.
+        # Noted only if the call succeeded: NumPy calls __array__ with an argument that PyTorch refuses, and then again
+        # without it.
         if counts:
             self._found.synchronisations.append((f"Tensor.{name}", self._line(frame)))
         return result

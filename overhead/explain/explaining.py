@@ -59,7 +59,7 @@ class ExplainInterrupted(KeyboardInterrupt):
     """Ctrl-C or another signal ended ``explain`` after the profile. ``explanation``: what was measured until then."""
 
     def __init__(self, explanation: record.Explanation) -> None:
-        super().__init__("what was measured is in the attribute explanation")
+        super().__init__("interrupted; the attribute `explanation` of this exception holds what was measured")
         self.explanation = explanation
 
 

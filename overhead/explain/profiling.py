@@ -216,8 +216,8 @@ def _first_difference(step: StepTrace, model: StepTrace) -> str:
     for number, (name, other) in enumerate(pairs, 1):
         if name != other:
             return (
-                f"operation {number} of the step was {plain_text(name, 80)} when it was timed, and "
-                f"{plain_text(other, 80)} in the profile that records the lines"
+                f"operation {number} was {plain_text(name, 80)} in the timed run, but {plain_text(other, 80)} in the "
+                "profile that records source lines"
             )
     return "the step runs other operations when the lines are recorded"
 

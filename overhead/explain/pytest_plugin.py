@@ -30,7 +30,7 @@ def dispatch_budget(
 
         if unknown:
             name = min(unknown)
-            raise TypeError(f"dispatch_budget: there is no {name!r}: write launches=N, synchronisations=N (with an s)")
+            raise TypeError(f"dispatch_budget has no argument {name!r}; it has launches=N and synchronisations=N")
         check_limits(launches, synchronisations)
         return counted(launches, synchronisations)
 

@@ -300,9 +300,10 @@ def left_out(found: Recording) -> Iterator[str]:
     if found.work_without_call:
         share = percent(found.work_without_call_ns / found.work_ns) if found.work_ns else "0 %"
         whose = f", {found.migrations:,} of them of managed memory" if found.migrations else ""
-        yield f"Left out: {count(found.work_without_call, 'piece')} of device work without a call ({share}){whose}."
+        pieces = count(found.work_without_call, "piece")
+        yield f"Left out: {pieces} of device work without a call ({share} of the device's time){whose}."
     if found.shared:
-        yield f"{count(found.shared, 'kernel')} with the number of another kernel's launch."
+        yield f"{count(found.shared, 'kernel')} have the launch number of another kernel; they are kept."
     if found.earlier:
         yield f"Left out: {count(found.earlier, 'piece')} of device work from before the recording."
     if found.doubled:

@@ -252,8 +252,8 @@ def _cost_sentence(host: HostTimes) -> list[str]:
     if not host.cost.operation_ns:
         return []
     return [
-        f"The profiler's cost is set to {micro_of(host.cost.operation_ns)} µs an operation: then the replay takes "
-        "as long as --step-ms says, which so does not check it."
+        f"The profiler's cost, {micro_of(host.cost.operation_ns)} µs an operation, was chosen so that the replay takes "
+        "--step-ms. So --step-ms cannot check the replay."
     ]
 
 

@@ -385,7 +385,9 @@ def test_the_pytest_fixture_fails_a_test_over_budget_and_lists_the_lines(tmp_pat
 def test_a_misspelt_limit_is_named_with_the_words_to_write(tmp_path: Path) -> None:
     text = "def test_it(dispatch_budget):\n    with dispatch_budget(synchronizations=0): pass\n"
     said = run_pytest(tmp_path, text)
-    assert "TypeError: dispatch_budget: there is no 'synchronizations': write " in said
+    assert "TypeError" in said
+    assert "'synchronizations'" in said
+    assert "synchronisations=N" in said
     assert "contextlib.py" not in said
 
 

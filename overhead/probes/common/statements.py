@@ -39,7 +39,6 @@ def statement(repeat, keep):
 _BEFORE = "before SETUP"
 _OWN = "overhead's "
 """The names of the template begin with this. With the quote and the space no text of a user can spell one."""
-_FILE_HINT = 'for its text: -s "$(cat {file})"; for a name of it: -s "from {module} import NAME"'
 _AWAIT_HINT = '; a statement runs without an event loop: write asyncio.run(f()), with --setup "import asyncio"'
 _IMPORT_HINT = "; the text runs inside a function: name what you import, such as from module import name"
 
@@ -237,13 +236,19 @@ def _awaits(text: str) -> bool:
 
 def _file_hint(part: str, text: str) -> str:
     """What to write if the text is the name of a file in place of Python; empty if it is not."""
-    file = text.strip().removeprefix("@")
+    file = text.strip().removeprefix("@")  # other programs take @file for the text of a file
     if "\n" in file or not file.endswith(".py") or not os.path.isfile(file):
         return ""
-    module = os.path.basename(file).removesuffix(".py")
-    if part == "CALL":
+    if part == "CALL":  # alone may name a function of a file
         return f"CALL is a file: name a function of it, {file}:FUNCTION, or write a Python statement"
-    return f"{part} is Python text, and {file} is a file; {_FILE_HINT.format(file=file, module=module)}"
+    said = f"{part} must be Python text, but {file} is a file"
+    if part != "SETUP":
+        return f"{said}: write a statement"
+    hint = f'{said}. To run the file: -s "$(cat {file})"'
+    if os.path.basename(file) == file:
+        module = file.removesuffix(".py")
+        hint += f'. To import a name from it: -s "from {module} import NAME"'
+    return hint
 
 
 def _keeping(body: list[ast.stmt]) -> list[ast.stmt] | None:

@@ -124,3 +124,24 @@ def test_units_that_are_rounded_up_are_not_two_speeds(size: int) -> None:
         complete = found["complete"]
         assert complete.status != "bimodal"
         assert complete.status != "ok" or complete.value == pytest.approx(5e3, rel=0.05)
+
+
+@pytest.mark.parametrize(("least", "unit"), [(100e3, 5e3), (300e3, 5e3), (1e6, 5e3)])
+def test_a_bend_that_processes_meet_at_different_sizes_starts_the_cost_beyond_it(least: float, unit: float) -> None:
+    def extra(n: np.ndarray) -> np.ndarray:
+        return np.maximum(least - unit * n, 0.0)
+
+    for seed in range(3):
+        complete = figures(Law(unit, 0.0, 300.0, synchronous=True, extra=extra, **NOISE), seed=seed)["complete"]
+        assert complete.status != "ok" or complete.holds_from * unit >= 0.8 * least
+
+
+@pytest.mark.parametrize("longest", [100, 150])
+def test_a_jump_above_short_chains_starts_the_cost_beyond_it(longest: int) -> None:
+    def extra(n: np.ndarray) -> np.ndarray:
+        return np.where(n > longest, 400e3, 0.0)
+
+    found = figures(Law(500.0, 0.0, 300.0, synchronous=True, extra=extra, **NOISE))
+    assert found["complete"].status == "ok"
+    assert found["complete"].holds_from > longest
+    assert found["fixed"].status == "noisy"

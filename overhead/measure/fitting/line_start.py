@@ -227,7 +227,7 @@ def _is_near(shares: Floats, allowed: float) -> bool:
     found = _mean(shares)
     if found is None or _is_clear(shares, allowed):
         return False
-    most = float(np.quantile(np.abs(shares), _RULE.most_processes))
+    most = float(np.quantile(np.abs(shares), _RULE.most_processes, method="inverted_cdf"))
     return min(abs(found.mean) + found.noise, most) <= _RULE.near * allowed
 
 

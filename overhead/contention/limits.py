@@ -38,7 +38,11 @@ class _LimitRule:
     spent: float = 2 / 3
     """Share of the slowdown that the CPU time shows too if processors are slower: a lower one misses locks."""
     clocks: float = 2.0
-    """Clocks and shared cores slow down by less than this: a higher value takes a lock that spins for them."""
+    """Clocks and shared cores mostly slow down by less than this. From here on only the whole interval of the CPU time
+    shows them: a higher value takes a lock that spins for them."""
+    filled: float = 0.95
+    """With a lock, handing over takes up the cost but for what one alone also waits, or at least this share of it. On
+    simulated peers locks come to 0.99, a device with a full queue to 0.94 (November 2026)."""
     compiled: float = 1.5
     """Work of threads from compiled code, relative to Python: with more, no lock of the library limits Python."""
 
@@ -89,9 +93,11 @@ def _on_processors(
         return "processors", f"{slower}; {want.words}."
     if want is not None and want.may_explain(slowdown):
         return "unknown", f"{slower}; {want.words}: the interval does not tell whether that is why."
-    if record.way == "threads":
-        return _of_lock(record, others, slower)
     cpu = _ratio(record, alone, "cpu")
+    if record.way == "threads":
+        if cpu is not None and _may_be_slower_processors(cpu, slowdown):
+            return "unknown", f"{slower}, the CPU time {_times(cpu)}: slower processors, or a lock that spins."
+        return _of_lock(record, others, slower)
     if cpu is not None and cpu.floor > LIMITS.certain:
         why = f"the CPU time {_times(cpu)}: processors that share a core, memory or power"
         return "processors", f"{slower}, {why}."
@@ -121,8 +127,9 @@ def _on_device(
         return "unknown", f"{slower}; {want.words}, which makes the enqueue time longer too."
     if where != "lock" or _device_may_be_busy(record, alone):
         return "unknown", f"{known}: the interval does not tell a lock from the device."
-    same_growth = 1 + LIMITS.spent * (slowdown.value - 1)
-    if slowdown.value < LIMITS.clocks and cpu is not None and cpu.ceiling >= same_growth:
+    if not _handing_over_fills(cost, issue, alone, slowdown):
+        return "unknown", f"{known}, which is not all of the cost: a lock, or a device whose queue is short."
+    if cpu is not None and _may_be_slower_processors(cpu, slowdown):
         return "unknown", f"{known}, the CPU time {_times(cpu)}: slower processors, or a lock that spins."
     return _of_lock(record, others, known)
 
@@ -140,6 +147,25 @@ def _where_peers_wait(issue: Value, before: Value, cost: Value, slowdown: Value)
     if longer.ceiling < most_longer or share.ceiling < most_share:
         return "device"
     return "lock" if longer.floor > most_longer and share.floor > most_share else ""
+
+
+def _handing_over_fills(cost: Value, issue: Value, alone: Contention, slowdown: Value) -> bool:
+    """Whether a unit may be handed over all the time, as where a lock limits.
+
+    If the device limits, a peer also waits for the last units that it handed over, as long as for those before.
+    """
+    share, before = ratio(issue, cost), _ratio(alone, alone, "issue", "cost")
+    if share is None or before is None:
+        return True
+    waited_alone = max(1 - before.value, 0.0) / slowdown.value
+    return share.ceiling >= LIMITS.filled * (1 - waited_alone)
+
+
+def _may_be_slower_processors(cpu: Value, slowdown: Value) -> bool:
+    """Whether the CPU time grows with the cost. ``cpu``: relative to one peer alone."""
+    same_growth = 1 + LIMITS.spent * (slowdown.value - 1)
+    seen = cpu.ceiling if slowdown.value < LIMITS.clocks else cpu.floor
+    return seen >= same_growth
 
 
 @dataclass(frozen=True)
@@ -192,12 +218,16 @@ def _device_was_busy(record: Contention, alone: Contention) -> bool:
 def _device_may_be_busy(record: Contention, alone: Contention) -> bool:
     """Whether the intervals leave open that one peer alone waits for the device, and all together do as much work.
 
-    Handing over takes longer then too, where a library waits for room in a queue.
+    Handing over takes longer then too, where a library waits for room in a queue. One alone without a processor's work
+    for much of its time waits as well.
     """
-    handing_over, work = _ratio(alone, alone, "issue", "cost"), record.measured("work")
-    if record.way == "devices" or handing_over is None or work is None:
+    work = record.measured("work")
+    if record.way == "devices" or work is None or work.ceiling < LIMITS.work:
         return False
-    return handing_over.floor < LIMITS.issue_alone and work.ceiling >= LIMITS.work
+    ready = alone.measured("ready") or exactly(0.0)
+    handing_over, busy = _ratio(alone, alone, "issue", "cost"), _ratio(alone, alone, "cpu", "cost")
+    waits = handing_over is not None and handing_over.floor < LIMITS.issue_alone
+    return waits or (busy is not None and busy.ceiling + max(ready.ceiling, 0.0) < LIMITS.issue_alone)
 
 
 def _slices_of_device(record: Contention, others: Sequence[Contention]) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import msgspec
 import pytest
 
+from overhead.contention.figures import contention_of
 from overhead.contention.limits import limit_of
 from overhead.reading.view import View
 from overhead.results import Api, Caller, Case, Contention, Figure, Limit, Pattern, Target, Way
 from tests.contention.test_show import rows
 from tests.fakes.report import fingerprint
+from tests.fakes.shared_device import NATIVE, Shared, simulate
 
 Interval = tuple[float, float, float]
 """A value, and the ends of its interval."""
@@ -151,3 +154,42 @@ def test_a_disturbed_machine_is_not_taken_for_too_few_processors() -> None:
     record = peers("processes", "CPU", cost=(3.2, 3.0, 3.4), slowdown=(3.57, 3.3, 3.9), work=(2.2, 2.0, 2.4),
                    ready=(0.80, 0.78, 0.82), issue=(0.422, 0.41, 0.43))  # fmt: skip
     assert limit(record, alone) == "processors"
+
+
+SHORT_QUEUE = Shared(library=500.0, device=2_000.0, depth=1)
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [
+        SHORT_QUEUE,
+        replace(SHORT_QUEUE, way="threads"),
+        Shared(library=2_000.0, device=1_900.0, depth=4),
+        Shared(library=2_000.0, locked=900.0, device=1_000.0, peers=(4, 8)),
+        Shared(library=5_000.0, device=100.0, slower=2.2),
+        Shared(library=5_000.0, device=100.0, slower=3.0),
+        Shared(way="devices", library=5_000.0, device=100.0, slower=3.0),
+        Shared(way="threads", library=5_000.0, device=100.0, slower=2.2),
+    ],
+)
+def test_no_lock_is_named_where_the_device_or_slower_processors_explain_the_cost(shared: Shared) -> None:
+    lines, _ = simulate(shared)
+    native, _ = simulate(replace(shared, case=NATIVE))
+    limits = {record.limit for record in contention_of([*native, *lines], 0.1)}
+    assert not limits & {"lock", "interpreter"}
+
+
+@pytest.mark.parametrize("locked", [1_000.0, 2_000.0])
+@pytest.mark.parametrize("device", [100.0, 900.0])
+@pytest.mark.parametrize("way", ["processes", "devices"])
+def test_a_lock_that_takes_up_the_cost_is_named(way: Way, device: float, locked: float) -> None:
+    lines, _ = simulate(Shared(way=way, library=2_000.0, locked=locked, device=device, peers=(4,)))
+    four = next(record for record in contention_of(lines, 0.1) if record.peers == 4)
+    assert four.limit == "lock"
+
+
+def test_threads_without_a_device_on_slower_processors_share_no_lock() -> None:
+    alone = peers("threads", "CPU", count=1, cost=(5.0, 4.9, 5.1), issue=(5.0, 4.9, 5.1), cpu=(5.0, 4.9, 5.1))
+    record = peers("threads", "CPU", caller="native", cost=(11.0, 10.8, 11.2), slowdown=(2.2, 2.15, 2.25),
+                   work=(3.6, 3.5, 3.7), cpu=(11.0, 10.8, 11.2), issue=(11.0, 10.8, 11.2))  # fmt: skip
+    assert limit(record, alone) == "unknown"

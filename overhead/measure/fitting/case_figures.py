@@ -27,11 +27,12 @@ from overhead.measure.fitting.one_process import (
     Series,
     clock_step,
     fit_process,
+    single_waits,
     slopes_by_round,
     wait_quantum,
 )
 from overhead.measure.fitting.quiet_rounds import canary_ns, without_slow_rounds
-from overhead.measure.fitting.slow_samples import share_of_slow_samples
+from overhead.measure.fitting.slow_samples import share_of_slow_samples, slow_waits
 from overhead.measure.fitting.two_speeds import SPEEDS, Owners, both_speeds, canary_changed, split_speeds, two_groups
 from overhead.results import Bound, Figure
 
@@ -239,6 +240,7 @@ class _Case:
         found = self.usual.mean("fixed", beside)
         if self.series.anchored:
             found = self.refused_if_one_unit_is_off(found)
+            found = self.refused_if_waits_differ(found, beside)
         return self.with_remarks(found, self.usual)
 
     def refused_if_one_unit_is_off(self, found: Figure) -> Figure:
@@ -248,6 +250,19 @@ class _Case:
             return found
         words = f"T(1) is {start.single / 1e3:.4g} us, where the line gives {start.expected / 1e3:.4g}"
         return msgspec.structs.replace(found, status="noisy", reason="; ".join(filter(None, [found.reason, words])))
+
+    def refused_if_waits_differ(self, found: Figure, beside: float) -> Figure:
+        """The intercept; ``noisy`` where many waits for one unit differ from the others in most processes, so that the
+        median that it rests on says nothing of the mean. ``beside``: as for its precision, ns."""
+        processes = self.usual.processes
+        if found.value is None or found.low is None or found.high is None or any(map(wait_quantum, processes)):
+            return found
+        seen = slow_waits(processes, [single_waits(process) for process in processes])
+        if seen is None or not seen.matter(abs(found.value) + beside, (found.high - found.low) / 2, self.target):
+            return found
+        return msgspec.structs.replace(
+            found, status="noisy", reason="; ".join(filter(None, [found.reason, seen.words]))
+        )
 
     def everything(self, complete: Figure) -> dict[str, Figure]:
         """The mean cost of a unit over all samples and anchors, nothing left out, ns; empty without anchors."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -26,6 +27,11 @@ class _StartRule:
     """Upper end of the interval of the mean of the processes, which T(n) may be off in addition."""
     most_medians: float = 1.5
     """A process counts as at most this multiple of the median: one outlier must not hide the others."""
+    near: float = 2.0
+    """The whole interval of a size on the line lies within this multiple of what it may be off. Of 520 sizes of
+    simulated straight lines the widest reaches 1.6 times (November 2026); a higher one calls bends lines."""
+    most_processes: float = 0.75
+    """It also lies on the line if so many processes are that close: one disturbed process widens the interval."""
     increment: float = 0.5
     """What T(100) adds to T(10) may differ by this share of 90 units. With a smaller share the end of a short spin in
     the wait (40 us on an H100, November 2026) makes cheap units seem to start at 100."""
@@ -100,11 +106,8 @@ def line_start(
     if not longer:
         return LineStart()
     one = enough.get(1)
-    on_line = [_is_on_line(size, one, slopes, allowed) for size in longer]
-    first = len(longer)
-    while first > 0 and on_line[first - 1]:
-        first -= 1
-    first = min(first, len(longer) - 1)
+    places = [_place(size, one, slopes, allowed) for size in longer]
+    first = _first_on_line(longer, places, slopes)
     ten, hundred = enough.get(10), enough.get(LEGACY_N)
     if ten and hundred and longer[first] is ten and _is_clear(_added(ten, hundred, slopes), _RULE.increment):
         first += 1
@@ -156,11 +159,38 @@ def _short_chains(process: Process, line: Line, issue: bool) -> dict[int, float]
     return found
 
 
-def _is_on_line(size: _Size, one: _Size | None, slopes: dict[int, float], allowed: float) -> bool:
-    """Whether T(n) is what the line gives, or adds to T(1) what the line adds."""
-    if not _is_clear(size.shares, allowed):
-        return True
-    return one is not None and abs(float(np.median(_added(one, size, slopes)))) <= allowed
+_Place = Literal["on", "shifted", "open", "off"]
+"""Where T(n) lies: on the line, beside it by what T(1) is beside it, too uncertain to tell, or elsewhere."""
+
+
+def _place(size: _Size, one: _Size | None, slopes: dict[int, float], allowed: float) -> _Place:
+    """Whether T(n) is what the line gives, or adds to T(1) what the line adds.
+
+    It lies there only if the whole interval says so: the more the processes disagree, the less is known.
+    """
+    if _is_near(size.shares, allowed):
+        return "on"
+    if one is not None and _is_near(_added(one, size, slopes), allowed):
+        return "shifted"
+    return "off" if _is_clear(size.shares, allowed) else "open"
+
+
+def _first_on_line(longer: Sequence[_Size], places: Sequence[_Place], slopes: dict[int, float]) -> int:
+    """The position of the smallest size that lies on the line, as all larger ones do or may do."""
+    first = len(longer) - 1
+    for position in range(len(longer) - 1, -1, -1):
+        if places[position] == "off" or _jumps(longer, places, position, slopes):
+            break
+        if places[position] != "open":
+            first = position
+    return first
+
+
+def _jumps(longer: Sequence[_Size], places: Sequence[_Place], position: int, slopes: dict[int, float]) -> bool:
+    """Whether T(n) jumps above this size: it is shifted, the next one is not, and what that adds is far off."""
+    if places[position] != "shifted" or position + 1 == len(longer) or places[position + 1] == "shifted":
+        return False
+    return _is_clear(_added(longer[position], longer[position + 1], slopes), _RULE.increment)
 
 
 def _reaches_one(longer: Sequence[_Size], one: _Size | None, slopes: dict[int, float], allowed: float) -> bool:
@@ -187,12 +217,36 @@ def _added(low: _Size, high: _Size, slopes: dict[int, float]) -> Floats:
 
 def _is_clear(shares: Floats, allowed: float) -> bool:
     """Whether the mean of the processes is further from zero than is ``allowed``, noise included."""
+    found = _mean(shares)
+    return found is not None and abs(found.mean) > allowed + found.noise
+
+
+def _is_near(shares: Floats, allowed: float) -> bool:
+    """Whether the mean of the processes is not clearly further from zero, and its whole interval or most processes are
+    close to it."""
+    found = _mean(shares)
+    if found is None or _is_clear(shares, allowed):
+        return False
+    most = float(np.quantile(np.abs(shares), _RULE.most_processes, method="inverted_cdf"))
+    return min(abs(found.mean) + found.noise, most) <= _RULE.near * allowed
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """The mean share of the processes, and half the width of its interval."""
+
+    mean: float
+    noise: float
+
+
+def _mean(shares: Floats) -> _Mean | None:
+    """The mean, where an outlier counts as little more than the median size of the shares; None of few processes."""
     from scipy.special import stdtrit
 
     count = shares.size
     if count < _RULE.processes:
-        return False
+        return None
     middle = abs(float(np.median(shares)))
     clipped = np.clip(shares, -_RULE.most_medians * middle, _RULE.most_medians * middle)
-    noise = float(stdtrit(count - 1, _RULE.upper_quantile)) * float(clipped.std(ddof=1)) / count**0.5
-    return abs(float(clipped.mean())) > allowed + noise
+    factor = float(stdtrit(count - 1, _RULE.upper_quantile))
+    return _Mean(float(clipped.mean()), factor * float(clipped.std(ddof=1)) / count**0.5)

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from overhead.measure.fitting.across_processes import mean_of_processes, without_value
 from overhead.measure.fitting.line import Floats, theil_sen
-from overhead.measure.fitting.one_process import LEGACY_N, UNSTAGED, Process, Series
+from overhead.measure.fitting.one_process import LEGACY_N, UNSTAGED, Process, Series, totals_at, wait_quantum
+from overhead.measure.fitting.slow_samples import slow_waits
 from overhead.results import Figure
 
 _PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
@@ -19,6 +20,8 @@ _MEDIANS = ("naive", "naive_idle", "empty_wait", "first", "start_latency", "comp
 """Figures that are the median of the values of a process."""
 _IN_ROUNDS = {"empty_wait": 0, "naive": 1}
 """Waits that every round samples too, as T(n) of this n."""
+_SINGLE_WAITS = ("naive", "naive_idle", "empty_wait")
+"""Figures that are the median of many waits."""
 _WAITS = (*_IN_ROUNDS, *_PERCENTILES)
 _DEVICE_SLOPES = ("device_busy", "device_span")
 """Figures that are a slope over n. Where processes measured different ones, the more frequent one stays."""
@@ -107,6 +110,8 @@ def _figure(name: str, values: list[float], series: Series, target: float) -> Fi
         scale = float(np.mean([np.median(p.values(UNSTAGED)) for p in series.processes if p.values(UNSTAGED)]))
     wanted = max(target, _RULE.waits_target) if series.anchored and name in _WAITS else target
     found = mean_of_processes(name, values, wanted, scale=scale, unit="bytes" if name == "peak_memory" else "ns")
+    if series.anchored and name in _SINGLE_WAITS:
+        return _refused_if_waits_differ(found, series, wanted)
     if name not in _DEVICE_SLOPES or found.value is None:
         return found
     quantum = max((p.values("device_quantum")[0] for p in series.processes if p.values("device_quantum")), default=0.0)
@@ -118,14 +123,20 @@ def _figure(name: str, values: list[float], series: Series, target: float) -> Fi
     return found
 
 
+def _refused_if_waits_differ(found: Figure, series: Series, target: float) -> Figure:
+    """The median of waits; ``noisy`` where so many differ in most processes that it says nothing of the mean."""
+    if found.value is None or found.low is None or found.high is None or any(map(wait_quantum, series.processes)):
+        return found
+    waits = [_values(process, found.name, series.anchored) for process in series.processes]
+    seen = slow_waits(series.processes, waits)
+    if seen is None or not seen.matter(found.value, (found.high - found.low) / 2, target):
+        return found
+    return replace(found, status="noisy", reason="; ".join(filter(None, [found.reason, seen.words])))
+
+
 def _of_process(process: Process, in_rounds: bool) -> dict[str, float]:
     """The values of one process by figure. ``in_rounds``: waits are taken from the rounds too (method 4)."""
-    once = {name: np.asarray(taken.values, dtype=np.float64) for name, taken in process.one_off.items() if taken.values}
-    once |= {
-        name: rows
-        for name, n in _IN_ROUNDS.items()
-        if in_rounds and name in once and (rows := _totals(process, n)).size >= _RULE.in_rounds
-    }
+    once = {name: _values(process, name, in_rounds) for name, taken in process.one_off.items() if taken.values}
     found = {name: float(np.median(once[name])) for name in _MEDIANS if name in once}
     if "latency" in once:
         found |= {name: float(np.percentile(once["latency"], percent)) for name, percent in _PERCENTILES.items()}
@@ -150,15 +161,18 @@ def _of_process(process: Process, in_rounds: bool) -> dict[str, float]:
     return found | ({} if legacy is None else {"legacy": legacy})
 
 
+def _values(process: Process, name: str, in_rounds: bool) -> Floats:
+    """The one-off values of this name, or those of the rounds; empty without any."""
+    values = np.asarray(process.values(name), dtype=np.float64)
+    if not in_rounds or name not in _IN_ROUNDS or not values.size:
+        return values
+    rows = totals_at(process, _IN_ROUNDS[name])
+    return rows if rows.size >= _RULE.in_rounds else values
+
+
 def _legacy(process: Process, taken: Floats | None) -> float | None:
     """T(100)/100, ns, from the one-off values if there are any, else from the ladder; None without T(100)."""
     if taken is not None:
         return float(np.median(taken)) / LEGACY_N
-    rows = _totals(process, LEGACY_N)
+    rows = totals_at(process, LEGACY_N)
     return float(np.median(rows)) / LEGACY_N if rows.size else None
-
-
-def _totals(process: Process, n: int) -> Floats:
-    """All T(n) of the rounds, ns."""
-    rows = [row[2] for one in process.rounds for row in one.samples if row[0] == n and len(row) == 3]
-    return np.array(rows, dtype=np.float64)

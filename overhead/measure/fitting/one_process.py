@@ -111,6 +111,17 @@ def wall_rows(rounds: Sequence[RoundLine]) -> Floats:
     return _rows(rounds, 3)
 
 
+def totals_at(process: Process, n: int) -> Floats:
+    """All T(n) of the rounds, ns."""
+    rows = [row[2] for one in process.rounds for row in one.samples if row[0] == n and len(row) == 3]
+    return np.array(rows, dtype=np.float64)
+
+
+def single_waits(process: Process) -> Floats:
+    """All T(1) of a process, ns: of the rounds and beside them."""
+    return np.r_[totals_at(process, 1), np.asarray(process.values("naive"), dtype=np.float64)]
+
+
 def cpu_rows(rounds: Sequence[RoundLine]) -> Floats:
     """``n, issue, total, wait_cpu`` of the samples that read the CPU clock, without n = 0; ns, shape (samples, 4)."""
     return _rows(rounds, 4)

@@ -161,3 +161,24 @@ def test_anchors_that_are_alike_deny_two_speeds_unless_a_process_has_both(both: 
     found = estimate(replace(lines(600.0), processes=processes, synchronous=True, anchored=True), 0.1)["complete"]
     assert found.status == status
     assert [*(found.modes or [])] == ([600.0, 1_200.0] if both else [])
+
+
+@pytest.mark.parametrize(("least", "unit"), [(100e3, 5e3), (300e3, 5e3), (1e6, 5e3)])
+def test_a_bend_that_processes_meet_at_different_sizes_starts_the_cost_beyond_it(least: float, unit: float) -> None:
+    def extra(n: np.ndarray) -> np.ndarray:
+        return np.maximum(least - unit * n, 0.0)
+
+    for seed in range(3):
+        complete = figures(Law(unit, 0.0, 300.0, synchronous=True, extra=extra, **NOISE), seed=seed)["complete"]
+        assert complete.status != "ok" or complete.holds_from * unit >= 0.8 * least
+
+
+@pytest.mark.parametrize("longest", [100, 150])
+def test_a_jump_above_short_chains_starts_the_cost_beyond_it(longest: int) -> None:
+    def extra(n: np.ndarray) -> np.ndarray:
+        return np.where(n > longest, 400e3, 0.0)
+
+    found = figures(Law(500.0, 0.0, 300.0, synchronous=True, extra=extra, **NOISE))
+    assert found["complete"].status == "ok"
+    assert found["complete"].holds_from > longest
+    assert found["fixed"].status == "noisy"

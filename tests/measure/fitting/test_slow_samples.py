@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from overhead.measure.fitting.case_figures import estimate
+from overhead.measure.fitting.line import Floats
 from overhead.measure.fitting.one_process import Process, Series, fit_process
 from overhead.measure.fitting.slow_samples import share_of_slow_samples
 from overhead.results import Figure
@@ -77,3 +78,33 @@ def test_time_that_the_canary_takes_longer_too_is_no_work(canary_ns: int, share:
     series = with_slow_samples(canary_ns)
     fits = [fit_process(process, series) for process in series.processes]
     assert share_of_slow_samples(series.processes, fits) == pytest.approx(share, abs=0.01)
+
+
+class _LateChain(FastFakeChain):
+    """A chain of which a share of the waits returns later, ns."""
+
+    def __init__(self, law: Law, clock: FakeClock, share: float, late: float) -> None:
+        super().__init__(law, clock)
+        self.share, self.late = share, late
+
+    def _run(self, n: Floats) -> tuple[Floats, Floats, Floats]:
+        issue, total, busy = super()._run(n)
+        return issue, total + self.late * (self.clock.random.random(n.size) < self.share), busy
+
+
+@pytest.mark.parametrize(("share", "late"), [(0.2, 100e3), (0.3, 20e3), (0.3, 50e3)])
+def test_waits_that_often_take_longer_refuse_the_figures_that_are_their_median(share: float, late: float) -> None:
+    def make(law: Law, clock: FakeClock) -> FastFakeChain:
+        return _LateChain(law, clock, share, late)
+
+    found = complete(LAW, disturbance=CALM, make=make)
+    assert found["complete"].value == pytest.approx(5e3, rel=0.02)
+    for name in ("fixed", "naive"):
+        assert found[name].status == "noisy"
+        assert "no other thread explains it" in found[name].reason
+
+
+@pytest.mark.parametrize("host", [CALM, Disturbance(spread=0.005, preemptions=50.0, preempted_ns=(50e3, 5e6))])
+def test_usual_waits_leave_their_figures(host: Disturbance) -> None:
+    found = complete(replace(LAW, fixed=20e3, wake=1_000.0, synchronous=False), disturbance=host)
+    assert {found[name].status for name in ("complete", "fixed", "naive")} == {"ok"}

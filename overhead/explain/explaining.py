@@ -231,6 +231,7 @@ def explanation(
         fixed=renamed(call.figure("fixed"), "fixed", why),
         busy=_busy(call, profile),
         met=renamed(call.figure("met"), "met", NOT_MEASURED_MET),
+        everything=renamed(call.figure("everything"), "everything", NOT_MEASURED_MET),
     )
     trace = profile.trace or Trace(())
     operations = operation_rows(trace.quiet(), profile.host)
@@ -314,7 +315,11 @@ def _judged(
             replayed=missing("replayed", reason), measured=missing("measured", reason), reason=reason
         )
         return check, judge_times(
-            step.wall, step.issue, synchronous=profile.found.waits == [NOTHING.name], on_device=bool(profile.device)
+            step.wall,
+            step.issue,
+            synchronous=profile.found.waits == [NOTHING.name],
+            on_device=bool(profile.device),
+            other_threads=profile.shares.get("other_threads", 0.0),
         )
     parts = step_parts(trace.quiet(), profile.host)
     step_ns, measured = parts.step, Figure(name="measured", value=profile.step_ns, rule=profile.step_rule)

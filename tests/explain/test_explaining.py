@@ -80,9 +80,9 @@ def test_a_step_of_a_library_without_a_profiler_is_judged_by_its_two_times(issue
     found = explanation(SOURCE, profile, timing_of(1_000_000, issue))
     assert found.verdict.kind == kind
     assert found.program.library == "jax"
-    for figure in (found.per_step.launches, found.per_step.synchronisations, found.replay.replayed, found.step.busy):
-        assert figure.value is None
-        assert "jax is not profiled" in figure.reason
+    for one in (found.per_step.launches, found.per_step.synchronisations, found.replay.replayed, found.step.busy):
+        assert one.value is None
+        assert "jax is not profiled" in one.reason
     assert any("jax is not profiled" in sentence for sentence in found.not_seen)
 
 

@@ -15,23 +15,11 @@ import msgspec
 from overhead.errors import BadFile
 from overhead.results import VALUED, Comparison, Contention, Figure, Fingerprint, Record, Status, is_plausible
 
-_UNITS = {
-    "knee_n": "n",
-    "queue_depth": "n",
-    "peak_memory": "bytes",
-    "met_rounds": "ratio",
-    "ratio": "ratio",
-    "slowdown": "ratio",
-    "work": "ratio",
-    "ready": "share",
-}
-"""The units of the figures that are no times in ns. Everything that shows a figure goes by its name."""
-
+_NO_TIMES = frozenset({"knee_n", "queue_depth", "peak_memory", "met_rounds", "ratio", "slowdown", "work", "ready"})
+"""The figures of a run that are no times. All others are shown as ns, whatever their unit says."""
 _NOT_PROVED = "the values of the case do not prove its work"
 _Row = TypeVar("_Row", Record, Comparison, Contention)
 _Answer = TypeVar("_Answer", bound=msgspec.Struct)
-
-
 _TIMES_OF_A_STEP = frozenset({"wall", "issue", "fixed", "busy", "met", "everything", "replayed", "measured", "making"})
 """The times of an explanation; its other figures have units of their own."""
 _ABOVE_ZERO = frozenset({"complete", "met", "everything", "naive", "first", "p50", "p95", "p99"})
@@ -72,8 +60,7 @@ def with_sound_answer(path: Path, found: _Answer) -> _Answer:
 
 def _sound_part(path: Path, value: Any) -> Any:
     if isinstance(value, Figure):
-        unit = "ns" if value.name in _TIMES_OF_A_STEP else value.unit
-        if why := contradiction(value, unit):
+        if why := contradiction(value, is_time=value.name in _TIMES_OF_A_STEP):
             raise BadFile(f"{path}: figure {value.name}: {why}")
         return _plausible(value)
     if isinstance(value, msgspec.Struct):
@@ -86,17 +73,17 @@ def _sound_part(path: Path, value: Any) -> Any:
 def _with_sound_figures(path: Path, where: str, row: _Row, unproved: str) -> _Row:
     """The row with sound figures. ``unproved``: why nothing proves it; '' if something does."""
     for figure in row.figures:
-        if why := contradiction(figure, _UNITS.get(figure.name, "ns")):
+        if why := contradiction(figure, is_time=figure.name not in _NO_TIMES):
             raise BadFile(f"{path}: {where}: figure {figure.name}: {why}")
     figures = _unverified(row.figures, unproved) if unproved else row.figures
     figures = [_plausible(figure) for figure in figures]
     return row if figures == row.figures else msgspec.structs.replace(row, figures=figures)
 
 
-def contradiction(figure: Figure, unit: str) -> str:
-    """Why the figure, which must have this unit, contradicts itself, in words; '' if it does not."""
-    if figure.unit != unit:
-        return f"its unit is {figure.unit!r:.40}, and must be {unit!r}"
+def contradiction(figure: Figure, *, is_time: bool) -> str:
+    """Why the figure contradicts itself, in words; '' if it does not. ``is_time``: its unit must be ns."""
+    if is_time and figure.unit != "ns":
+        return f"its unit is {figure.unit!r:.40}, and a time is in 'ns'"
     if figure.low is not None and figure.high is not None and figure.low > figure.high:
         return f"its interval begins at {figure.low:.6g} and ends before, at {figure.high:.6g}"
     if figure.holds_from > figure.holds_to > 0:

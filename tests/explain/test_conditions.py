@@ -190,7 +190,7 @@ def test_idle_threads_of_a_pool_are_not_blamed() -> None:
 
 
 def test_work_of_another_thread_during_the_step_is_seen() -> None:
-    data = bytes(1 << 24)
+    data = bytes(1 << 19)
 
     def hands_over(steps: int) -> None:
         for _ in range(steps):

@@ -133,7 +133,8 @@ class Changes:
         ``compiled``: include those that compile the step. Raises ``UsageError`` if the step cannot be repeated.
         """
         names = [n for n, each in ALTERNATIVES.items() if n not in self._leave_out and (compiled or not each.compiles)]
-        self._job = msgspec.structs.replace(self._job, vary=bool(against))
+        # Twice as long as a process times it: an alternative that stops working during the measurement stops here too.
+        self._job = msgspec.structs.replace(self._job, vary=bool(against), later_s=2 * _IN_TURN_S)
         jobs = {AGAINST: msgspec.structs.replace(self._job, against=against)} if against else {}
         jobs |= {name: msgspec.structs.replace(self._job, alternative=name, vary=False) for name in names}
         found = self._tried(jobs) if jobs else {}

@@ -124,8 +124,13 @@ class Changes:
 
     def _left_s(self) -> float:
         """Seconds for alternatives and samples, besides those in which each process loads the program."""
+        return self.time_left_s() - self.least_s
+
+    @property
+    def least_s(self) -> float:
+        """About how long the processes take besides their samples, s. No ``--seconds`` makes it shorter."""
         each_s = self.loading_s + _OPENING_S + _CALIBRATING * self._found.one_ns / 1e9
-        return self.time_left_s() - _PROCESSES * each_s
+        return _PROCESSES * each_s
 
     def try_all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
         """The times of the step, and each alternative. ``against``: text that defines the user's own as ``step``.

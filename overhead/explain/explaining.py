@@ -101,6 +101,12 @@ def explain(
     job = AttemptJob(setup=source.setup, path=source.path)
     changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=_left_out(profile))
     changes.ends, changes.loading_s = began + seconds, profile.loading_s
+    if changes.least_s > changes.time_left_s():
+        step_s, minutes = profile.found.one_ns / 1e9, math.ceil(changes.least_s / 60)
+        listener.note(
+            f"a step takes {step_s:.2g} s, so its times take about {count(minutes, 'minute')}, longer than "
+            f"--seconds {seconds:g}; Ctrl-C ends early and keeps the profile"
+        )
     try:
         if alternatives == "none":
             measured.timing = changes.time_alone()

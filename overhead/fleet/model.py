@@ -92,7 +92,8 @@ class NodeTests:
         """
         runs = self.deviations[test]
         below: Mask = (runs < -self.limits[test]) | np.isnan(runs)
-        return np.all(below, axis=0) & np.any(np.isfinite(runs), axis=0)
+        found: Mask = np.all(below, axis=0) & np.any(np.isfinite(runs), axis=0)
+        return found
 
     def too_wide(self, test: int) -> float:
         """The standard deviation between the nodes if it is so large that a slow node cannot be told; else 0."""

@@ -285,6 +285,30 @@ def test_an_interrupt_after_the_alternatives_keeps_them(tmp_path: Path, monkeypa
     assert any(said.startswith("Interrupted") for said in found.not_seen)
 
 
+@pytest.mark.parametrize(("step_s", "told"), [(0.6, True), (0.001, False)])
+def test_a_slow_step_that_needs_longer_than_it_may_take_is_said_before_it_is_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: float, told: bool
+) -> None:
+    notes: list[str] = []
+
+    class Notes(Listener):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    def timed(*given: Any, **more: Any) -> Timing:
+        assert any("--seconds 60" in text and "10 minutes" in text for text in notes) is told
+        return timing_of(7e5, 7e5)
+
+    slow = msgspec.structs.replace(ON_CPU, one_ns=step_s * 1e9)
+    profile = StepProfile(slow, "none", "", reason="a step without PyTorch is not profiled")
+    monkeypatch.setattr(explaining, "device_lock", lambda waiting: contextlib.nullcontext())
+    monkeypatch.setattr(explaining, "profile_step", lambda source, **more: profile)
+    monkeypatch.setattr(explaining, "Changes", functools.partial(Changes, timed=timed))
+    monkeypatch.setattr(explaining, "time_statements", timed)
+    (tmp_path / "a.py").write_text("def step(): pass\n")
+    explain(f"{tmp_path}/a.py:step", alternatives="none", seconds=60, listener=Notes())
+
+
 def test_a_wait_for_another_run_is_said_with_its_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notes: list[str] = []
     now = [0.0]

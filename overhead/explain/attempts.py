@@ -8,12 +8,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import mmap
+import os
 import random
 import re
 import shutil
 import sys
 import time
 import types
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -27,22 +29,24 @@ from overhead.explain import state
 from overhead.explain.alternatives import ALTERNATIVES, StepFunction
 from overhead.explain.outcome import (
     MOST_BYTES,
+    LaterSteps,
     NotCompared,
     StepOutcome,
     StepValue,
     checksums,
     result_values,
     state_values,
-    vary_arrays,
+    vary_values,
 )
 from overhead.explain.steps import error_text, program_line
 from overhead.reading.format import few
 
 _WARM_STEPS = 3
 _COMPARED_STEPS = 3
-_LATER_STEPS, _LATER_S = 50, 1.0
-"""Before the arrays get other values, so many more steps run, or for so many seconds: an alternative may work at first
-and then stop."""
+_SOON_STEPS = 50
+"""After so many more steps the results are compared again: an alternative may work at first and then stop."""
+_SOON_S = 5.0
+"""Longer steps get so many seconds more for that."""
 _SEED = 1
 
 
@@ -51,7 +55,7 @@ class AttemptJob(Struct, frozen=True, kw_only=True):
 
     ``against``: Python text that defines the user's own alternative as ``step``. ``path``: entries of ``sys.path`` that
     the program needs. ``file``: where the answer goes. ``torch``: the program imports PyTorch, which is seeded before.
-    ``vary``: see whether the step responds to other values of its arrays.
+    ``vary``: see whether the step responds to other values of what it reaches, after it ran for ``later_s`` seconds.
     """
 
     setup: str
@@ -61,6 +65,7 @@ class AttemptJob(Struct, frozen=True, kw_only=True):
     file: str = ""
     torch: bool = False
     vary: bool = False
+    later_s: float = 0.5
 
 
 class Attempt(Struct, frozen=True):
@@ -89,7 +94,9 @@ def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
             with ChildProcess("overhead.explain.attempts", placed, decode, limits) as child:
                 file = child.receive()
         except ChildEnded as ended:
-            return Attempt(reason=str(ended))
+            file = placed.file
+            if not (job.vary and os.path.exists(file)):  # else the step worked, until its values were varied
+                return Attempt(reason=str(ended))
         with open(file, "rb") as written:
             mapped = mmap.mmap(written.fileno(), 0, access=mmap.ACCESS_READ)
             return msgspec.msgpack.decode(mapped, type=Attempt)  # the values stay in the file
@@ -175,8 +182,11 @@ def wait_for_device() -> None:
         torch.cuda.synchronize()
 
 
-def run_attempt(job: AttemptJob) -> Attempt:
-    """Make the alternative and run the compared steps, in the child; an error becomes the reason of the result."""
+def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda found: None) -> Attempt:
+    """Make the alternative and run the compared steps, in the child; an error becomes the reason of the result.
+
+    ``save`` gets what is known before values are varied: a step with values that it never had may end the process.
+    """
     memory: int = psutil.virtual_memory().available
     room = min(MOST_BYTES, memory // 32, shutil.disk_usage(Path(job.file).parent).free // 8)  # values are held twice
     results, left_out = [], NotCompared()
@@ -199,30 +209,41 @@ def run_attempt(job: AttemptJob) -> Attempt:
     except Exception as error:
         reason = re.split(" Search for `cuda| CUDA kernel errors might", one_line(error))[0]  # PyTorch's advice
         return Attempt(reason=reason, where=program_line(error, texts=True))
-    responds = _responds(step, room) if job.vary else None
-    return Attempt(StepOutcome(results, values, left_out | unread, responds), making_s=making_s)
+    found = Attempt(StepOutcome(results, values, left_out | unread), making_s=making_s)
+    if not job.vary:
+        return found
+    save(found)
+    responds, later = _later_steps(step, job.later_s, room // 4)
+    return Attempt(StepOutcome(results, values, left_out | unread, responds, later), making_s=making_s)
 
 
-def _responds(step: StepFunction, room: int) -> bool | None:
-    """Whether a step computes something else once the arrays that it reaches have other values; None if it raises.
+def _later_steps(step: StepFunction, later_s: float, room: int) -> tuple[bool | None, LaterSteps | None]:
+    """Whether a step computes something else once what it reaches has other values, and its later results.
 
-    What it returns tells that, or what it changes if it returns nothing.
+    What it returns tells that, or what it changes if it returns nothing. None if it raises.
     """
     try:
-        ends = time.perf_counter() + _LATER_S
-        for _ in range(_LATER_STEPS):
-            step()
-            if time.perf_counter() > ends:
+        ends = time.perf_counter() + later_s
+        soon, made = None, 0
+        while made < _SOON_STEPS or time.perf_counter() < ends:
+            result = step()
+            made += 1
+            if made == _SOON_STEPS:
+                soon, _ = result_values("step", result, room)
+            elif made < _SOON_STEPS and time.perf_counter() > ends + _SOON_S:
                 break
-        usual, _ = result_values("step", step(), room // 2)
-        vary_arrays(step)
+        usual, _ = result_values("step", step(), room)
+        varied = vary_values(step, middle=True)
+        middle, _ = result_values("step", step(), room)
+        varied += vary_values(step, middle=False)
         before = checksums(step)
-        other, _ = result_values("step", step(), room // 2)
+        whole, _ = result_values("step", step(), room)
+        later = LaterSteps(soon, usual, middle, whole, varied)
         if any(value.count for value in usual):
-            return _contents(usual) != _contents(other)
-        return checksums(step) != before
-    except Exception:  # the step of a user, whose arrays have values that it never had
-        return None
+            return _contents(usual) != _contents(whole), later
+        return checksums(step) != before, later
+    except Exception:  # the step of a user, whose values it never had
+        return None, None
 
 
 def _contents(values: list[StepValue]) -> list[tuple[str, str, bytes]]:
@@ -230,7 +251,12 @@ def _contents(values: list[StepValue]) -> list[tuple[str, str, bytes]]:
 
 
 def _answer(job: AttemptJob, send: Send) -> None:
-    Path(job.file).write_bytes(msgspec.msgpack.encode(run_attempt(job)))
+    def save(found: Attempt) -> None:
+        part = Path(f"{job.file}.part")
+        part.write_bytes(msgspec.msgpack.encode(found))
+        part.replace(job.file)
+
+    save(run_attempt(job, save))
     send(job.file)
 
 

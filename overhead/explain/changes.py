@@ -124,8 +124,13 @@ class Changes:
 
     def _left_s(self) -> float:
         """Seconds for alternatives and samples, besides those in which each process loads the program."""
+        return self.time_left_s() - self.least_s
+
+    @property
+    def least_s(self) -> float:
+        """About how long the processes take besides their samples, s. No ``--seconds`` makes it shorter."""
         each_s = self.loading_s + _OPENING_S + _CALIBRATING * self._found.one_ns / 1e9
-        return self.time_left_s() - _PROCESSES * each_s
+        return _PROCESSES * each_s
 
     def try_all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
         """The times of the step, and each alternative. ``against``: text that defines the user's own as ``step``.
@@ -133,7 +138,8 @@ class Changes:
         ``compiled``: include those that compile the step. Raises ``UsageError`` if the step cannot be repeated.
         """
         names = [n for n, each in ALTERNATIVES.items() if n not in self._leave_out and (compiled or not each.compiles)]
-        self._job = msgspec.structs.replace(self._job, vary=bool(against))
+        # Twice as long as a process times it: an alternative that stops working during the measurement stops here too.
+        self._job = msgspec.structs.replace(self._job, vary=bool(against), later_s=2 * _IN_TURN_S)
         jobs = {AGAINST: msgspec.structs.replace(self._job, against=against)} if against else {}
         jobs |= {name: msgspec.structs.replace(self._job, alternative=name, vary=False) for name in names}
         found = self._tried(jobs) if jobs else {}

@@ -223,14 +223,17 @@ class HostMeasurement:
         canary = [clock.canary()[0] for _ in range(3)]
         others = thread_times(self._host, self._threads)
         first, began = read_counters(self._host), self._now()
+        beside_ns = time.process_time_ns() - time.thread_time_ns()
         gc.callbacks.append(collecting)
         self.stretch(_ALONE_S)
         gc.callbacks.remove(collecting)
+        beside_ns = time.process_time_ns() - time.thread_time_ns() - beside_ns
         ns = max(1, self._now() - began)
         found = {name: (value - first[name]) / ns for name, value in read_counters(self._host).items()}
         found["preemptions"] *= 1e9
         busy = _busy_threads(others, thread_times(self._host, self._threads), ns)
         found |= {"collector": sum(pauses) / ns, "longest_pause": float(max(pauses))}
+        found["other_threads"] = max(0.0, beside_ns / ns)
         canary += [clock.canary()[0] for _ in range(15)]
         found |= {"clock": statistics.median(canary) / min(canary), "python_threads": float(busy)}
         if cores := self._host.usable_cores():

@@ -101,6 +101,12 @@ def explain(
     job = AttemptJob(setup=source.setup, path=source.path)
     changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=_left_out(profile))
     changes.ends, changes.loading_s = began + seconds, profile.loading_s
+    if changes.least_s > changes.time_left_s():
+        step_s, minutes = profile.found.one_ns / 1e9, math.ceil(changes.least_s / 60)
+        listener.note(
+            f"a step takes {step_s:.2g} s, so its times take about {count(minutes, 'minute')}, longer than "
+            f"--seconds {seconds:g}; Ctrl-C ends early and keeps the profile"
+        )
     try:
         if alternatives == "none":
             measured.timing = changes.time_alone()
@@ -231,6 +237,7 @@ def explanation(
         fixed=renamed(call.figure("fixed"), "fixed", why),
         busy=_busy(call, profile),
         met=renamed(call.figure("met"), "met", NOT_MEASURED_MET),
+        everything=renamed(call.figure("everything"), "everything", NOT_MEASURED_MET),
     )
     trace = profile.trace or Trace(())
     operations = operation_rows(trace.quiet(), profile.host)
@@ -314,7 +321,11 @@ def _judged(
             replayed=missing("replayed", reason), measured=missing("measured", reason), reason=reason
         )
         return check, judge_times(
-            step.wall, step.issue, synchronous=profile.found.waits == [NOTHING.name], on_device=bool(profile.device)
+            step.wall,
+            step.issue,
+            synchronous=profile.found.waits == [NOTHING.name],
+            on_device=bool(profile.device),
+            other_threads=profile.shares.get("other_threads", 0.0),
         )
     parts = step_parts(trace.quiet(), profile.host)
     step_ns, measured = parts.step, Figure(name="measured", value=profile.step_ns, rule=profile.step_rule)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import types
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,11 +23,15 @@ TOLERANCES |= dict.fromkeys(("float64", "complex128", "float128", "complex256"),
 _SMALL_FLOATS = 2e-2
 """The largest difference between two results, as a share of the largest value in the array, by type; of 16 and 8 bits.
 Integers must be equal. A Python ``float`` may have been a float32 before it was read."""
-_MOST_FACTORS = 1 << 20
+_MOST_FACTORS, _MOST_DRAWN = 1 << 20, 1 << 24
+_STRUCTURE = ("indptr", "indices", "row", "col")
+"""Arrays of sparse matrices that say where the values are: with other ones a library may read beyond its memory."""
 _CACHED = (
-    "the results of the step change with the arrays that it reaches, those of your alternative do not: it may return "
-    "earlier results, or hold its own copies"
+    "the results of the step change with the values that it reaches, those of your alternative do not, or not in the "
+    "same way: it may return earlier results, or hold its own copies"
 )
+_STOPS = "after more steps the results of your alternative are others than those of the step"
+_NOTHING_VARIED = "nothing could be varied, so earlier results that are kept would look alike"
 _NOT_VARIED = "the results of the step are the same in each step, so earlier results that are kept would look alike"
 NotCompared = dict[str, tuple[int, str]]
 """Parts that are not compared: how many values, and the reason."""
@@ -56,6 +61,21 @@ class StepValue(Struct, frozen=True, omit_defaults=True):
         return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
 
 
+class LaterSteps(Struct, frozen=True):
+    """What a step returns many steps later, when an alternative may have stopped working.
+
+    ``soon``: after a fixed number of steps; None if there was no time for so many. ``usual``: after all of them.
+    ``middle``, ``whole``: then, once the middle of the arrays and lists that it reaches, and all of them, had other
+    values. ``varied``: how many arrays, lists and numbers these were.
+    """
+
+    soon: list[StepValue] | None
+    usual: list[StepValue]
+    middle: list[StepValue]
+    whole: list[StepValue]
+    varied: int
+
+
 class StepOutcome(Struct, frozen=True):
     """What some steps computed: their ``results``, the ``state`` after the last one; ``left_out`` is not compared.
 
@@ -67,6 +87,7 @@ class StepOutcome(Struct, frozen=True):
     state: list[StepValue]
     left_out: NotCompared = {}
     responds: bool | None = None
+    later: LaterSteps | None = None
 
 
 class OutcomeComparison(Struct, frozen=True):
@@ -120,20 +141,51 @@ def checksums(step: Callable[..., Any]) -> dict[str, int]:
     return found
 
 
-def vary_arrays(root: Any) -> None:
-    """Give the arrays of floating point numbers that an object reaches other values, in place, where that is possible.
+def vary_values(root: Any, *, middle: bool) -> int:
+    """Give the arrays and lists of numbers that an object reaches other values; how many were changed.
 
-    Each element is multiplied by one of seven factors up to 1.1, so that zeros and signs stay, and no index changes.
-    The factors of two arrays differ: else an array of results could be what the step makes of the others.
+    Numbers get others only if there is nothing else: a number may be a size or a limit. ``middle``: the ends keep their
+    values, so that what goes by the first or last one alone sees no change.
+
+    Floating point values are multiplied by one of seven factors up to 1.1, so that zeros and signs stay. Integers are
+    replaced by others of the same array, so that an index stays one. What is done depends on the contents alone: two
+    programs that hold the same values under other names get the same new ones, and those of two arrays differ.
     """
-    for number, leaf in enumerate(_reached(root)[0].values()):
-        if state.is_array(leaf) and "float" in str(getattr(leaf, "dtype", "")):
+    holders: list[Any] = []
+    leaves = state.reachable_values(root, {}, holders)
+    varied = 0
+    for name, leaf in leaves.items():
+        if state.is_array(leaf) and name.rpartition(".")[2] not in _STRUCTURE:
             with contextlib.suppress(Exception):  # it cannot be written, or its class raises anything
-                _vary(leaf, number)
+                varied += _vary_array(leaf, middle=middle)
+    for holder in holders:
+        if isinstance(holder, list):
+            varied += _vary_list(holder, middle=middle)
+    if not varied:
+        for holder in holders:
+            varied += _vary_numbers(holder)
+    return varied
 
 
-def _vary(array: Any, number: int) -> None:
-    size = math.prod(array.shape)
+def _vary_array(array: Any, *, middle: bool) -> bool:
+    """Change an array, or its middle along the first axis; whether that was possible."""
+    if not math.prod(array.shape):
+        return False
+    part = array
+    if middle and array.shape and array.shape[0] > 2:
+        end = max(1, array.shape[0] // 4)
+        part = array[end : array.shape[0] - end]
+    before = state.to_numpy(part).copy()
+    kind = str(getattr(array, "dtype", ""))
+    if "float" in kind or "complex" in kind:
+        _multiply(part, before)
+    elif before.dtype.kind in "biu" and before.size <= _MOST_DRAWN:
+        _write(part, _drawn(before))
+    return not np.array_equal(before, state.to_numpy(part))
+
+
+def _multiply(array: Any, before: Any) -> None:
+    number, size = zlib.crc32(_bytes(before)), math.prod(array.shape)
     # One factor for a large array: an array of factors would need as much memory.
     one = 1 + (number % 7 + 1) / 70
     factors: Any = one
@@ -148,6 +200,72 @@ def _vary(array: Any, number: int) -> None:
         array *= np.asarray(factors, array.dtype)
     elif type(array).__module__.startswith("cupy"):
         array *= one
+
+
+def _drawn(values: Any) -> Any:
+    """Values drawn from these, by their contents."""
+    dice = np.random.default_rng(zlib.crc32(_bytes(values)))
+    return dice.choice(values.reshape(-1), values.shape)
+
+
+def _write(array: Any, values: Any) -> None:
+    if hasattr(array, "detach"):  # PyTorch
+        import torch
+
+        with torch.inference_mode(array.is_inference()), torch.no_grad():
+            array.copy_(torch.as_tensor(values))
+    elif isinstance(array, np.ndarray):
+        array[...] = values
+    elif type(array).__module__.startswith("cupy"):
+        array.set(values)
+
+
+def _vary_list(values: list[Any], *, middle: bool) -> bool:
+    """Change a list of numbers, or its middle; whether that was possible."""
+    kinds = {type(value) for value in values}
+    if not values or not kinds <= {int, float}:
+        return False
+    end = max(1, len(values) // 4) if middle and len(values) > 2 else 0
+    part = values[end : len(values) - end]
+    if kinds == {int}:
+        number = zlib.crc32(repr(part).encode())
+        new = [part[at] for at in np.random.default_rng(number).integers(len(part), size=len(part)).tolist()]
+    else:
+        new = [value * _factor(value) if isinstance(value, float) else value for value in part]
+    values[end : len(values) - end] = new
+    return new != part
+
+
+def _factor(value: float) -> float:
+    return 1 + (zlib.crc32(repr(value).encode()) % 7 + 1) / 70
+
+
+def _vary_numbers(holder: Any) -> int:
+    """Change the floating point numbers in a dict, an object or the variables of a function; how many."""
+    if isinstance(holder, types.FunctionType):
+        cells = [cell for cell in holder.__closure__ or () if _is_number(cell)]
+        for cell in cells:
+            cell.cell_contents *= _factor(cell.cell_contents)
+        names = dict.fromkeys(state.named_globals(holder))
+        return len(cells) + _vary_items(holder.__globals__, names)
+    named = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
+    if not isinstance(named, dict) or isinstance(holder, types.ModuleType | type):
+        return 0
+    return _vary_items(named, list(named))
+
+
+def _vary_items(named: dict[Any, Any], names: Iterable[Any]) -> int:
+    """Change the floating point numbers of these names; how many."""
+    numbers = [name for name in names if type(named[name]) is float and named[name]]
+    for name in numbers:
+        named[name] *= _factor(named[name])
+    return len(numbers)
+
+
+def _is_number(cell: Any) -> bool:
+    with contextlib.suppress(ValueError):  # not assigned yet
+        return type(cell.cell_contents) is float and bool(cell.cell_contents)
+    return False
 
 
 def _readable(leaves: Mapping[str, Any], left_out: NotCompared, room: int) -> list[StepValue]:
@@ -216,9 +334,8 @@ def compare_outcomes(first: StepOutcome, second: StepOutcome, *, own: bool = Fal
             if not any(one.count for one in results[0]) and not any(one.changed for one in theirs.values()):
                 found.append(f"{gone[0].name}: {_shown(gone[0])} and nothing")
         ours, theirs = {name: ours[name] for name in both}, {name: theirs[name] for name in both}
-        if first.responds and second.responds is False:
-            unknown = unknown or _CACHED
-        elif first.responds is False and not found:
+        unknown = unknown or _doubt_of_later_steps(first, second)
+        if first.responds is False and not found:
             remark = _NOT_VARIED
     found += differences(list(ours.values()), list(theirs.values()))
     compared = [*results[0], *ours.values()]
@@ -231,6 +348,26 @@ def compare_outcomes(first: StepOutcome, second: StepOutcome, *, own: bool = Fal
     elif not any(map(_is_finite, computed)):
         unknown = "the results are not finite, so they cannot be compared"
     return OutcomeComparison(found, count, left_out, unknown, "" if unknown else remark)
+
+
+def _doubt_of_later_steps(first: StepOutcome, second: StepOutcome) -> str:
+    """Why the second may not do the work of the first in later steps, or with other values; '' if nothing says so."""
+    ours, theirs = first.later, second.later
+    if ours is not None and not ours.varied:
+        return _NOTHING_VARIED
+    if first.responds and second.responds is False:
+        return _CACHED
+    if ours is None or theirs is None:
+        return ""
+    if ours.soon is not None and theirs.soon is not None and differences(ours.soon, theirs.soon):
+        return _STOPS
+    # The two made different numbers of steps since then. That is no matter if the results do not change with them.
+    if ours.soon is None or differences(ours.soon, ours.usual):
+        return ""
+    if differences(ours.usual, theirs.usual):
+        return _STOPS
+    alike = not differences(ours.middle, theirs.middle) and not differences(ours.whole, theirs.whole)
+    return "" if alike else _CACHED
 
 
 def _is_finite(value: StepValue) -> bool:

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from overhead.bounded_files import read_whole
 from overhead.errors import BadFile
+from overhead.loading.figures import with_sound_answer
 from overhead.loading.files import save_file
 from overhead.reading.format import MICRO, factor_spread, micro_spread, plain
 from overhead.results import Count, Figure, LongText, Machine, Moment, Name
@@ -35,7 +36,7 @@ AlternativeStatus = Literal["ok", "refused", "differs", "failed"]
 NOT_IN_A_TRACE = "not in a trace"
 """The reason of each time that no trace holds."""
 NOT_MEASURED_MET = "not measured in this run"
-"""The reason of a missing ``met``, also in older files, which have none."""
+"""The reason of a missing ``met`` or ``everything``, also in older files, which have none."""
 MOST_ROWS = 200
 """Most rows of a list in the file."""
 
@@ -66,6 +67,7 @@ class StepTiming(_Part, kw_only=True):
     ``issue``: until it returns, with the time that it is blocked. ``fixed``: what any number of steps pays once.
     ``busy``: how long the device works on a step, from the profile. ``met``: like ``wall`` where the operating system
     chooses the processor and nothing is left out; the median, the lowest and the highest of the processes.
+    ``everything``: the mean over all steps that were measured for ``wall``, nothing left out.
     """
 
     wall: Figure
@@ -73,6 +75,7 @@ class StepTiming(_Part, kw_only=True):
     fixed: Figure
     busy: Figure
     met: Figure = Figure(name="met", status="unavailable", reason=NOT_MEASURED_MET)
+    everything: Figure = Figure(name="everything", status="unavailable", reason=NOT_MEASURED_MET)
 
 
 class StepCounts(_Part, kw_only=True):
@@ -204,8 +207,8 @@ class Explanation(_Part, kw_only=True):
     """Everything about one step. ``not_seen``: what this library or device does not tell, in sentences.
 
     ``ranks``: of the traces of several ranks, of which the others describe the first.
-    ``host``: what the host does beside the step, as shares of its time (``queued``, ``throttled``, ``collector``) and
-    numbers (``preemptions``, ``threads``, ``cores``).
+    ``host``: what the host does beside the step, as shares of its time (``queued``, ``throttled``, ``collector``,
+    ``other_threads``: other threads of the process ran) and numbers (``preemptions``, ``threads``, ``cores``).
     """
 
     format: Literal["overhead-explain"] = EXPLAIN_FORMAT
@@ -260,7 +263,7 @@ def read_explanation(path: Path) -> Explanation:
         raise BadFile(f"{path}: not an explanation: {' '.join(str(error).split())[:300]}") from None
     if found.version != EXPLAIN_VERSION:
         raise BadFile(f"{path}: version {found.version} of {EXPLAIN_FORMAT}, this program reads {EXPLAIN_VERSION}")
-    return found
+    return with_sound_answer(path, found)
 
 
 def to_dict(found: Explanation) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from overhead.errors import BadFile
 from overhead.explain.record import EXPLAIN_FORMAT, read_explanation, to_dict
 from overhead.explain.show import explanation_blocks, timing_blocks
 from overhead.explain.timing import Timing
+from overhead.loading.figures import with_sound_answer
 
 _TIME_FORMAT = "overhead-time"
 _TIME_VERSION = 1
@@ -39,4 +40,4 @@ def read_timing(path: Path) -> Timing:
         raise BadFile(f"{path}: not an answer of overhead time: {' '.join(str(error).split())[:300]}") from None
     if found.version != _TIME_VERSION or not found.calls:
         raise BadFile(f"{path}: version {found.version} of {_TIME_FORMAT} with {len(found.calls)} calls")
-    return found
+    return with_sound_answer(path, found)

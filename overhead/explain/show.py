@@ -25,6 +25,7 @@ from overhead.reading.format import (
     micro_spread,
     percent,
     plain,
+    positive_spread,
     spread,
 )
 from overhead.reading.next_run import range_text
@@ -114,6 +115,7 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
         for name, figure, text in (
             ("a step with its work done", step.wall, time_text),
             (AS_IT_RUNS, step.met, micro_or_why),
+            ("the mean of all measured steps", step.everything, _mean_text),
             ("until the step returns", step.issue, time_text),
             ("the device works", step.busy, micro_or_why),
             ("replayed from the profile", replay.replayed, micro_or_why),
@@ -147,6 +149,12 @@ def rank_blocks(found: Explanation) -> Iterator[Part]:
     if rows:
         columns = ["rank", f"step, {MICRO}", "host works", "device computes", "waits for others", "others wait for it"]
         yield Table("The ranks, and their waits in collectives", columns, rows, numeric=range(1, 6))
+
+
+def _mean_text(figure: Figure) -> str:
+    """A mean in µs with its interval; few slow steps make it so wide that it may begin below zero."""
+    found = figure.measured
+    return positive_spread(found / 1e3) if found is not None else figure.status
 
 
 def _time_remark(name: str, figure: Figure) -> str:

@@ -30,12 +30,14 @@ _PLAIN = (bool, int, float, complex, str, bytes, bytearray, type(None), range, e
 """Types whose ``repr`` tells the value, and is the same in every process."""
 
 
-def reachable_values(root: Any, unread: dict[str, str] | None = None) -> dict[str, Any]:
+def reachable_values(
+    root: Any, unread: dict[str, str] | None = None, holders: list[Any] | None = None
+) -> dict[str, Any]:
     """What a step or its result reaches, by name (``model.weight``): arrays, plain values, objects without known parts.
 
     Visits closures, bound objects, containers, attributes, and the global variables that the program's own functions
     name, but not those of installed packages. A gradient is a part of its tensor, the state one of a random generator.
-    ``unread`` gets the reason for each object whose parts are not all read.
+    ``unread`` gets the reason for each object whose parts are not all read, ``holders`` each object that is no value.
     """
     found: dict[str, Any] = {}
     seen = {id(root)}
@@ -47,6 +49,8 @@ def reachable_values(root: Any, unread: dict[str, str] | None = None) -> dict[st
             found.setdefault(name, value)
             continue
         children, reason = _known_children(value)
+        if holders is not None and not is_array(value):
+            holders.append(value)
         if is_array(value) or not (children or reason):
             found.setdefault(name, value)
         if reason and unread is not None:
@@ -190,9 +194,14 @@ def _of_function(function: Any) -> Iterator[tuple[str, Any]]:
             continue
     yield from _numbered(function.__defaults__ or (), "default")
     yield from (function.__kwdefaults__ or {}).items()
-    for name in _names(code) if is_own_code(code) else ():
-        if name in function.__globals__:
-            yield name, function.__globals__[name]
+    for name in named_globals(function):
+        yield name, function.__globals__[name]
+
+
+def named_globals(function: Any) -> list[str]:
+    """The global variables that one of the program's own functions names; none for a function of a package."""
+    code = function.__code__
+    return [name for name in _names(code) if name in function.__globals__] if is_own_code(code) else []
 
 
 def _names(code: types.CodeType) -> Iterator[str]:

@@ -154,6 +154,7 @@ def step_from(given: Callable[[], Any], function: str) -> FoundStep:
     returned = _checked(given)
     first_s = time.perf_counter() - began
     refuse_unfinished(returned, function)
+    _refuse_several(returned, function)
     kind = "" if returned is None else type(returned).__qualname__
     if not callable(returned):
         return FoundStep(given, function, kind, is_returned=False, first_s=first_s)
@@ -162,6 +163,21 @@ def step_from(given: Callable[[], Any], function: str) -> FoundStep:
         what = f"the {kind} that {function} returns needs {', '.join(lacking)}; a step takes no arguments"
         raise UsageError(f"{what}: return a function that calls it with them")
     return FoundStep(returned, function, kind, is_returned=True, first_s=first_s)
+
+
+def _refuse_several(returned: Any, function: str) -> None:
+    """Raise ``UsageError`` for functions in a container, or a class whose objects can be called: which is the step?"""
+    if isinstance(returned, type) and any("__call__" in vars(kind) for kind in returned.__mro__):
+        name = returned.__qualname__
+        raise UsageError(f"{function} returns the class {name}, whose call makes an object: return {name}(...)")
+    kind = type(returned).__qualname__
+    parts = list(returned.values()) if isinstance(returned, dict) else returned
+    if callable(returned) or not isinstance(parts, list | tuple | set | frozenset):
+        return
+    functions = [part for part in parts if callable(part)]
+    if functions:
+        held = f"a {kind} with {len(functions)} function{'s' if len(functions) > 1 else ''}"
+        raise UsageError(f"{function} returns {held}, so the step is not known: return one function, which is the step")
 
 
 def _functions_of(owner: Any, module: types.ModuleType) -> list[str]:

@@ -40,6 +40,9 @@ _BLOCKING = 0.9
 """If ``issue`` is at least this share of ``wall``, the step returns only when its work is almost done."""
 _LEAST_SHARE, _SLOWER = 0.02, 1.12
 """A cause on the host is named from this share of the time on, or if the canary takes this many times its best."""
+_OTHER_THREADS = 0.001
+"""Other threads of the process count from this share of the time on. A thread that sleeps for 1 ms at a time, in turn,
+ran for 0.6 % of it on a busy host with two cores; where steps hand nothing to a thread it was below 0.01 %."""
 UNCHECKED = "Unchecked: times hold the profiler's cost, most of it on the host. --step-ms MS checks them."
 UNRANKED = "Operations are not ranked: the profile failed its check."
 _SPAN = 2
@@ -112,7 +115,7 @@ def verdict_sentences(found: record.Explanation) -> list[str]:
     lead: list[str] = []
     if unresolved and not no_verdict:
         lead.append(f"{_untold('The time of a step', wall)}.")
-    elif apart := _met_apart(found):
+    elif apart := _slow_steps(found) or _met_apart(found) or _disturbed(found):
         lead.append(apart)
     first = {*lead, *gains, instead, *(causes if unclear else [])}
     rest = [sentence for sentence in found.verdict.sentences if sentence not in first]
@@ -162,6 +165,45 @@ def _met_apart(found: record.Explanation) -> str:
         return ""
     text = _met_text(found.step.met)
     return f"{text[0].upper()}{text[1:]}: {factor(ratio)} the {micro_of(times[0])} µs where nothing disturbs it."
+
+
+def _slow_steps(found: record.Explanation) -> str:
+    """A sentence if some steps are much slower than most, by the step's own work; else ''.
+
+    The undisturbed time leaves such steps out, and the slope of few unpinned steps may not resolve them.
+    """
+    mean, times = found.step.everything.measured, resolved_times(found.step.wall)
+    if mean is None or len(times) != 1:
+        return ""
+    of_host = {figure.name: figure.value or 0.0 for figure in found.host}
+    # Other programs stretch the mean by the time in which the thread waits for its processor. That is no slow step.
+    ran = max(0.0, 1 - of_host.get("queued", 0.0) - of_host.get("throttled", 0.0))
+    if mean.value * ran < _APART * times[0]:
+        return ""
+    return (
+        f"Slow steps: the mean of all is {positive_spread(mean / 1e3)} µs a step, {factor(mean.value / times[0])} the "
+        f"{micro_of(times[0])} µs that most steps take."
+    )
+
+
+def _disturbed(found: record.Explanation) -> str:
+    """A sentence if the mean of all steps is far from the undisturbed one, or the unpinned time is not told; else ''.
+
+    The thread waits for its processor so long that slow steps cannot be told from a disturbance.
+    """
+    mean, met, times = found.step.everything.measured, found.step.met, resolved_times(found.step.wall)
+    if len(times) != 1:
+        return ""
+    if mean is not None and mean.value >= _APART * times[0]:
+        return (
+            f"The mean of all measured steps is {positive_spread(mean / 1e3)} µs, {factor(mean.value / times[0])} the "
+            f"{micro_of(times[0])} µs of an undisturbed one."
+        )
+    if met.status == "below-resolution":
+        return (
+            "The time of a step as the operating system runs it is not resolved: some steps take far longer than most."
+        )
+    return ""
 
 
 def _instead(found: record.Explanation) -> str:
@@ -423,11 +465,22 @@ def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[Opera
     return StepVerdict(kind="host", overhead_share=_between(operations), sentences=said)
 
 
-def judge_times(wall: Figure, issue: Figure, *, synchronous: bool, on_device: bool) -> StepVerdict:
-    """The verdict on a step without a profile, from its two times: until it returns, and until its work is done."""
+def judge_times(
+    wall: Figure, issue: Figure, *, synchronous: bool, on_device: bool, other_threads: float = 0.0
+) -> StepVerdict:
+    """The verdict on a step without a profile, from its two times: until it returns, and until its work is done.
+
+    ``other_threads``: for which share of the time other threads of the process ran.
+    """
     if synchronous and resolved_times(wall):
-        said = f"The step is {time_text(wall)} µs of work in the calling thread: it returns when its work is done."
-        return StepVerdict(kind="host", sentences=[said])
+        said = f"The step is {time_text(wall)} µs of work in the calling thread"
+        if other_threads < _OTHER_THREADS:
+            return StepVerdict(kind="host", sentences=[f"{said}: it returns when its work is done."])
+        unproved = (
+            f"Other threads of the process ran for {percent(other_threads)} of the time: work that the step hands to "
+            "them without a wait is not included."
+        )
+        return StepVerdict(kind="host", sentences=[f"{said}.", unproved])
     if len(resolved_times(wall)) != 1 or len(resolved_times(issue)) != 1:
         what, time = ("until the step returns", issue) if len(resolved_times(wall)) == 1 else ("of a step", wall)
         return StepVerdict(kind="unclear", sentences=[f"No verdict: {_untold(f'the time {what}', time)}."])

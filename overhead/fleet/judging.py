@@ -222,6 +222,18 @@ def _divided(tests: NodeTests, beyond: Mask, names: Sequence[str]) -> Iterator[D
         if found is not None:
             slower, faster = ([names[i] for i in sorted(group)] for group in (found.slower, found.faster))
             yield DividedNodes(what, slower, faster, *map(math.exp, (found.log, found.low, found.high)))
+        elif (fast := tests.far_faster(test)).any():
+            yield _few_fast(tests, test, fast, names)
+
+
+def _few_fast(tests: NodeTests, test: int, fast: Mask, names: Sequence[str]) -> DividedNodes:
+    """Few nodes that are far faster than the rest: as well may the rest be slow, such as 9 of 10 nodes."""
+    runs = tests.deviations[test][:, fast]
+    log, half = -float(np.nanmean(runs)), float(tests.half_widths[test])
+    faster = list(itertools.compress(names, fast))
+    measured = np.any(np.isfinite(tests.deviations[test]), axis=0)
+    slower = list(itertools.compress(names, measured & ~fast))
+    return DividedNodes(tests.names[test], slower, faster, *map(math.exp, (log, log - half, log + half)))
 
 
 def _not_judged_anywhere(tests: NodeTests, divided: Sequence[DividedNodes]) -> dict[str, str]:

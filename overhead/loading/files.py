@@ -15,6 +15,7 @@ import msgspec
 
 from overhead.bounded_files import read_lines, read_whole
 from overhead.errors import BadFile, raising_cannot_write
+from overhead.loading.figures import with_sound_figures
 from overhead.results import SCHEMA_VERSION, Fingerprint, HeaderLine, JournalLine, decode_line
 
 MAX_FINGERPRINT_BYTES = 4_000_000
@@ -89,7 +90,7 @@ def read_fingerprint(path: Path) -> Fingerprint:
         raise BadFile(f"{path}: not a fingerprint: {_one_line(error)}") from None
     if found.schema_version != SCHEMA_VERSION:
         raise BadFile(f"{path}: schema version {found.schema_version}, this program reads {SCHEMA_VERSION}")
-    return found
+    return with_sound_figures(path, found)
 
 
 def _format_of(raw: bytes) -> str:

@@ -303,9 +303,9 @@ def met_range(record: WithFigures) -> tuple[float, float] | None:
 def over_quiet(record: Record) -> Value | None:
     """The mean of all samples over the quiet cost, where interruptions or heavy tails add over 3 %; else None."""
     quiet, everything = record.measured("complete"), record.measured("everything")
-    if quiet is None or everything is None or everything.value < _LEFT_OUT_FROM * quiet.value:
+    if quiet is None or everything is None or quiet.value <= 0:
         return None
-    return everything / quiet.value
+    return everything / quiet.value if everything.value >= _LEFT_OUT_FROM * quiet.value else None
 
 
 def met_below(record: WithFigures) -> bool:

@@ -46,6 +46,7 @@ from overhead.results.value import (
     DifferentBoardsError as DifferentBoardsError,
     Value as Value,
     exactly as exactly,
+    is_plausible as is_plausible,
     ratio as ratio,
     why_apart as why_apart,
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import concurrent.futures
 import gc
 import sys
+import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +188,21 @@ def test_idle_threads_of_a_pool_are_not_blamed() -> None:
         assert threads
         shares = HostMeasurement(lambda steps: sum(range(1000 * steps)), 2e4, threads).shares()
     assert shares["python_threads"] == 0
+
+
+def test_work_of_another_thread_during_the_step_is_seen() -> None:
+    data = bytes(1 << 19)
+
+    def hands_over(steps: int) -> None:
+        for _ in range(steps):
+            pool.submit(zlib.crc32, data)
+            time.sleep(0.001)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        handed = HostMeasurement(hands_over, 1e7).shares()["other_threads"]
+    alone = HostMeasurement(lambda steps: sum(range(1000 * steps)), 2e4).shares()["other_threads"]
+    assert alone < handed / 10
+    assert handed > 0.01
 
 
 def test_a_remedy_that_was_measured_to_help_nothing_is_not_recommended() -> None:

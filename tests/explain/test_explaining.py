@@ -41,6 +41,7 @@ from tests.fakes.explanations import (
     DEVICE,
     SOURCE,
     decode_explained,
+    figure,
     profile_of,
     timing_of,
 )
@@ -79,9 +80,9 @@ def test_a_step_of_a_library_without_a_profiler_is_judged_by_its_two_times(issue
     found = explanation(SOURCE, profile, timing_of(1_000_000, issue))
     assert found.verdict.kind == kind
     assert found.program.library == "jax"
-    for figure in (found.per_step.launches, found.per_step.synchronisations, found.replay.replayed, found.step.busy):
-        assert figure.value is None
-        assert "jax is not profiled" in figure.reason
+    for one in (found.per_step.launches, found.per_step.synchronisations, found.replay.replayed, found.step.busy):
+        assert one.value is None
+        assert "jax is not profiled" in one.reason
     assert any("jax is not profiled" in sentence for sentence in found.not_seen)
 
 
@@ -90,6 +91,52 @@ def test_a_function_on_the_processor_is_judged_host_bound() -> None:
     found = explanation(SOURCE, profile, timing_of(1_000_000, 1_000_000, on="CPU"))
     assert found.verdict.kind == "host"
     assert found.step.busy.reason == "no device takes part"
+
+
+@pytest.mark.parametrize(
+    ("mean", "queued", "met", "slow"),
+    [
+        (4e5, 0.0, "ok", True),
+        (4e5, 0.0, "below-resolution", True),
+        (4e5, 0.5, "ok", True),
+        (1.6e5, 0.5, "ok", False),
+        (1.05e5, 0.0, "ok", False),
+    ],
+)
+def test_rare_slow_steps_of_the_step_itself_are_told_first_and_a_busy_processor_is_not_taken_for_them(
+    mean: float, queued: float, met: str, slow: bool
+) -> None:
+    shares = {"queued": queued}
+    profile = StepProfile(ON_CPU, "none", "", reason="a step without PyTorch is not profiled", shares=shares)
+    times = timing_of(1e5, 1e5, on="CPU")
+    unpinned = Figure(name="met", value=3e5, low=2e5, high=4e5, processes=3)
+    if met != "ok":
+        unpinned = Figure(name="met", status="below-resolution", reason="the slope of a process is -1 ns")
+    everything = Figure(name="everything", value=mean, low=-mean, high=3 * mean, status="noisy", processes=3)
+    figures = [*times.calls[0].figures, unpinned, everything]
+    calls = [msgspec.structs.replace(times.calls[0], figures=figures)]
+    found = explanation(SOURCE, profile, msgspec.structs.replace(times, calls=calls))
+    first = found.verdict.sentences[0]
+    assert ("400 (at most 1,200)" in first) is slow
+    assert not (slow and "disturb" in first)
+    assert found.step.everything.value == mean
+
+
+def test_a_step_whose_unpinned_time_is_not_resolved_says_so_first() -> None:
+    profile = StepProfile(ON_CPU, "none", "", reason="a step without PyTorch is not profiled")
+    times = timing_of(1e5, 1e5, on="CPU")
+    unpinned = Figure(name="met", status="below-resolution", reason="the slope of a process is -1 ns")
+    calls = [msgspec.structs.replace(times.calls[0], figures=[*times.calls[0].figures, unpinned])]
+    found = explanation(SOURCE, profile, msgspec.structs.replace(times, calls=calls))
+    assert "not resolved" in found.verdict.sentences[0]
+
+
+def test_work_in_other_threads_is_not_called_done_when_the_step_returns() -> None:
+    wall = figure("wall", 1e5)
+    alone, handed = (judge_times(wall, wall, synchronous=True, on_device=False, other_threads=of) for of in (0, 0.006))
+    assert "work is done" in " ".join(alone.sentences)
+    assert "work is done" not in " ".join(handed.sentences)
+    assert "not included" in " ".join(handed.sentences)
 
 
 @pytest.mark.parametrize(("wall", "issue"), [(2.0, 0.1), (0.1, 2.0)], ids=["the step", "until it returns"])
@@ -236,6 +283,30 @@ def test_an_interrupt_after_the_alternatives_keeps_them(tmp_path: Path, monkeypa
     assert found.step.wall.value == 7e5
     assert found.alternatives
     assert any(said.startswith("Interrupted") for said in found.not_seen)
+
+
+@pytest.mark.parametrize(("step_s", "told"), [(0.6, True), (0.001, False)])
+def test_a_slow_step_that_needs_longer_than_it_may_take_is_said_before_it_is_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: float, told: bool
+) -> None:
+    notes: list[str] = []
+
+    class Notes(Listener):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    def timed(*given: Any, **more: Any) -> Timing:
+        assert any("--seconds 60" in text and "10 minutes" in text for text in notes) is told
+        return timing_of(7e5, 7e5)
+
+    slow = msgspec.structs.replace(ON_CPU, one_ns=step_s * 1e9)
+    profile = StepProfile(slow, "none", "", reason="a step without PyTorch is not profiled")
+    monkeypatch.setattr(explaining, "device_lock", lambda waiting: contextlib.nullcontext())
+    monkeypatch.setattr(explaining, "profile_step", lambda source, **more: profile)
+    monkeypatch.setattr(explaining, "Changes", functools.partial(Changes, timed=timed))
+    monkeypatch.setattr(explaining, "time_statements", timed)
+    (tmp_path / "a.py").write_text("def step(): pass\n")
+    explain(f"{tmp_path}/a.py:step", alternatives="none", seconds=60, listener=Notes())
 
 
 def test_a_wait_for_another_run_is_said_with_its_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -306,3 +306,20 @@ def test_an_argument_with_any_characters_reaches_the_function_and_the_saved_file
     scope: dict[str, Any] = {}
     exec(source.setup, scope)
     assert repr(scope["step"]()[0]) == repr(literals({"layers": value})["layers"])
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [(len, len), [len], {"step": len}, {len}, (3, len), type("Step", (), {"__call__": lambda self: 1})],
+    ids=["tuple", "list", "dict", "set", "beside a number", "class"],
+)
+def test_functions_in_a_container_and_a_class_are_no_step(returned: Any) -> None:
+    with pytest.raises(UsageError) as refused:
+        step_from(lambda: returned, "build")
+    assert "build returns" in str(refused.value)
+
+
+@pytest.mark.parametrize("returned", [(1, 2), [], {"loss": 0.5}, {1.0}], ids=repr)
+def test_a_function_that_returns_values_is_itself_the_step(returned: Any) -> None:
+    found = step_from(lambda: returned, "step")
+    assert (found.is_returned, found.returned) == (False, type(returned).__qualname__)

@@ -83,6 +83,19 @@ def test_a_healthy_fleet_passes_the_gate_and_too_few_nodes_do_not(tmp_path: Path
     assert main(["fleet", str(tmp_path / "absent"), "--fail"]) == 2
 
 
+@pytest.mark.parametrize("what", ["host", "device"])
+def test_nine_slow_nodes_of_ten_do_not_pass_and_the_fast_one_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    fleet(tmp_path, 10, changed={number: {what: 1.7} for number in range(1, 10)})
+    found, nodes = judged(tmp_path, capsys)
+    (divided,) = found["groups"][0]["divided"]
+    assert (divided["what"], divided["faster"], len(divided["slower"])) == (what, ["n0"], 9)
+    assert divided["low"] < 1.7 < divided["high"]
+    assert "slow" not in {node["verdict"] for node in nodes.values()}
+    assert main(["fleet", str(tmp_path), "--fail"]) == 3
+
+
 def test_nodes_of_another_machine_or_version_are_apart_and_bad_files_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

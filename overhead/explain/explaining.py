@@ -104,7 +104,7 @@ def explain(
     if changes.least_s > changes.time_left_s():
         step_s, minutes = profile.found.one_ns / 1e9, math.ceil(changes.least_s / 60)
         listener.note(
-            f"a step takes {step_s:.2g} s, so its times take about {count(minutes, 'minute')}, longer than "
+            f"a step takes {step_s:.2g} s, so its times take up to {count(minutes, 'minute')}, longer than "
             f"--seconds {seconds:g}; Ctrl-C ends early and keeps the profile"
         )
     try:

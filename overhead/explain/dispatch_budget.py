@@ -41,11 +41,10 @@ _WAITING = frozenset(
         "_to_sparse", "_to_sparse_csr", "_to_sparse_csc", "_to_sparse_bsr", "_to_sparse_bsc", "_linalg_check_errors",
         "_linalg_svd", "_linalg_eigh",
         "linalg_eig", "linalg_eigvals", "_linalg_eigvals", "linalg_lstsq", "linalg_pinv",
-        "embedding_renorm_",
     }
 )  # fmt: skip
 """Operations that wait on CUDA, though no tag says so: seen in profiles of PyTorch 2.11 on an H200. Those of the last
-line are from its source: they check an error code on the host, or ask how many different indices there are."""
+line check an error code on the host."""
 _READ_ON_THE_HOST = {
     "index_fill.int_Tensor": (3,),
     "index_fill_.int_Tensor": (3,),

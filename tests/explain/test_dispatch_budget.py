@@ -33,7 +33,7 @@ WAIT = (
     "torch.linalg.svd(x)", "torch.linalg.eigh(x)", "np.from_dlpack(x, device='cpu')",
     "x.masked_fill(m, w[0])", "x.masked_fill_(m, w[0])", "x.index_fill_(0, v, w[0])", "torch.normal(x, x)",
     "torch.normal(1.0, x)", "x.histc(4)", "torch.linspace(0, v[2], 3, device=v.device)",
-    "torch.linalg.eigvals(x)", "torch.linalg.pinv(x)", "torch.embedding_renorm_(x, v, 1.0, 2.0)",
+    "torch.linalg.eigvals(x)", "torch.linalg.pinv(x)",
 )  # fmt: skip
 """Each waits: ``x`` are 4 by 4 numbers, ``m`` is a mask of 4, ``v`` counts from 0 to 3, ``w`` are 4 ones."""
 WAIT_UNSEEN = ("x.to('cpu')", "x.to('cpu', copy=True)")

@@ -40,6 +40,8 @@ template <class Kernel> void all(Kernel kernel, word groups, word threads) {
     for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) kernel();
 }
 """
+_FLAGS = ("-std=c++20", "-O1", "-U_FORTIFY_SOURCE")
+"""Fibers jump between stacks. Where a compiler fortifies by itself, as Ubuntu's does, longjmp would abort."""
 _TOGETHER = """
 #include <cstdlib>
 #include <functional>
@@ -113,7 +115,7 @@ def as_library(text: str) -> Path:
     threads = _TOGETHER if "__syncthreads" in text else _ALONE
     (folder / "kernel.cpp").write_text(_BEFORE + (_HALF if half else "") + threads + text + runs)
     built = folder / "kernel.so"
-    command = ["g++", "-std=c++20", "-O1", "-w", "-shared", "-fPIC", *(["-mf16c"] if half else [])]
+    command = ["g++", *_FLAGS, "-w", "-shared", "-fPIC", *(["-mf16c"] if half else [])]
     subprocess.run([*command, "-o", str(built), str(folder / "kernel.cpp")], check=True, timeout=60)
     return built
 
@@ -129,7 +131,7 @@ def program_library(text: str) -> Path:
         runs.append(_LAUNCHED.replace("NAME", name).replace("COUNT", str(len(kinds))).replace("VALUES", values))
     before = _BEFORE.replace("struct Index { unsigned int x; }", "struct Index { unsigned int x, y; }")
     (folder / "kernel.cpp").write_text(before + _CUDA_WORDS + _TOGETHER + text + "".join(runs))
-    command = ["g++", "-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-o", str(folder / "kernel.so")]
+    command = ["g++", *_FLAGS, "-w", "-shared", "-fPIC", "-o", str(folder / "kernel.so")]
     subprocess.run([*command, str(folder / "kernel.cpp")], check=True, timeout=120)
     return folder / "kernel.so"
 

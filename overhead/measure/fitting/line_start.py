@@ -111,7 +111,13 @@ def line_start(
     ten, hundred = enough.get(10), enough.get(LEGACY_N)
     if ten and hundred and longer[first] is ten and _is_clear(_added(ten, hundred, slopes), _RULE.increment):
         first += 1
-    begins_at_one = first == 0 and _reaches_one(longer, one, slopes, allowed)
+    only_noise = all(
+        place == "open" and max(size.n) <= _RULE.few for size, place in zip(longer[:first], places[:first], strict=True)
+    )
+    begins_at_one = only_noise and _reaches_one(longer, one, slopes, allowed)
+    if first and begins_at_one:
+        # Noise hides whether the few units of T(10) are on the line; what this size adds to T(1) tells of them too.
+        begins_at_one = one is not None and _is_near(_added(one, longer[first], slopes), allowed)
     start = 1 if begins_at_one else max(longer[first].n)
     if one is None or not _is_clear(one.shares, allowed):
         return LineStart(start)

@@ -181,19 +181,20 @@ def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
 
 def _meeting_sentences(way: Way, rows: Sequence[PeersRow]) -> Iterator[str]:
     """Which stacks come to one rate, because the device limits all of them."""
+    # Only stacks of one API share a rate, and only at their largest K does the device surely have enough to do.
     meeting: dict[tuple[str, int], list[tuple[PeersRow, Value]]] = {}
     for row in rows:
         rates = row.resolved("each")
         peers = max(rates, default=0)
         if peers > 1 and row.records[peers].limit == "device" and row.first.placement == "free":
             meeting.setdefault((row.first.target.api, peers), []).append((row, rates[peers]))
-    for (_, peers), met in meeting.items():
+    for (_api, peers), met in meeting.items():
         low, high = min(each.floor for _, each in met), max(each.ceiling for _, each in met)
         names = list(dict.fromkeys(row.name for row, _ in met))
         if len(names) > 1 and high < _SAME_RATE * low:
             yield (
                 f"The device limits {listed(names)}: {peers} {way} together need {between(low / 1e3, high / 1e3)} "
-                f"{MICRO} a unit, whichever stack it is. So the slower one alone is, the more several do beside it."
+                f"{MICRO} a unit, whichever stack it is. So a stack that is slower alone gains more from several peers."
             )
 
 

@@ -146,19 +146,22 @@ def _check(alternatives: object, seconds: object, arguments: object) -> None:
 
 
 def _wait_for_other_runs(listener: Listener) -> None:
-    """Wait until no other run measures on this machine; say that, and how long it took."""
-    waited_s = 0.0
+    """Wait until no other run measures on this machine; say that, and how long it took.
+
+    The clock of ``--seconds`` starts afterwards. Each process that measures takes the lock again.
+    """
+    waited_s: float | None = None
 
     def waiting(seconds: float) -> None:
         nonlocal waited_s
-        if not waited_s:
+        if waited_s is None:
             listener.note("waiting: another run is measuring on this machine; --seconds does not count this")
-        waited_s = max(seconds, 1e-9)
+        waited_s = seconds
         listener.waiting(seconds)
 
     with device_lock(waiting):
         pass  # the workers that measure take the lock again
-    if waited_s:
+    if waited_s is not None:
         listener.note(f"waited {waited_s:.0f} s for another run")
 
 

@@ -99,7 +99,7 @@ def taken_text(found: Explanation) -> str:
         return f"The step is the {plain(program.returned, 60)} that {name} returns."
     if program.taken == "itself":
         returned = f"a value of type {plain(program.returned, 60)}" if program.returned else "nothing"
-        return f"The step is {name} itself: it returns {returned}, and no function."
+        return f"The step is {name} itself, because it returns {returned} and not a function."
     return ""
 
 
@@ -311,10 +311,11 @@ def _doubts_of(call: CallTiming, which: str) -> Iterator[str]:
     complete = call.figure("complete")
     if complete is None or complete.measured is None:
         return
+    # A first answer comes from one process, and says so in a sentence of its own.
     if complete.status == "noisy" and complete.processes > 1 and complete.reason:
         yield f"The cost{which} is not sure: {complete.reason}."
     if complete.holds_from > 1:
-        yield f"The cost{which} holds from {complete.holds_from:,} calls on; fewer cost something else each."
+        yield f"The cost{which} holds from {complete.holds_from:,} calls on; with fewer, the cost of a call differs."
 
 
 def _of_call(call: CallTiming, which: str) -> Iterator[str]:

@@ -18,8 +18,8 @@ SHARED = 0.8
 """Of a stack the figures count that this share of the nodes with the stack has; of the versions, this share of all."""
 _ENOUGH = 0.5
 """A node is judged by a test if its newest run has this share of the figures of the test."""
-_MOST_FIGURES = 0.1
-"""A stack has as many figures as this share of the nodes have of it, and at least two nodes."""
+_BEST_NODES = 0.1
+"""A stack has as many figures as the best nodes have of it: this share of the nodes, and at least two."""
 _TOGETHER = "all devices together"
 
 
@@ -52,19 +52,22 @@ class NodeCoverage:
         return found
 
     def _note_stack(self, stack: str, columns: Sequence[int], found: Sequence[dict[str, str]]) -> None:
-        """Note the nodes that have much fewer figures of the stack than others, and those of a stack without a test."""
-        cases = {self.keys[column].case: column for column in columns}  # on either side it is one figure
+        """Note the nodes that have far fewer figures of the stack than others, and those of a stack without a test."""
+        # The host-bound and the device-bound figure of a case count once.
+        cases = {self.keys[column].case: column for column in columns}
         has = self.newest[:, [*cases.values()]].sum(axis=1)
         having = int((has > 0).sum())
-        usual = int(np.sort(has)[-max(2, round(_MOST_FIGURES * has.size))])
-        why = ""
+        best_nodes = max(2, round(_BEST_NODES * has.size))
+        usual = int(np.sort(has)[-best_nodes])
+        why_nobody = ""
         if having < LEAST_NODES:
-            why = f"only {count(having, 'node')} of the {LEAST_NODES} that are needed have figures of it"
+            why_nobody = f"only {count(having, 'node')} of the {LEAST_NODES} that are needed have figures of it"
         elif not self.counted[columns].any():
-            why = f"it has no figure that {SHARED:.0%} of these nodes have"
+            why_nobody = f"it has no figure that {SHARED:.0%} of these nodes have"
         for node, own in enumerate(found):
-            if why and has[node]:
-                own[stack] = why
+            if why_nobody and has[node]:
+                own[stack] = why_nobody
+            # A node without any figure gets the reason of its own run instead.
             elif having >= LEAST_NODES and has[node] < _ENOUGH * usual:
                 missing = why_missing(self.runs[node][0], stack)
                 number = f"{int(has[node])} of the {count(usual, 'figure')} that others have: " if has[node] else ""

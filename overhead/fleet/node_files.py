@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.errors import BadFile
-from overhead.loading.files import read_fingerprint, read_journal
+from overhead.loading.figures import with_sound_figures
+from overhead.loading.files import read_as_written, read_journal
 from overhead.reading.format import count
 from overhead.reading.missing_values import missing_case, missing_figure
 from overhead.reading.next_run import class_of
@@ -113,7 +114,8 @@ class NodeFiles:
         """Read a fingerprint and keep the figures that are judged; one that cannot be used goes to ``unread``."""
         own = self.runs.setdefault(node, [])
         try:
-            run = read_fingerprint(path)
+            written = read_as_written(path)
+            run = with_sound_figures(path, written)
         except BadFile as error:
             self.not_counted(node, path, str(error).removeprefix(f"{path}: "), _created_in(path))
             return
@@ -123,7 +125,7 @@ class NodeFiles:
         elif not _has_been(run.created, self.now):
             reason = f"its date is no date or in the future: {run.created}; the clock of the node may be wrong"
             self.not_counted(node, path, reason, "")
-        elif impossible := _impossible_figure(run):
+        elif impossible := _impossible_figure(written):
             self.not_counted(node, path, impossible, run.created)
         else:
             own.append(self._kept(node, path, run))

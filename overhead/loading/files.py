@@ -77,7 +77,15 @@ def newest_file(folder: Path) -> Path:
 
 
 def read_fingerprint(path: Path) -> Fingerprint:
-    """The fingerprint (all figures of a run) in a file. Raises ``BadFile``."""
+    """The fingerprint (all figures of a run) in a file. Raises ``BadFile``.
+
+    Figures that nothing proves, or that no measurement can be, have no value: see ``with_sound_figures``.
+    """
+    return with_sound_figures(path, read_as_written(path))
+
+
+def read_as_written(path: Path) -> Fingerprint:
+    """The fingerprint in a file with all values that it gives: a gate refuses some. Raises ``BadFile``."""
     raw = read_whole(path, MAX_FINGERPRINT_BYTES)
     if raw.startswith(b'{"format":"overhead-browser"'):
         raise BrowserDownload(f"{path}: downloaded from the browser page; convert it: overhead browser --import {path}")
@@ -90,7 +98,7 @@ def read_fingerprint(path: Path) -> Fingerprint:
         raise BadFile(f"{path}: not a fingerprint: {_one_line(error)}") from None
     if found.schema_version != SCHEMA_VERSION:
         raise BadFile(f"{path}: schema version {found.schema_version}, this program reads {SCHEMA_VERSION}")
-    return with_sound_figures(path, found)
+    return found
 
 
 def _format_of(raw: bytes) -> str:

@@ -152,7 +152,6 @@ def test_time_calls_a_function_that_is_named_as_for_explain(
         ("build_partial", "partial"),
         ("build", "function"),
         ("step", ""),
-        ("build_pair", "tuple"),
     ],
 )
 def test_time_says_what_it_took_of_a_function_that_is_named(
@@ -171,9 +170,6 @@ def build_object():
 
 def build_partial():
     return functools.partial(sum, range(100_000))
-
-def build_pair():
-    return step, 3
 """
     Path("my_program.py").write_text(PROGRAM + more, encoding="utf-8")
     timed = time(f"my_program.py:{function}", quick=True)

@@ -86,7 +86,7 @@ def test_a_command_that_needs_an_extra_names_it_in_one_line_before_any_work(
         ["check", "-p", "floor"],
         pytest.param(["check", "-p", "numpy"], marks=pytest.mark.slow),
         pytest.param(["run", "-p", "floor", "--profile", "quick", "--out", "new.json"], marks=pytest.mark.slow),
-        pytest.param(["time", "--quick", "1 + 1"], marks=pytest.mark.slow),
+        pytest.param(["time", "--quick", "sum([1, 2])"], marks=pytest.mark.slow),
         pytest.param(["explain", "step.py:build", "--no-alternatives", "--seconds", "1"], marks=pytest.mark.slow),
     ],
     ids=lambda words: words[0],

@@ -275,7 +275,7 @@ class Parent:
     def __init__(self) -> None:
         sys.stdout.flush()
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # A block buffer would be written at the end, behind the traceback whose last line is the reason of a death.
+            # The reason of a death is the last line printed. A block buffer is written at exit, after the traceback.
             sys.stdout.reconfigure(line_buffering=True)
         self._out = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
         os.dup2(2, 1)

@@ -212,7 +212,7 @@ def _no_value(case: SideCase) -> str:
 
 
 def _unproven(case: SideCase) -> str:
-    """Words on the run of a side whose samples prove nothing, since the case failed or its values are wrong."""
+    """Says which run of a side did not do the work: its case failed, or its values are wrong."""
     run = case.unproven[-1]
     many = f"{len(case.unproven)} of {count(len(case.runs), 'run')} of {case.name}"
     return plain(f"{many} did not do the work, the last {run.path.name}: {why(run.records[case.key], FIGURE)}", 500)

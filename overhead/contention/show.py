@@ -288,12 +288,21 @@ def _short(value: Value, sign: str = "") -> str | Cell:
     return between(value.low, value.high) if value.low > 0 else f"at most {number(value.high)}"
 
 
+def _reaches_above(row: PeersRow) -> bool:
+    """Whether the work of the most peers, K, or the interval of a noisy one, reaches above K times that of one."""
+    works = row.values("work")
+    if not works:
+        return False
+    peers = max(works)
+    work = works[peers]
+    return work.floor > peers or (work.status != "ok" and work.ceiling > peers)
+
+
 def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
     """How a noisy figure is shown; the slices of time that the device gives; and from what each limit follows."""
     if any(v.status != "ok" for row in rows for name in ("cost", "work") for v in row.values(name).values()):
         yield "A range alone is a noisy figure."
-    at_most = [(max(works), works[max(works)]) for row in rows if (works := row.values("work"))]
-    if any(work.floor > k or (work.status != "ok" and work.ceiling > k) for k, work in at_most):
+    if any(map(_reaches_above, rows)):
         yield "K peers do at most K times as much. A range that reaches above comes from a noisy K=1."
     for name, about in (
         ("slice", "Time slices of the device"),

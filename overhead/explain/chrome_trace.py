@@ -391,7 +391,7 @@ class _SortedEvents:
         return max(busy, key=busy.__getitem__)
 
     def rounded_ns(self) -> float:
-        """To how many ns a time in this file is rounded, as it is a number of 64 bits."""
+        """The rounding of a time in this file, ns. Large times have few digits left in a number of 64 bits."""
         times = [event.ts for event in self.of["work"] or self.of["operations"]]
         return 1e3 * math.ulp(max(map(abs, times))) if times else 0.0
 

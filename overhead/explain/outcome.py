@@ -340,7 +340,8 @@ def compare_outcomes(first: StepOutcome, second: StepOutcome, *, own: bool = Fal
     found += differences(list(ours.values()), list(theirs.values()))
     compared = [*results[0], *ours.values()]
     count = sum(one.count for one in compared)
-    computed = [one for one in [*results[0], *(one for one in ours.values() if one.changed)] if one.count]
+    changed = [one for one in ours.values() if one.changed]
+    computed = [one for one in [*results[0], *changed] if one.count]
     if not count:
         unknown = "there are no values to compare"
     elif not computed:

@@ -9,16 +9,12 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from overhead.bounded_files import read_whole
-from overhead.errors import BadFile
-from overhead.loading.figures import with_sound_answer
 from overhead.loading.files import save_file
 from overhead.reading.format import MICRO, factor_spread, micro_spread, plain
 from overhead.results import Count, Figure, LongText, Machine, Moment, Name
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
 EXPLAIN_VERSION = 1
-_MAX_BYTES = 4_000_000
 
 UsedLibrary = Literal["torch", "jax", "cupy", "numba", "wgpu", "none"]
 LIBRARIES: Mapping[str, UsedLibrary] = {
@@ -253,17 +249,6 @@ def missing(name: str, reason: str, unit: str = "ns") -> Figure:
 def renamed(figure: Figure | None, name: str, reason: str = "not measured") -> Figure:
     """The figure under this name; for None, one without a value, for this reason."""
     return msgspec.structs.replace(figure, name=name) if figure else missing(name, reason)
-
-
-def read_explanation(path: Path) -> Explanation:
-    """The explanation in a file. Raises ``BadFile``, one line that begins with the path."""
-    try:
-        found = msgspec.json.decode(read_whole(path, _MAX_BYTES), type=Explanation)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise BadFile(f"{path}: not an explanation: {' '.join(str(error).split())[:300]}") from None
-    if found.version != EXPLAIN_VERSION:
-        raise BadFile(f"{path}: version {found.version} of {EXPLAIN_FORMAT}, this program reads {EXPLAIN_VERSION}")
-    return with_sound_answer(path, found)
 
 
 def to_dict(found: Explanation) -> dict[str, Any]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from overhead.blocks.parts import Part
 from overhead.bounded_files import read_whole
 from overhead.errors import BadFile
-from overhead.explain.record import EXPLAIN_FORMAT, read_explanation, to_dict
+from overhead.explain.record import EXPLAIN_FORMAT, EXPLAIN_VERSION, Explanation, to_dict
 from overhead.explain.show import explanation_blocks, timing_blocks
 from overhead.explain.timing import Timing
 from overhead.loading.figures import with_sound_answer
@@ -19,6 +19,7 @@ from overhead.loading.figures import with_sound_answer
 _TIME_FORMAT = "overhead-time"
 _TIME_VERSION = 1
 _MAX_BYTES = 4_000_000
+_Answer = TypeVar("_Answer", Explanation, Timing)
 
 
 def saved(path: Path, format: str) -> tuple[dict[str, Any], Iterator[Part]] | None:
@@ -32,12 +33,25 @@ def saved(path: Path, format: str) -> tuple[dict[str, Any], Iterator[Part]] | No
     return None
 
 
+def read_explanation(path: Path) -> Explanation:
+    """The explanation in a file. Raises ``BadFile``, one line that begins with the path."""
+    found = _decoded(path, Explanation, "an explanation")
+    if found.version != EXPLAIN_VERSION:
+        raise BadFile(f"{path}: version {found.version} of {EXPLAIN_FORMAT}, this program reads {EXPLAIN_VERSION}")
+    return with_sound_answer(path, found)
+
+
 def read_timing(path: Path) -> Timing:
     """The answer of ``overhead time --json`` in a file. Raises ``BadFile``."""
-    try:
-        found = msgspec.json.decode(read_whole(path, _MAX_BYTES), type=Timing)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise BadFile(f"{path}: not an answer of overhead time: {' '.join(str(error).split())[:300]}") from None
+    found = _decoded(path, Timing, "an answer of overhead time")
     if found.version != _TIME_VERSION or not found.calls:
         raise BadFile(f"{path}: version {found.version} of {_TIME_FORMAT} with {len(found.calls)} calls")
     return with_sound_answer(path, found)
+
+
+def _decoded(path: Path, answer: type[_Answer], what: str) -> _Answer:
+    """The answer in a file. ``what``: such an answer, in words. Raises ``BadFile``."""
+    try:
+        return msgspec.json.decode(read_whole(path, _MAX_BYTES), type=answer)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise BadFile(f"{path}: not {what}: {' '.join(str(error).split())[:300]}") from None

@@ -85,7 +85,7 @@ class NodeTests:
         return two_groups(means, FLOORS[kind], APART[kind])
 
     def far_faster(self, test: int) -> Mask:
-        """The nodes of which each run is as far below the level as the limit of a slow node is above it.
+        """The nodes that are far faster: each run lies as far below the level as the limit of a slow node is above it.
 
         Of healthy made fleets with 5 to 30 nodes at most 5 of 1,000 have one, with 100 nodes 1 of 60. With 9 of 10
         hosts 1.5 times slow the tenth is one in 81 to 88 of 100 fleets, with 29 of 30 in 99.

@@ -49,7 +49,11 @@ def missing_stacks(view: View, where: str = "below") -> str:
     said = []
     if others:
         said.append(f"Missing on this machine: {listed([one.stack for one in others])}; the reasons are {where}.")
-    adds = [f"{listed([one.stack for one in own])}: {mend}" for mend, own in by_mend(others).items() if mend]
+    adds = []
+    for mend, own in by_mend(others).items():
+        if mend:
+            stacks = listed([one.stack for one in own])
+            adds.append(f"{stacks}: {mend}")
     if adds:
         said.append(f"What adds them: {'; '.join(adds)}.")
     if for_nvidia:

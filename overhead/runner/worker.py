@@ -35,7 +35,7 @@ class Worker:
         self.chains: dict[str, Chain] = {}
         self.opened: set[str] = set()
         self.ran: set[str] = set()
-        """The keys of the targets of which a case has been opened, and of which a unit has run."""
+        """Targets by key: those with an opened case, and those with a unit that ran."""
         self.index = {a.key: i for i, a in enumerate(job.assignments)}
         self.by_id = {a.key: a for a in job.assignments}
         self.names = {a.key: a.line_fields(job.worker, job.process) for a in job.assignments}

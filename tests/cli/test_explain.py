@@ -17,9 +17,9 @@ from overhead.explain import explaining
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import Explanation, save_explanation
+from overhead.explain.saved import read_explanation
 from overhead.explain.timing import Timing
 from overhead.runner.run import Interrupted
-from tests.fakes.explained import read
 from tests.fakes.explanations import DECODE, decode_explained, profile_of, timing_of
 
 
@@ -53,7 +53,7 @@ def test_explain_writes_its_files_and_prints_their_paths(
     printed = capsys.readouterr()
     assert "Host-bound" in printed.out
     assert printed.out.endswith(f"explanation: {out}\npage: {html}\n")
-    assert read(out).verdict.kind == "host"
+    assert read_explanation(out).verdict.kind == "host"
     assert "Host-bound" in html.read_text("utf-8")
     assert main(["explain", "decode.py:step", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(out.read_text("utf-8"))
@@ -70,7 +70,7 @@ def test_explain_interrupted_after_the_profile_shows_and_writes_its_result(
     (tmp_path / "decode.py").write_text("def step(): pass\n")
     out = tmp_path / "explained.json"
     assert main(["explain", f"{tmp_path}/decode.py:step", "--no-alternatives", "--out", str(out)]) == 130
-    printed, whole, found = capsys.readouterr(), decode_explained(), read(out)
+    printed, whole, found = capsys.readouterr(), decode_explained(), read_explanation(out)
     assert "Interrupted: the times of the step and the alternatives are missing." in " ".join(printed.out.split())
     assert "overhead: interrupted" in printed.err
     assert found.verdict.kind == whole.verdict.kind
@@ -99,13 +99,13 @@ def test_a_replay_that_cannot_be_written_loses_no_other_output(
     files = ["--out", str(out), "--html", str(html), "--chrome", str(chrome)]
     assert main(["explain", f"{tmp_path}/a.py:step", "--no-alternatives", *files]) == 2
     printed = capsys.readouterr()
-    assert read(out).verdict.kind == "host"
+    assert read_explanation(out).verdict.kind == "host"
     assert "The times of a step" in printed.out
     assert html.exists()
     assert not chrome.exists()
     assert f"replay: {chrome}" not in printed.out
     assert [line for line in printed.err.splitlines() if str(chrome) in line]
-    assert any("replay" in said for said in read(out).not_seen)
+    assert any("replay" in said for said in read_explanation(out).not_seen)
 
 
 def test_a_file_that_cannot_be_written_loses_neither_the_table_nor_the_other_file(

@@ -29,13 +29,13 @@ from overhead.explain.record import (
     encode_explanation,
     save_explanation,
 )
+from overhead.explain.saved import read_explanation
 from overhead.explain.show import explanation_blocks
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing
 from overhead.explain.verdict import judge_times
 from overhead.results import Figure
 from overhead.runner.progress import Listener
-from tests.fakes.explained import read
 from tests.fakes.explanations import (
     DECODE,
     DEVICE,
@@ -178,7 +178,7 @@ def test_an_explanation_gives_a_reason_for_each_missing_figure() -> None:
 def test_an_explanation_is_the_same_after_saving_and_reading(tmp_path: Path) -> None:
     found, path = decode_explained(), tmp_path / "new" / "explained.json"
     save_explanation(path, found)
-    assert read(path) == found
+    assert read_explanation(path) == found
     assert list(json.loads(path.read_bytes()))[:2] == ["format", "version"]
 
 

@@ -19,8 +19,8 @@ from overhead.errors import BadFile
 from overhead.explain import nsys_export
 from overhead.explain.record import save_explanation
 from overhead.explain.replay import launch_delays
+from overhead.explain.saved import read_explanation
 from overhead.explain.trace_file import explain_traces, host_times, read_trace_file
-from tests.fakes.explained import read
 from tests.fakes.profiled_program import Launch, Parts, Python, Read, SimulatedDevice, Wait
 
 DEVICE = SimulatedDevice()
@@ -191,7 +191,7 @@ def test_the_rank_for_which_the_others_wait_is_named_with_its_side(
     waits = {row.rank: row.waits_ns for row in found.ranks}
     assert waits == {r: pytest.approx(others[2] - late[2] if r != "5" else 0) for r in "3456"}
     save_explanation(tmp_path / "out.json", found)
-    assert read(tmp_path / "out.json") == found
+    assert read_explanation(tmp_path / "out.json") == found
 
 
 def test_the_replayed_step_is_written_for_perfetto(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

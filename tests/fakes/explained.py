@@ -1,9 +1,5 @@
 """An explanation of a step, as a file would hold it."""
 
-from pathlib import Path
-
-import msgspec
-
 from overhead.explain.record import (
     Alternative,
     CallSite,
@@ -25,11 +21,6 @@ MATMUL = CallSite(line="train.py:9, in step")
 OPERATION = OperationRow(name="aten::mm", count=168, host_ns=2e6, device_ns=1.5e6, site=MATMUL)
 READ = CallSite(line="train.py:11, in step")
 SYNCHRONISATION = SynchronisationRow(what="aten::item", count=1, blocked_ns=4e5, site=READ)
-
-
-def read(path: Path) -> Explanation:
-    """The explanation that a file holds."""
-    return msgspec.json.decode(path.read_bytes(), type=Explanation)
 
 
 def ns(name: str, value: float, half: float = 0.0) -> Figure:

@@ -8,10 +8,11 @@ import pytest
 
 from overhead.explain.page import explained_page
 from overhead.explain.record import Explanation, StepTiming, missing
+from overhead.explain.saved import read_explanation
 from overhead.explain.show import explanation_blocks
 from overhead.explain.verdict import resolved_times, time_text, verdict_sentences
 from overhead.results import Figure
-from tests.fakes.explained import HOSTILE, explanation, read
+from tests.fakes.explained import HOSTILE, explanation
 from tests.terminal.test_goldens import printed
 
 
@@ -93,7 +94,7 @@ def test_the_page_ranks_nothing_by_a_profile_that_failed_its_check(found: Explan
 
 @pytest.mark.parametrize("name", ["lstm", "mlp_training"])
 def test_explanations_of_earlier_versions_are_shown(name: str) -> None:
-    found = read(OLDER / f"{name}.json")
+    found = read_explanation(OLDER / f"{name}.json")
     text, page = shown(found)
     assert (verdict_sentences(found)[0] != found.verdict.sentences[0]) == (name == "mlp_training")
     assert "22,000" not in text + page, "the middle of an interval from 5,900 to 38,500"
@@ -101,7 +102,7 @@ def test_explanations_of_earlier_versions_are_shown(name: str) -> None:
 
 
 def test_an_explanation_without_the_number_of_compared_values_is_shown() -> None:
-    old = read(OLDER / "lstm.json")
+    old = read_explanation(OLDER / "lstm.json")
     verdicts = {each.name: each.verdict() for each in old.alternatives if each.status == "ok"}
     assert verdicts == {"CUDA graph": "same results (count not recorded)", "without synchronisations": ""}
     assert verdicts["CUDA graph"] in explained_page(old)

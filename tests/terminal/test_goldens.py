@@ -43,7 +43,8 @@ def printed(blocks: Iterable[Part], width: int = WIDTH) -> str:
 def judged() -> list[Judged]:
     """The first claim of each verdict, judged from a made-up run, and one that its own figures refute."""
     found = judge_runs([crowded()])
-    firsts = [next(one for one in found if one.verdict == v) for v in VERDICTS if v in {one.verdict for one in found}]
+    by_verdict = {one.verdict: one for one in reversed(found)}
+    firsts = [by_verdict[verdict] for verdict in VERDICTS if verdict in by_verdict]
     return [*firsts, next(one for one in found if one.claim.test and one.claim.test.kind == "implied")]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import collections
 import functools
 import graphlib
 import importlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,6 +29,7 @@ ORDER = (
     {"machine"},
     {"workloads"},
     {"probes", "reading"},
+    {"words"},
     {"blocks"},
     {"loading"},
     {"runner", "comparing", "checking"},
@@ -84,12 +87,28 @@ def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
 
 
 def package(module: str) -> str:
-    """The entry of ``ORDER`` for a module of ``overhead``; the module itself where there is none."""
+    """The entry of ``ORDER`` for a module of ``overhead``; the module itself where there is none.
+
+    The words of a package have an entry of their own: ``words.comparing``.
+    """
     inside = module.removeprefix("overhead").removeprefix(".")
-    return next((name for entry in ORDER for name in entry if f"{inside}.".startswith(f"{name}.")), inside)
+    found = next((name for entry in ORDER for name in entry if f"{inside}.".startswith(f"{name}.")), inside)
+    if found == "words" and worded_package(inside):
+        return f"words.{worded_package(inside)}"
+    return found
+
+
+def worded_package(inside: str) -> str:
+    """Of a module of ``words``: the package whose facts it puts into words; '' where it is about none."""
+    name = inside.partition(".")[2].partition(".")[0]
+    return name if any(name in entry for entry in ORDER) else ""
 
 
 def place(name: str) -> int:
+    """The place in ``ORDER``. The words of a package stand beside the package, and not before the other words."""
+    of_words = next(index for index, entry in enumerate(ORDER) if "words" in entry)
+    if worded := worded_package(name) if name.startswith("words.") else "":
+        return max(of_words, place(worded))
     return next(index for index, entry in enumerate(ORDER) if name in entry)
 
 
@@ -157,6 +176,308 @@ def test_the_modules_that_a_family_of_stacks_names_register_one() -> None:
     assert others <= in_one_file, (
         "a module in the folder of a family registers a stack, and the family does not name it"
     )
+
+
+PRESENTERS = {
+    "arguments", "blocks", "brief", "cli", "commands", "export", "listing", "page", "page_list", "pages", "progress",
+    "report", "saved", "sections", "show", "terminal",
+}  # fmt: skip
+"""Packages, and modules of other packages, that show something. They take their sentences from ``words``."""
+OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels")
+"""Where strings are programs for a device."""
+MOST_WORDS = 4
+"""A string of more words than this is a sentence."""
+
+
+def is_presenter(path: Path) -> bool:
+    parts = path.relative_to(ROOT / "overhead").with_suffix("").parts
+    return parts[0] != "probes" and not PRESENTERS.isdisjoint(parts)
+
+
+def literal(node: ast.AST) -> str | None:
+    """The text of a string; ``{}`` stands for what is not constant, and strings that are added are joined."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.JoinedStr):
+        return "".join(literal(part) or "{}" for part in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = literal(node.left), literal(node.right)
+        return None if left is None and right is None else (left or "{}") + (right or "{}")
+    return None
+
+
+def docstrings(tree: ast.AST) -> set[int]:
+    """The ids of strings that are statements of their own: docstrings of modules, functions, fields and constants."""
+    return {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+
+
+def is_wrong_use(raised: ast.Raise) -> bool:
+    """Whether a statement raises an error of wrong use, or one of Python's own for a mistake in the code."""
+    from overhead import errors
+
+    name = ast.unparse(raised.exc.func if isinstance(raised.exc, ast.Call) else raised.exc) if raised.exc else ""
+    kind = getattr(errors, name.rpartition(".")[2], None) or getattr(builtins, name, None)
+    named = name.rpartition(".")[2] in ("ArgumentTypeError", "unknown_name")
+    return named or (isinstance(kind, type) and issubclass(kind, (errors.UsageError, ValueError, TypeError, OSError)))
+
+
+def sentences(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of each string of a module that is a sentence: no docstring, no help, no error of wrong use."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documented = docstrings(tree)
+
+    def visit(node: ast.AST) -> Iterator[tuple[int, str]]:
+        if id(node) in documented or (isinstance(node, ast.keyword) and node.arg in ("help", "description", "epilog")):
+            return
+        if isinstance(node, ast.Raise) and is_wrong_use(node):
+            return
+        text = literal(node)
+        if text is not None:
+            words = re.findall(r"[A-Za-zµ']{2,}|\{\}", text)
+            if len(words) > MOST_WORDS and " " in text.strip():
+                yield getattr(node, "lineno", 0), text
+            return
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child)
+
+    yield from visit(tree)
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT / "overhead").as_posix()
+
+
+PRESENTING = [path for path in MODULES.values() if path.is_relative_to(ROOT / "overhead") and is_presenter(path)]
+BELOW_WORDS = [
+    path
+    for path in MODULES.values()
+    if path.is_relative_to(ROOT / "overhead")
+    and not is_presenter(path)
+    and "words" not in path.parts
+    and not any(f"/{name}/" in path.as_posix() for name in OTHER_LANGUAGES)
+]
+NOT_YET: dict[str, int] = {
+    "__init__.py": 1,
+    "blocks/terminal.py": 2,
+    "checking/calls.py": 10,
+    "checking/check.py": 1,
+    "checking/child.py": 1,
+    "checking/contract.py": 6,
+    "checking/findings.py": 2,
+    "child.py": 5,
+    "claims/across.py": 1,
+    "claims/judging.py": 12,
+    "claims/measured.py": 8,
+    "claims/rules.py": 1,
+    "claims/show.py": 2,
+    "commands.py": 6,
+    "comparing/judge.py": 20,
+    "comparing/pairing.py": 1,
+    "comparing/show.py": 6,
+    "comparing/sides.py": 1,
+    "contention/figure.py": 5,
+    "contention/figures.py": 2,
+    "contention/findings.py": 6,
+    "contention/limits.py": 23,
+    "contention/measuring.py": 5,
+    "contention/peer.py": 2,
+    "contention/plan.py": 2,
+    "contention/profiles.py": 1,
+    "contention/show.py": 13,
+    "decode/arms/browser.py": 2,
+    "decode/arms/cuda.py": 2,
+    "decode/arms/webgpu.py": 1,
+    "decode/chain.py": 7,
+    "decode/decoders.py": 1,
+    "decode/lowered.py": 2,
+    "decode/onnxruntime_chain.py": 5,
+    "decode/reading.py": 1,
+    "decode/reference.py": 1,
+    "decode/sections.py": 12,
+    "errors.py": 3,
+    "explain/alternatives.py": 4,
+    "explain/attempts.py": 3,
+    "explain/call_spec.py": 1,
+    "explain/call_syntax.py": 7,
+    "explain/changes.py": 11,
+    "explain/chrome_trace.py": 7,
+    "explain/conditions.py": 4,
+    "explain/dispatch_budget.py": 8,
+    "explain/explaining.py": 23,
+    "explain/host_work.py": 1,
+    "explain/nsys_export.py": 8,
+    "explain/outcome.py": 11,
+    "explain/page.py": 5,
+    "explain/profiling.py": 13,
+    "explain/ranks.py": 7,
+    "explain/record.py": 4,
+    "explain/recording.py": 33,
+    "explain/replay.py": 6,
+    "explain/show.py": 20,
+    "explain/state.py": 2,
+    "explain/steps.py": 11,
+    "explain/timing.py": 6,
+    "explain/trace_file.py": 27,
+    "explain/unfinished.py": 14,
+    "explain/user_statement.py": 13,
+    "explain/verdict.py": 58,
+    "explain/waits.py": 6,
+    "fleet/collecting.py": 8,
+    "fleet/commands.py": 1,
+    "fleet/coverage.py": 5,
+    "fleet/judging.py": 7,
+    "fleet/node_files.py": 5,
+    "fleet/show.py": 5,
+    "fleet/ssh_nodes.py": 1,
+    "loading/figures.py": 5,
+    "loading/files.py": 3,
+    "loading/folders.py": 2,
+    "loading/outputs.py": 1,
+    "loading/reduce.py": 6,
+    "machine/doctor.py": 14,
+    "machine/identity.py": 1,
+    "machine/redaction.py": 1,
+    "machine/state.py": 1,
+    "measure/fitting/across_processes.py": 6,
+    "measure/fitting/anchors.py": 5,
+    "measure/fitting/case_figures.py": 20,
+    "measure/fitting/curvature.py": 2,
+    "measure/fitting/one_off_figures.py": 6,
+    "measure/fitting/paired.py": 4,
+    "measure/fitting/slow_samples.py": 2,
+    "measure/fitting/two_speeds.py": 2,
+    "measure/sampling/anchors.py": 3,
+    "measure/sampling/calibrate.py": 2,
+    "measure/sampling/case.py": 2,
+    "measure/sampling/chain.py": 2,
+    "measure/sampling/met.py": 3,
+    "measure/sampling/one_off.py": 4,
+    "measure/sampling/rounds.py": 1,
+    "named_comparisons.py": 4,
+    "probes/__init__.py": 3,
+    "probes/base.py": 1,
+    "probes/browser/browsers.py": 4,
+    "probes/browser/chain.py": 7,
+    "probes/browser/identity.py": 2,
+    "probes/browser/importing.py": 2,
+    "probes/browser/launch.py": 3,
+    "probes/browser/page_files.py": 6,
+    "probes/browser/server.py": 5,
+    "probes/browser/session.py": 2,
+    "probes/browser/workload.py": 1,
+    "probes/common/availability.py": 5,
+    "probes/common/entry_points.py": 1,
+    "probes/common/loops.py": 1,
+    "probes/common/native_loop.py": 8,
+    "probes/common/statements.py": 10,
+    "probes/common/step.py": 1,
+    "probes/common/workload_arms.py": 1,
+    "probes/cuda/api.py": 8,
+    "probes/cuda/chains.py": 2,
+    "probes/cuda/cuda_driver.py": 2,
+    "probes/cuda/cupy.py": 2,
+    "probes/cuda/graphs.py": 1,
+    "probes/cuda/launch.py": 1,
+    "probes/cuda/library.py": 1,
+    "probes/cuda/numba_cuda.py": 3,
+    "probes/cuda/session.py": 4,
+    "probes/cuda/workload.py": 1,
+    "probes/floor.py": 2,
+    "probes/held_chain.py": 1,
+    "probes/in_order.py": 1,
+    "probes/mlx.py": 1,
+    "probes/numpy.py": 1,
+    "probes/pyopencl.py": 4,
+    "probes/torch/bodies.py": 4,
+    "probes/torch/chains.py": 1,
+    "probes/torch/compiled.py": 1,
+    "probes/torch/devices.py": 3,
+    "probes/torch/graphs.py": 1,
+    "probes/torch/libtorch_add.py": 4,
+    "probes/torch/torch.py": 1,
+    "probes/torch/torch_compile.py": 1,
+    "probes/torch/unrolled_loop.py": 1,
+    "probes/torch/workload.py": 3,
+    "probes/vulkan/adapters.py": 8,
+    "probes/vulkan/chains.py": 1,
+    "probes/vulkan/commands.py": 2,
+    "probes/vulkan/device_time.py": 6,
+    "probes/vulkan/gpu.py": 2,
+    "probes/vulkan/vulkan.py": 7,
+    "probes/warp.py": 1,
+    "probes/webgpu/cases.py": 6,
+    "probes/webgpu/chain.py": 5,
+    "probes/webgpu/device_time.py": 5,
+    "probes/webgpu/library.py": 5,
+    "probes/webgpu/resources.py": 1,
+    "probes/webgpu/targets.py": 7,
+    "probes/webgpu/webgpu.py": 1,
+    "probes/webgpu/workload.py": 5,
+    "probes/workload_chain.py": 7,
+    "profiles.py": 1,
+    "reading/beside.py": 7,
+    "reading/browser_tax.py": 3,
+    "reading/chains.py": 1,
+    "reading/dispatch_costs.py": 4,
+    "reading/dispatch_sentences.py": 19,
+    "reading/findings/_changes.py": 2,
+    "reading/findings/batching.py": 6,
+    "reading/findings/calling.py": 6,
+    "reading/findings/options.py": 6,
+    "reading/findings/waiting.py": 4,
+    "reading/glossary.py": 38,
+    "reading/graph_or_fused.py": 13,
+    "reading/key_figures.py": 17,
+    "reading/missing_values.py": 3,
+    "reading/next_run.py": 2,
+    "reading/summary.py": 5,
+    "reading/typical_run.py": 7,
+    "reading/view.py": 1,
+    "report/across/beside.py": 3,
+    "report/across/chains.py": 2,
+    "report/across/graph_or_fused.py": 4,
+    "report/across/vendors.py": 1,
+    "report/brief.py": 2,
+    "report/core/case_line.py": 1,
+    "report/core/headline_figure.py": 2,
+    "report/core/pages.py": 7,
+    "report/sections/cases.py": 2,
+    "report/sections/front.py": 4,
+    "report/sections/host_shares.py": 1,
+    "report/sections/launches.py": 2,
+    "report/sections/lines.py": 4,
+    "report/sections/method.py": 1,
+    "report/sections/waiting.py": 8,
+    "results/value.py": 2,
+    "runner/campaign.py": 4,
+    "runner/discovery.py": 2,
+    "runner/interpreter.py": 4,
+    "runner/output.py": 3,
+    "runner/progress.py": 1,
+    "runner/run.py": 2,
+    "runner/schedule.py": 8,
+    "runner/worker.py": 1,
+}
+"""Modules that still have sentences, and how many."""
+
+
+@pytest.mark.parametrize("path", BELOW_WORDS, ids=relative)
+def test_below_the_words_there_are_no_sentences(path: Path) -> None:
+    found = [f"{path.name}:{line}: {text}" for line, text in sentences(path)]
+    assert len(found) == NOT_YET.get(relative(path), 0), "\n".join(found)
+
+
+@pytest.mark.parametrize("path", PRESENTING, ids=relative)
+def test_what_shows_something_makes_no_sentence_of_figures(path: Path) -> None:
+    found = [f"{path.name}:{line}: {text}" for line, text in sentences(path) if "{}" in text]
+    assert len(found) == NOT_YET.get(relative(path), 0), "\n".join(found)
+
+
+@pytest.mark.parametrize("path", BELOW_WORDS, ids=relative)
+def test_below_the_words_nothing_imports_them(path: Path) -> None:
+    assert [name for name in imports(path) if f"{name}.".startswith("overhead.words.")] == []
 
 
 def modules_after(code: str) -> set[str]:

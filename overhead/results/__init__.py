@@ -21,6 +21,13 @@ from overhead.results.journal_lines import (
     decode_line as decode_line,
     encode_line as encode_line,
 )
+from overhead.results.reason import (
+    Reason as Reason,
+    Why as Why,
+    because as because,
+    codes_of as codes_of,
+    together as together,
+)
 from overhead.results.records import (
     Case as Case,
     Comparison as Comparison,

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from overhead.results.reason import Why
 from overhead.results.records import Case, LeftOut, MissingStack, RunFacts, Target
 from overhead.results.vocabulary import (
     Count,
@@ -94,14 +95,14 @@ class OneOffLine(_CaseLine, kw_only=True, tag="once"):
     name: FigureName
     values: Annotated[list[float], Meta(max_length=100_000)]
     at: Annotated[list[Count], Meta(max_length=100_000)] = []
-    reason: LongText = ""
+    reason: Why = ""
 
 
 class FailedLine(_CaseLine, kw_only=True, tag="failed"):
     """A case that failed in a process, with its status and reason. The other cases go on."""
 
     status: Status
-    reason: LongText
+    reason: Why
 
 
 class MissingLine(_Line, kw_only=True, tag="missing"):
@@ -121,7 +122,7 @@ class DiedLine(_Line, kw_only=True, tag="died"):
 
     worker: LongText
     process: Count
-    reason: LongText
+    reason: Why
 
 
 class EndedLine(_Line, kw_only=True, tag="ended"):
@@ -129,7 +130,7 @@ class EndedLine(_Line, kw_only=True, tag="ended"):
 
     worker: LongText
     process: Count
-    rule: LongText = ""
+    rule: Why = ""
 
 
 class PeersLine(_Line, kw_only=True, tag="peers"):
@@ -165,7 +166,7 @@ class WindowLine(_Line, kw_only=True, tag="window"):
     cpu: Annotated[list[Nanoseconds], Meta(max_length=256)] = []
     ready: Annotated[list[Nanoseconds], Meta(max_length=256)] = []
     status: Status = "ok"
-    reason: LongText = ""
+    reason: Why = ""
 
 
 JournalLine = (

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from overhead.fields import check_struct
+from overhead.results.reason import Why
 from overhead.results.value import Value, is_plausible
 from overhead.results.vocabulary import (
     KNOWN_APIS,
@@ -138,8 +139,8 @@ class Figure(_Base, kw_only=True):
     low: float | None = None
     high: float | None = None
     status: Status = "ok"
-    reason: LongText = ""
-    rule: LongText = ""
+    reason: Why = ""
+    rule: Why = ""
     processes: Count = 0
     modes: Annotated[list[float], Meta(max_length=8)] = []
     holds_from: Count = 0
@@ -211,7 +212,7 @@ class Record(_OnTarget, WithFigures, kw_only=True, dict=True):
     overlap: Overlap = "pipelined"
     window: Params = {}
     status: Status
-    reason: LongText = ""
+    reason: Why = ""
     bound: Bound = ""
     flags: Annotated[list[Name], Meta(max_length=64)] = []
     figures: Annotated[list[Figure], Meta(max_length=200)] = []
@@ -270,9 +271,9 @@ class Contention(_Base, WithFigures, kw_only=True):
     case: Case
     devices: Annotated[list[Name], Meta(max_length=64)] = []
     status: Status = "ok"
-    reason: LongText = ""
+    reason: Why = ""
     limit: Limit = ""
-    why: LongText = ""
+    why: Why = ""
     figures: Annotated[list[Figure], Meta(max_length=32)] = []
     costs: Annotated[list[float], Meta(max_length=256)] = []
 
@@ -286,7 +287,7 @@ class MissingStack(_Base, kw_only=True):
     """A stack or device that could not be measured, why, and the command that fixes it (``mend``)."""
 
     stack: StackName
-    reason: LongText
+    reason: Why
     mend: LongText = ""
     environment: EnvironmentVariables = {}
 
@@ -296,7 +297,7 @@ class LeftOut(_Base, kw_only=True):
 
     target: LongText
     case: LongText
-    reason: LongText
+    reason: Why
 
 
 class Gpu(_Base, kw_only=True):
@@ -355,7 +356,7 @@ class Fingerprint(_Base, RunFacts, kw_only=True):
     contention: Annotated[list[Contention], Meta(max_length=20_000)] = []
     unavailable: Annotated[list[MissingStack], Meta(max_length=200)] = []
     left_out: Annotated[list[LeftOut], Meta(max_length=20_000)] = []
-    flags: Annotated[list[LongText], Meta(max_length=200)] = []
+    flags: Annotated[list[Why], Meta(max_length=200)] = []
 
     def __post_init__(self) -> None:
         loops = {record.key for record in self.records if record.is_ufunc_loop}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
+from overhead.results.reason import Why
 from overhead.results.vocabulary import BOARD, Status
 
 _SMALLEST, _LARGEST = 1e-9, 1e18
@@ -28,7 +29,7 @@ class Value:
     low: float | None = None
     high: float | None = None
     status: Status = field(default="ok", compare=False)
-    reason: str = field(default="", compare=False, repr=False)
+    reason: Why = field(default="", compare=False, repr=False)
     unit: str = field(default="", compare=False)
     source: str = field(default="", compare=False, repr=False)
 

@@ -1,0 +1,56 @@
+"""Every reason that the package gives has a sentence, and the sentence names the values that are given."""
+
+from __future__ import annotations
+
+import ast
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from overhead.results import Reason, because, codes_of, together
+from overhead.words.reasons import sentence, templates
+
+PACKAGE = Path(__file__).resolve().parents[2] / "overhead"
+
+
+def given() -> Iterator[tuple[str, str, set[str] | None]]:
+    """Place, code and names of the values of each ``because(...)`` of the package; None for values by ``**``."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or ast.unparse(node.func).rpartition(".")[2] != "because":
+                continue
+            code = node.args[0]
+            assert isinstance(code, ast.Constant), f"{path}:{node.lineno}: a code is a literal, so that it can be found"
+            names = {keyword.arg for keyword in node.keywords}
+            values = None if None in names else {name for name in names if name}
+            yield f"{path.relative_to(PACKAGE)}:{node.lineno}", str(code.value), values
+
+
+def named(template: str) -> set[str]:
+    """The values that a template names."""
+    return {name for _, name, _, _ in string.Formatter().parse(template) if name}
+
+
+def test_every_code_has_a_sentence_that_names_its_values() -> None:
+    for place, code, values in given():
+        assert code in templates(), f"{place}: no sentence for {code}"
+        if values is not None:
+            assert named(templates()[code]) <= values, f"{place}: {code}"
+
+
+def test_every_sentence_is_of_a_code_that_is_given() -> None:
+    assert templates().keys() <= {code for _, code, _ in given()} | {"quoted"}
+
+
+def test_a_text_from_outside_stays_as_it_is_beside_reasons_of_ours() -> None:
+    both = together("error 999 {x}", Reason("not-of-this-version", {"n": 3}))
+    assert sentence(both) == "error 999 {x}; not-of-this-version (n=3)"
+    assert codes_of(both) == {"quoted", "not-of-this-version"}
+    assert together("", "") == ""
+
+
+def test_values_that_a_sentence_lacks_do_not_stop_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = next((code for code, template in templates().items() if named(template)), "quoted")
+    assert known in sentence(because.__call__(known))

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from overhead import scratch
 from overhead.arguments import make_parser
-from overhead.commands import DONE, INTERRUPTED, complain
+from overhead.commands import DONE, INTERRUPTED, complain, complain_of_use
 from overhead.errors import UsageError, one_line
 from overhead.scratch import ending_on_signals
 from overhead.terminal import Streams
@@ -54,7 +54,7 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except UsageError as error:
-        complain(str(error))
+        complain_of_use(error)
         return _USAGE
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}" if error.filename else one_line(error))

@@ -25,8 +25,10 @@ from overhead.results.reason import (
     Reason as Reason,
     Why as Why,
     because as because,
+    cause_of as cause_of,
     codes_of as codes_of,
     together as together,
+    with_mend as with_mend,
 )
 from overhead.results.records import (
     Case as Case,

@@ -6,13 +6,14 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from overhead.errors import file_text, without_details
 from overhead.results.vocabulary import LongText, Name, Scalar
 
 Code = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,63}$(?!\n)")]
 
 
 class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A code, the values that its sentence names, and further reasons that hold too.
+    """A code, the values that its sentence names, and the reasons that its sentence contains, or that hold too.
 
     Of ``also``, a text is one from outside: an error of a driver, a library or a user's program.
     """
@@ -27,6 +28,9 @@ class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
         own = f"{self.code} ({values})" if values else self.code
         return "; ".join([own, *map(str, self.also)])
 
+    def __hash__(self) -> int:
+        return hash((self.code, tuple(sorted(self.values.items())), tuple(self.also)))
+
     @property
     def codes(self) -> frozenset[str]:
         """The code of this reason and of all that hold too."""
@@ -40,9 +44,37 @@ Why = LongText | Reason
 """A reason of ours, or a text from outside. '' is no reason."""
 
 
-def because(code: str, /, **values: Any) -> Reason:
-    """The reason with this code. ``overhead.words.reasons`` has its sentence, which names exactly these values."""
-    return Reason(code, values)
+def because(code: str, /, *parts: Why, **values: Any) -> Reason:
+    """The reason with this code. ``overhead.words.reasons`` has its sentence, which names exactly these values.
+
+    ``parts``: other reasons inside the sentence, which names them by their places. A value may be of any type: what is
+    neither a number nor a text is held as a text of one line.
+    """
+    return Reason(code, {name: _value(value) for name, value in values.items()}, list(parts))
+
+
+def with_mend(reason: Why, mend: Why) -> Why:
+    """The reason why a stack is unavailable, with what would add it, if that is known."""
+    return because("with-mend", reason, mend) if mend else reason
+
+
+def cause_of(reason: Why) -> str:
+    """What is equal for failures of one cause: codes and names; of texts, all but numbers and what is quoted."""
+    if isinstance(reason, str):
+        return without_details(reason)
+    texts = [without_details(value) for _, value in sorted(reason.values.items()) if isinstance(value, str)]
+    return "\n".join([reason.code, *texts, *map(cause_of, reason.also)])
+
+
+def _value(given: Any) -> bool | int | float | str:
+    """The value as one that a file can hold: scalars of NumPy are its numbers, and errors are their texts."""
+    if hasattr(given, "item") and not isinstance(given, str | bool | int | float):
+        given = given.item()
+    if isinstance(given, bool | int):
+        return given
+    if isinstance(given, float):
+        return float(given)
+    return " ".join(file_text(given).split())
 
 
 def together(*reasons: Why) -> Why:

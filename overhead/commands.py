@@ -31,6 +31,13 @@ def complain(text: str) -> None:
     print(f"overhead: {plain(text, 4000)}", file=sys.stderr)
 
 
+def complain_of_use(error: UsageError) -> None:
+    """Print the line of an error of wrong use to standard error."""
+    from overhead.words.errors import usage_error
+
+    complain(usage_error(error))
+
+
 def run_command(a: argparse.Namespace) -> int:
     """Measure this machine, write the files, and print the figures."""
     chosen = {"patterns": a.pattern, "workloads": a.workload, "plugins": a.plugin, "software": a.software}
@@ -41,6 +48,7 @@ def browser_command(a: argparse.Namespace) -> int:
     """Measure in a browser, import what a page measured (``--import``), or write that page (``--page``)."""
     from overhead.probes.browser import launch, page_files
     from overhead.probes.browser.importing import import_file
+    from overhead.words import commands as words
 
     if a.page is not None:
         from overhead.loading.files import save_file
@@ -48,7 +56,7 @@ def browser_command(a: argparse.Namespace) -> int:
 
         check_outputs([Output(a.page, page_of("browser"))])
         save_file(a.page, page_files.single_file_page().encode())
-        print(f"page: {a.page}; open it, let it measure, then: overhead browser --import FILE")
+        print(words.page_is_at(str(a.page)))
         return DONE
     if a.file is not None:
         from overhead.runner.output import write_lines
@@ -61,23 +69,22 @@ def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence
     """Measure as ``runner.run.run`` does with these options, and print the figures. Returns the exit code."""
     from overhead.runner.progress import Progress
     from overhead.runner.run import Interrupted, run
-    from overhead.words.reasons import sentence
+    from overhead.words import commands as words
 
     try:
         with Progress() as listener:
             outcome = run(stacks, profile=a.profile, out=a.out, listener=listener, require=require, **more)
     except Interrupted as stopped:
-        where = " and ".join(map(str, stopped.journals))
         shown = shell_command(["overhead", "show", str(stopped.journals[0])])
-        print(f"overhead: interrupted; everything measured is in {where}; to see it: {shown}", file=sys.stderr)
+        print(f"overhead: {words.interrupted(list(map(str, stopped.journals)), shown)}", file=sys.stderr)
         return INTERRUPTED
     _show_outcome(a, outcome)
     both = [outcome, outcome.second] if outcome.second else [outcome]
     missing = {name: reason for one in both for name, reason in one.without_figure(require).items()}
     for name, reason in missing.items():
-        complain(f"required stack {name} gave no figure: {sentence(reason)}")
+        complain(words.required_stack_missing(name, reason))
     if not outcome.measured:
-        print(f"overhead: no case was measured; {outcome.path} says why", file=sys.stderr)
+        print(f"overhead: {words.nothing_measured(str(outcome.path))}", file=sys.stderr)
     return GATE if missing or not outcome.measured else DONE
 
 
@@ -102,26 +109,24 @@ def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
 
 def list_command(a: argparse.Namespace) -> int:
     """Print the stacks and their devices here, and what is missing."""
-    from overhead import results
-    from overhead.runner.listing import list_stacks, listing_blocks
+    from overhead.runner.listing import list_stacks, listing_blocks, listing_data
     from overhead.runner.progress import Progress
 
     with Progress() as progress:
         found = list_stacks(a.plugin, a.probe, progress.working)
-    return answer(a, lambda: results.to_builtins(found), listing_blocks(found))
+    return answer(a, lambda: listing_data(found), listing_blocks(found))
 
 
 def check_command(a: argparse.Namespace) -> int:
     """Test stacks and print a row for each case; the exit code is 1 if one failed."""
-    from overhead import results
     from overhead.blocks.terminal import show
     from overhead.checking.check import SECONDS, check
-    from overhead.checking.findings import row_blocks, summary_blocks
+    from overhead.checking.show import row_blocks, rows_data, summary_blocks
 
     told: set[tuple[str, str, str]] = set()
     answered = (lambda row: None) if a.json else lambda row: show(row_blocks(row, told))
     found = check(a.plugin, a.probe, seconds=0 if a.all else SECONDS, answered=answered)
-    answer(a, lambda: results.to_builtins(found.rows), summary_blocks(found.rows))
+    answer(a, lambda: rows_data(found.rows), summary_blocks(found.rows))
     return GATE if found.failed else DONE
 
 
@@ -131,11 +136,12 @@ def doctor_command(a: argparse.Namespace) -> int:
 
     from overhead.blocks.parts import Table
     from overhead.machine.doctor import run_checks
+    from overhead.words import doctor as words
 
-    found = run_checks()
-    rows = [(check.status, check.name, check.found, check.advice) for check in found]
-    table = Table("What would disturb a measurement here", ["", "check", "found", "advice"], rows, status=0)
-    return answer(a, lambda: [dataclasses.asdict(check) for check in found], [table])
+    checks = [words.told(check) for check in run_checks()]
+    rows = [(check.status, check.name, check.found, check.advice) for check in checks]
+    table = Table(words.TITLE, ["", "check", "found", "advice"], rows, status=0)
+    return answer(a, lambda: [dataclasses.asdict(check) for check in checks], [table])
 
 
 def show_command(a: argparse.Namespace) -> int:
@@ -206,9 +212,11 @@ def compare_command(a: argparse.Namespace) -> int:
         return GATE
     if found.tested_enough(allow_missing=a.allow_missing):
         return DONE
-    untested = f"{len(found.untested)} of {found.measured} cases could not detect {found.fail_over:g} %"
-    hint = "; --allow-missing forgives them" if found.tested_enough(allow_missing=True) else ""
-    print(f"overhead: the gate did not pass: {untested}{hint}", file=sys.stderr)
+    from overhead.words import commands as words
+
+    forgiven = found.tested_enough(allow_missing=True)
+    untested = words.gate_not_tested(len(found.untested), found.measured, a.fail_over, forgiven=forgiven)
+    print(f"overhead: {untested}", file=sys.stderr)
     return UNTESTED
 
 

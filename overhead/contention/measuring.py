@@ -298,7 +298,7 @@ class _Set(ExitStack):
         missing = [one for one in planned if one.case == at.case and one not in self.seen and one != at]
         self._drop(at.case, status, reason)
         yield msgspec.structs.replace(self._line(at), status=status, reason=reason)
-        later = because("not-with-fewer", peers=at.peers, why=reason)
+        later = because("not-with-fewer", reason, peers=at.peers)
         for window in missing:
             if processors_of_peers(window.placement, self._targets(window)) is not None:
                 yield msgspec.structs.replace(self._line(window), status=status, reason=later)

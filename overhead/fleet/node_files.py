@@ -262,7 +262,7 @@ def _refused_figures(run: Fingerprint) -> dict[str, Why]:
             reasons.setdefault(record.stack, []).append(reason)
     found: dict[str, Why] = {}
     for stack, own in reasons.items():
-        found[stack] = because("cases-without-a-figure", cases=count(len(own), "case"), why=own[0])
+        found[stack] = because("cases-without-a-figure", own[0], cases=count(len(own), "case"))
     return found
 
 

@@ -12,7 +12,7 @@ from overhead.blocks.parts import Part, Table, Text
 from overhead.errors import shell_command
 from overhead.fleet.judging import FleetVerdicts, JudgedNode, NodeGroup, NodeVerdict
 from overhead.reading.format import TIMES, count, listed, number, percent, percent_spread, spread
-from overhead.results import Value, Why, about, parts_of
+from overhead.results import Value, Why, about, each_of
 from overhead.words.reasons import sentence
 
 _NAMED = 10
@@ -80,7 +80,7 @@ def _not_judged(nodes: Sequence[JudgedNode]) -> dict[tuple[str, Why], list[str]]
     found: dict[tuple[str, Why], list[str]] = {}
     for node in nodes:
         for what, why in node.not_judged.items():
-            if about(what, why) not in parts_of(node.why):
+            if about(what, why) not in each_of(node.why):
                 found.setdefault((what, why), []).append(node.name)
     return found
 

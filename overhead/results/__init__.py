@@ -28,8 +28,9 @@ from overhead.results.reason import (
     because as because,
     cause_of as cause_of,
     codes_of as codes_of,
-    parts_of as parts_of,
+    each_of as each_of,
     together as together,
+    with_mend as with_mend,
 )
 from overhead.results.records import (
     Case as Case,

@@ -15,20 +15,32 @@ from typing import Any, TypedDict, Unpack, cast
 import msgspec
 
 from overhead import machine, results, scratch
-from overhead.errors import UsageError, unknown_name, with_mend
+from overhead.errors import UsageError, unknown_name
 from overhead.locks import check_device_lock
 from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.profiles import Plan, profiles
-from overhead.reading.format import few
 from overhead.reading.missing_values import by_mend
-from overhead.results import Pattern, Profile, Target, about
+from overhead.results import Pattern, Profile, Target, Why, because, together, with_mend
 from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
 from overhead.runner.discovery import Discovery, discover, known_stacks
+from overhead.runner.events import CasesLeftOut
 from overhead.runner.interpreter import HERE, Interpreter, find_interpreters, variables_for_file, with_variables
 from overhead.runner.output import SIDES, Journal, Outcome, reserve_journals, write_files
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice, Task, choose_targets, schedule, with_seconds_for
 from overhead.scratch import ending_on_signals
+
+
+class NothingToMeasure(UsageError):
+    """No stack is here, or no case of one is to be measured."""
+
+    def __init__(self, missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]) -> None:
+        reasons = []
+        for mend, stacks in by_mend(missing).items():
+            why = together(*(because("of-stack", one.reason, stack=one.stack) for one in stacks))
+            reasons.append(with_mend(why, mend))
+        reasons += [because("of-stack", one.reason, stack=one.target) for one in left_out if one.case == "all"]
+        super().__init__("nothing to measure: ", together(*reasons) or because("no-case-matches"))
 
 
 class Interrupted(KeyboardInterrupt):
@@ -148,8 +160,8 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
         scratch.sweep()
         check_device_lock()
         for name in request.plugins:
-            for sentence in load_plugin(Path(name), trial=True).values():
-                listener.note(sentence)
+            for replaced in load_plugin(Path(name), trial=True).values():
+                listener.note(replaced)
         stacks = known_stacks(request.stacks or request.plan.stacks)
         for name in known_stacks(request.require) if request.require else ():
             if name not in stacks:
@@ -171,7 +183,7 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
             if kept and isinstance(error, KeyboardInterrupt):
                 raise Interrupted(kept) from None
             if kept and not isinstance(error, UsageError):
-                listener.note(f"everything measured is in {' and '.join(map(str, kept))}; overhead show shows it")
+                listener.note(because("everything-is-in", files=" and ".join(map(str, kept))))
             raise
 
 
@@ -228,14 +240,14 @@ def _prepare(stacks: Sequence[str], request: RunRequest, interpreter: Interprete
     found = discover(stacks, request.plugins, listener.working, interpreter)
     packages = unavailable_packages()
     for package in packages:
-        listener.note(about("unavailable", package.reason))
+        listener.note(because("package-unavailable", package.reason))
     found = dataclasses.replace(found, missing=[*found.missing, *packages])
     for target in found.targets:
         for name in sorted(target.environment.keys() & interpreter.variables.keys()):
-            listener.note(f"{target.key}: the stack sets {name} itself, so --env does not change it there")
+            listener.note(because("stack-sets-variable", target=target.key, variable=name))
     tasks, left_out = schedule(found.targets, request.choice, request.plan)
     if not tasks and not (request.plan.more and choose_targets(found.targets, request.choice)[0]):
-        raise UsageError(_nothing_to_measure(found.missing, left_out))
+        raise NothingToMeasure(found.missing, left_out)
     return found, tasks, left_out
 
 
@@ -254,17 +266,8 @@ def _write_plan(journal: Journal, header: results.HeaderLine, prepared: _Prepare
 
 
 def _note_left_out(listener: Listener, left_out: Iterable[results.LeftOut]) -> None:
-    by_reason: dict[results.Why, list[str]] = {}
+    by_reason: dict[Why, list[str]] = {}
     for one in left_out:
         by_reason.setdefault(one.reason, []).append(one.target if one.case == "all" else f"{one.target} {one.case}")
     for reason, names in by_reason.items():
-        listener.note(f"left out ({reason}): {few(names)}")
-
-
-def _nothing_to_measure(missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]) -> str:
-    reasons = [
-        with_mend("; ".join(f"{m.stack}: {m.reason}" for m in stacks), mend)
-        for mend, stacks in by_mend(missing).items()
-    ]
-    reasons += [f"{one.target}: {one.reason}" for one in left_out if one.case == "all"]
-    return f"nothing to measure: {'; '.join(reasons) or 'no case matches the options given'}"
+        listener.note(CasesLeftOut(reason, names))

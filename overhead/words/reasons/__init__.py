@@ -1,7 +1,7 @@
 """The sentence of each reason: a code of ``results.Reason`` with its values.
 
 A module of this folder holds the sentences of one package's codes, as templates. ``{name}`` stands for a value of the
-reason, with a format of Python's behind a colon.
+reason, with a format of Python's behind a colon, and ``{0}`` for another reason inside it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,15 @@ _FIELDS = ("reason", "case_reason", "rule", "why", "flags", "notes", "results", 
 @functools.cache
 def templates() -> Mapping[str, str]:
     """The template of every code."""
-    found = {"quoted": "{text}", "about": "{what}: {why}", "bare": "{what}"}
+    found = {
+        "quoted": "{text}",
+        "about": "{what}: {0}",
+        "bare": "{what}",
+        "raised": "{kind}: {0}",
+        "raised-at": "{kind}: {0} ({where})",
+        "with-mend": "{0} (to add it: {1})",
+        "with-text": "{0}: {text}",
+    }
     for module in pkgutil.iter_modules(__path__):
         own: dict[str, str] = importlib.import_module(f"{__name__}.{module.name}").TEMPLATES
         assert found.keys().isdisjoint(own), f"{module.name}: a code that another module has too"
@@ -37,11 +45,11 @@ def sentence(reason: Why) -> str:
     """The reason in words; a text from outside as it is. A code that is not known here is shown with its values."""
     if isinstance(reason, str):
         return reason
+    parts = [sentence(one) for one in reason.parts]
     template = templates().get(reason.code)
     try:
-        values = {name: sentence(v) if isinstance(v, Reason) else v for name, v in reason.values.items()}
-        own = template.format(**values) if template is not None else _as_code(reason)
-    except (KeyError, ValueError):  # a file of another version, or of another's hand
+        own = template.format(*parts, **reason.values) if template is not None else _as_code(reason)
+    except (IndexError, KeyError, ValueError):  # a file of another version, or of another's hand
         own = _as_code(reason)
     return "; ".join([own, *map(sentence, reason.also)])
 
@@ -106,7 +114,7 @@ def _code_beside(value: Any) -> str | list[str] | None:
 def _code(value: Any) -> str:
     reason = _reason_in(value)
     while reason is not None and reason.code == "about":
-        inner = reason.values.get("why")
+        inner = reason.parts[0] if reason.parts else ""
         reason = inner if isinstance(inner, Reason) else None
     return reason.code if reason is not None else ""
 
@@ -114,10 +122,10 @@ def _code(value: Any) -> str:
 def _reason_in(data: Any) -> Reason | None:
     if isinstance(data, Reason):
         return data
-    if not isinstance(data, dict) or "code" not in data or not data.keys() <= {"code", "values", "also"}:
+    if not isinstance(data, dict) or "code" not in data or not data.keys() <= {"code", "values", "parts", "also"}:
         return None
     return msgspec.convert(data, Reason)
 
 
 def _as_code(reason: Reason) -> str:
-    return str(Reason(reason.code, reason.values))
+    return str(Reason(reason.code, reason.values, reason.parts))

@@ -1,0 +1,56 @@
+"""How a terminal shows what a check found, and how a program gets it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from overhead.blocks.parts import Part, StatusLine, Text
+from overhead.checking.findings import CheckFinding, CheckRow
+from overhead.results import Reason, Why, to_builtins
+from overhead.words import checking as words
+from overhead.words.reasons import sentence
+
+
+def row_blocks(row: CheckRow, told: set[tuple[str, Why, str]]) -> Iterator[Part]:
+    """The line of one case with its findings. ``told``: findings shown before, which have no traceback again."""
+    if row.result != "not checked":
+        reason = f": {sentence(row.reason)}" if row.reason else ""
+        findings = [_finding(finding, told) for finding in row.findings]
+        yield StatusLine(words.result(row.result), f"{row.what}{reason}", findings)
+
+
+def _finding(finding: CheckFinding, told: set[tuple[str, Why, str]]) -> StatusLine:
+    key = (finding.level, finding.message, finding.where)
+    where = f" ({finding.where})" if finding.where else ""
+    again = words.AS_ABOVE if key in told else ""
+    trace = () if again or len(finding.trace) < 2 else finding.trace
+    told.add(key)
+    return StatusLine(words.finding_in_step(finding), f"{sentence(finding.message)}{where}{again}", trace)
+
+
+def summary_blocks(rows: Sequence[CheckRow]) -> Iterator[Part]:
+    """How many cases have each result, and how to check the cases that were left out."""
+    counts = Counter(row.result for row in rows)
+    left = counts.pop("not checked", 0)
+    warnings = sum(finding.level == "warning" for row in rows for finding in row.findings)
+    yield Text([words.summary(counts, warnings)], lead=True)
+    if left:
+        yield Text([words.not_checked(left)])
+
+
+def rows_data(rows: Sequence[CheckRow]) -> list[Any]:
+    """The rows as data for a program: each reason as its sentence, with its code beside it."""
+    data: list[Any] = to_builtins(rows)
+    for held, row in zip(data, rows, strict=True):
+        _put(held, "reason", row.reason)
+        for one, finding in zip(held.get("findings", ()), row.findings, strict=True):
+            _put(one, "message", finding.message)
+    return data
+
+
+def _put(held: dict[str, Any], name: str, reason: Why) -> None:
+    if isinstance(reason, Reason):
+        held[name] = sentence(reason)
+        held[f"{name}_code"] = reason.code

@@ -1,0 +1,32 @@
+"""What the commands say beside their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def interrupted(journals: Sequence[str], command: str) -> str:
+    """Where everything is that an interrupted run has measured, and how to see it."""
+    return f"interrupted; everything measured is in {' and '.join(journals)}; to see it: {command}"
+
+
+def required_stack_missing(stack: str, reason: str) -> str:
+    """Why a stack that the run must measure gave no figure."""
+    return f"required stack {stack} gave no figure: {reason}"
+
+
+def nothing_measured(file: str) -> str:
+    """Where to look when no case was measured."""
+    return f"no case was measured; {file} says why"
+
+
+def page_is_at(path: str) -> str:
+    """Where the page for a browser is, and what to do with it."""
+    return f"page: {path}; open it, let it measure, then: overhead browser --import FILE"
+
+
+def gate_not_tested(untested: int, measured: int, fail_over: float, *, forgiven: bool) -> str:
+    """Why a gate did not pass: too many cases could not show the change. ``forgiven``: an option lets it pass."""
+    cases = f"{untested} of {measured} cases could not detect {fail_over:g} %"
+    hint = "; --allow-missing forgives them" if forgiven else ""
+    return f"the gate did not pass: {cases}{hint}"

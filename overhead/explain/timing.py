@@ -45,7 +45,7 @@ from overhead.probes import unload_plugin
 from overhead.profiles import Plan
 from overhead.reading import format
 from overhead.reading.next_run import next_run
-from overhead.results import METHOD_VERSION, Figure, Fingerprint, Machine, Record, Scalar, WithFigures, about, ratio
+from overhead.results import METHOD_VERSION, Figure, Fingerprint, Machine, Record, Scalar, WithFigures, ratio
 from overhead.runner.campaign import WorkerLimits
 from overhead.runner.interpreter import Interpreter, find_interpreters
 from overhead.runner.output import Outcome

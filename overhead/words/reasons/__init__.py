@@ -41,17 +41,20 @@ def templates() -> Mapping[str, str]:
     return found
 
 
-def sentence(reason: Why) -> str:
-    """The reason in words; a text from outside as it is. A code that is not known here is shown with its values."""
+def sentence(reason: Why, us: str = "us") -> str:
+    """The reason in words; a text from outside as it is. A code that is not known here is shown with its values.
+
+    ``us``: the sign of the microsecond.
+    """
     if isinstance(reason, str):
         return reason
-    parts = [sentence(one) for one in reason.parts]
+    parts = [sentence(one, us) for one in reason.parts]
     template = templates().get(reason.code)
     try:
-        own = template.format(*parts, **reason.values) if template is not None else _as_code(reason)
+        own = template.format(*parts, **{"us": us, **reason.values}) if template is not None else _as_code(reason)
     except (IndexError, KeyError, ValueError):  # a file of another version, or of another's hand
         own = _as_code(reason)
-    return "; ".join([own, *map(sentence, reason.also)])
+    return "; ".join([own, *(sentence(one, us) for one in reason.also)])
 
 
 def one_line(reason: Why, limit: int = 200) -> str:

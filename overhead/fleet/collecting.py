@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 import psutil
 
 from overhead.blocks.parts import Table
-from overhead.child import last_words
+from overhead.child import last_line
 from overhead.commands import DONE, GATE, INTERRUPTED, answer
 from overhead.errors import BadFile, UsageError, one_line
 from overhead.loading import files
@@ -121,7 +121,7 @@ def save(sent: Sent, folder: Path, limit_s: float) -> tuple[list[str], str]:
         if path.exists():
             raise UsageError(f"{path}: exists; measured results are not overwritten")
         files.save_file(path, content)
-    said = last_words(errors.decode(errors="replace")).removeprefix(": ") or f"exit code {code}, {len(paths)} files"
+    said = last_line(errors.decode(errors="replace")) or f"exit code {code}, {len(paths)} files"
     if code == _TIMED_OUT:
         said = f"not done within {limit_s:g} s, so it was ended"
     return sorted(map(str, paths)), said if code or not paths else ""

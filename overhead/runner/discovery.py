@@ -14,7 +14,7 @@ import msgspec
 from overhead.errors import UsageError, unknown_name
 from overhead.probes import environments_of, registry, unavailable_packages
 from overhead.results import MissingStack, Target, because, together
-from overhead.runner.events import AnswersCame, Step
+from overhead.runner.events import AnswersCame, RunStep
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.workers import FoundTargets, Job, WorkerDied, WorkerProcess
 
@@ -44,7 +44,7 @@ def known_stacks(stacks: Sequence[str]) -> list[str]:
 def ask_stacks(
     stacks: Iterable[str],
     plugins: Sequence[str] = (),
-    working: Callable[[Step], None] = lambda what: None,
+    working: Callable[[RunStep], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> list[tuple[str, dict[str, str], FoundTargets]]:
     """For each stack and each set of environment variables that it wants: its name, the variables, and its answer.
@@ -66,7 +66,7 @@ def ask_stacks(
 def discover(
     stacks: Iterable[str],
     plugins: Sequence[str] = (),
-    working: Callable[[Step], None] = lambda what: None,
+    working: Callable[[RunStep], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> Discovery:
     """The targets of these stacks, each once, and what is missing. ``working``: as in ``ask_stacks``."""

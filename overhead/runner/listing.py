@@ -13,7 +13,7 @@ from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.reading.missing_values import by_mend
 from overhead.results import MissingStack, Reason, Target, to_builtins
 from overhead.runner.discovery import discover, known_stacks
-from overhead.runner.events import Step
+from overhead.runner.events import RunStep
 from overhead.words import runner as words
 from overhead.words.reasons import sentence
 
@@ -31,7 +31,7 @@ class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def list_stacks(
-    plugins: Sequence[Path] = (), stacks: Sequence[str] = (), working: Callable[[Step], None] = lambda what: None
+    plugins: Sequence[Path] = (), stacks: Sequence[str] = (), working: Callable[[RunStep], None] = lambda what: None
 ) -> list[Listed]:
     """Find the targets of every registered stack, or of those with these names, on this machine.
 

@@ -150,7 +150,7 @@ TEMPLATES = {
     "compile-time-limit": "time limit after {seconds:.1f} s and {mib:,.0f} MiB",
     "compile-memory-limit": "memory limit after {seconds:.1f} s and {mib:,.0f} MiB",
     "compile-died": "died: {0} after {seconds:.1f} s and {mib:,.0f} MiB",
-    "compile-failed": "{kind} after {seconds:.1f} s and {mib:,.0f} MiB: {text}",
+    "compile-failed": "{kind} after {seconds:.1f} s and {mib:,.0f} MiB",
     "registers-nothing": "registers no stack and no workload",
     "path-not-utf8": "the path is not UTF-8; rename it",
     "not-a-python-file": "not a Python file",

@@ -18,13 +18,14 @@ from overhead.explain.call_spec import FoundCall
 from overhead.explain.chrome_trace import MOST_TRACE_BYTES, read_chrome_trace
 from overhead.explain.doubts import working_threads
 from overhead.explain.explaining import explanation
+from overhead.explain.export import save_replay
 from overhead.explain.host_work import HostTimes, ProfilerCost
 from overhead.explain.nsys_export import read_nsys_export
 from overhead.explain.profiling import StepProfile
-from overhead.explain.ranks import RankComparison, compare_ranks, rank_sentences, same_ranks
+from overhead.explain.ranks import RankComparison, compare_ranks, rank_reasons, same_ranks
 from overhead.explain.record import NOT_IN_A_TRACE, Explanation, StepVerdict, missing
 from overhead.explain.recording import caveats, left_out, why_no_verdict
-from overhead.explain.replay import StepParts, mean_parts, save_replay, step_parts
+from overhead.explain.replay import StepParts, mean_parts, step_parts
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing, untimed
 from overhead.explain.trace import DeviceWork, StepTrace, Trace, busy_by_device, busy_ns
@@ -191,7 +192,7 @@ def _verdict(
         said += _cost_sentence(host)
     if ranks is not None:
         said.append(f"The rest is rank {plain(ranks.rows[0].rank, 60)}'s.")
-        said += [f"Ranks cannot be compared: {lost_by_rank[0]}."] if lost_by_rank else rank_sentences(ranks)
+        said += [f"Ranks cannot be compared: {lost_by_rank[0]}."] if lost_by_rank else rank_reasons(ranks)
     # The first sentences say what the others are true of; the last ones are of the ranks.
     sentences = [*first, *said]
     if len(sentences) > _MOST_SENTENCES:

@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, TextColumn
 
 from overhead.locks import DEVICE_LOCK, shared_folder
-from overhead.reading.format import plain
 from overhead.results import Why
-from overhead.words.reasons import sentence
+from overhead.words.reasons import one_line
 
 _BESIDE = 50
 """Characters of the bar and of the time left."""
@@ -70,8 +69,9 @@ class Progress(Listener):
 
     def note(self, text: Why) -> None:
         """Print a line; in a terminal it wraps between words."""
-        said = plain(sentence(text), 4000)
-        self._console.print(said, markup=False, highlight=False, soft_wrap=not self._console.is_terminal)
+        self._console.print(
+            one_line(text, 4000), markup=False, highlight=False, soft_wrap=not self._console.is_terminal
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -91,6 +91,10 @@ def _plain(value: Any, more: str) -> str:
     return plain(str(value), int(more))
 
 
+def _short(value: Any, more: str) -> str:
+    return plain(str(value), 60)
+
+
 def _at(value: Any, more: str) -> str:
     return f" at {value}" if value else ""
 
@@ -116,6 +120,7 @@ FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "verb": _verb,
     "in-processes": _in_processes,
     "plain": _plain,
+    "short": _short,
     "at": _at,
     "more": _more,
     "capital": _capital,
@@ -125,9 +130,9 @@ FORMATS: Mapping[str, Callable[[Any, str], str]] = {
 ``micro``: ns as µs, without unit; ``micro-spread``: with its interval; ``micro-interval``: that alone with its unit, in
 brackets. ``percent``: of a share. ``times``: a ratio; ``times-or-many``: 0 stands for one that is too large;
 ``times-spread``: with its interval. ``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with
-its noun. ``verb IS/ARE``: the verb of so many. ``in-processes``: nothing for one process. ``plain N``: a name from
-outside, in one line of at most N characters. ``at``: a line, if it is known. ``more``: what follows a semicolon, if there is
-anything. ``capital``: with a capital letter.
+its noun. ``verb IS/ARE``: the verb of so many. ``in-processes``: nothing for one process. ``plain N``, ``short``: a
+name from outside in one line, of at most N or 60 characters. ``at``: a line, if it is known. ``more``: what follows a
+semicolon, if there is anything. ``capital``: with a capital letter.
 """
 
 

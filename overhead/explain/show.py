@@ -395,7 +395,8 @@ def _missing(call: CallTiming) -> dict[Why, list[str]]:
         if figure is not None and not figure.measured:
             found.setdefault(figure.reason or call.reason or figure.status, []).append(name)
     if call.on != "CPU" and call.figure("naive") is not None and call.figure("device_busy") is None:
-        span, why = call.figure("device_span"), words.NO_CLOCK
+        span = call.figure("device_span")
+        why: Why = words.NO_CLOCK
         if span is not None:
             why = words.device_waited(span) if span.measured else span.reason or span.status
         found.setdefault(why, []).append("device")

@@ -466,5 +466,5 @@ def judge_times(
         unclear = because("host-or-synchronisation", **both)
         return StepVerdict(kind="unclear", sentences=[unclear, because("host-and-waits-are-not-told-apart")])
     bound = because("device-bound-by-times", **both) if on_device else because("bound-by-work-beside", **both)
-    said = [bound, because("faster-calls-do-not-help")]
+    said: list[Why] = [bound, because("faster-calls-do-not-help")]
     return StepVerdict(kind="device", factor=1 / share if share > 0 else None, sentences=said)

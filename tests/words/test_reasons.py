@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from overhead.results import Reason, because, codes_of, together
+from overhead.words import reasons
 from overhead.words.reasons import sentence, templates
 
 PACKAGE = Path(__file__).resolve().parents[2] / "overhead"
@@ -29,8 +30,8 @@ def given() -> Iterator[tuple[str, str, set[str] | None]]:
 
 
 def named(template: str) -> set[str]:
-    """The values that a template names."""
-    return {name for _, name, _, _ in string.Formatter().parse(template) if name}
+    """The values that a template names; ``also`` are the reasons that hold too."""
+    return {name for _, name, _, _ in string.Formatter().parse(template) if name} - {"also"}
 
 
 def test_every_code_has_a_sentence_that_names_its_values() -> None:
@@ -49,6 +50,13 @@ def test_a_text_from_outside_stays_as_it_is_beside_reasons_of_ours() -> None:
     assert sentence(both) == "error 999 {x}; not-of-this-version (n=3)"
     assert codes_of(both) == {"quoted", "not-of-this-version"}
     assert together("", "") == ""
+
+
+def test_a_sentence_may_say_where_the_reasons_that_hold_too_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {"quoted": "{text}", "outer": "No: {also}.", "inner": "{ns:micro} us in {n:count step}, {share:percent}"}
+    monkeypatch.setattr(reasons, "templates", made.copy)
+    inner = because.__call__("inner", ns=1500.0, n=2, share=0.25)
+    assert sentence(together(because.__call__("outer"), inner, "x")) == "No: 1.50 us in 2 steps, 25 %; x."
 
 
 def test_values_that_a_sentence_lacks_do_not_stop_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,12 @@ Code = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,63}$(?!\n)")]
 class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A code, the values that its sentence names, and further reasons that hold too.
 
-    Of ``also``, a text is one from outside: an error of a driver, a library or a user's program.
+    A value may be a reason itself. Of ``also``, a text is one from outside: an error of a driver, a library or a
+    user's program.
     """
 
     code: Code
-    values: Annotated[dict[Name, Scalar | LongText], Meta(max_length=32)] = {}
+    values: Annotated[dict[Name, Scalar | LongText | Reason], Meta(max_length=32)] = {}
     also: Annotated[list[Why], Meta(max_length=32)] = []
 
     def __str__(self) -> str:
@@ -31,7 +32,8 @@ class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     def codes(self) -> frozenset[str]:
         """The code of this reason and of all that hold too."""
         found = {self.code}
-        for one in self.also:
+        inner = [value for value in self.values.values() if isinstance(value, Reason)]
+        for one in [*inner, *self.also]:
             found |= codes_of(one)
         return frozenset(found)
 

@@ -17,11 +17,6 @@ def length(ns: float) -> str:
     return f"{ns / 1e9:.3g} s" if ns >= _SECONDS_FROM_NS else f"{ns / 1e6:.3g} ms"
 
 
-def joined(sentences: list[str], between: str = "; ") -> str:
-    """The sentences of several reasons as one."""
-    return between.join(sentences)
-
-
 def _micro(value: Any, more: str) -> str:
     return micro_of(value)
 
@@ -62,19 +57,12 @@ NOUN``: a number with its noun. ``plain N``: a name from outside, in one line of
 
 
 class Formatter(string.Formatter):
-    """Fills a template. ``{also}`` stands for the sentences of the reasons that hold too."""
+    """Fills a template."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """The text of one value."""
         name, _, more = format_spec.partition(" ")
         if name in FORMATS:
             return FORMATS[name](value, more)
-        if isinstance(value, list):
-            return joined(value)
         found: str = super().format_field(value, format_spec)
         return found
-
-
-def names_others(template: str) -> bool:
-    """Whether a template says where the reasons that hold too stand; else they follow it."""
-    return any(name == "also" for _, name, _, _ in string.Formatter().parse(template))

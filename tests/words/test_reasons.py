@@ -30,8 +30,8 @@ def given() -> Iterator[tuple[str, str, set[str] | None]]:
 
 
 def named(template: str) -> set[str]:
-    """The values that a template names; ``also`` are the reasons that hold too."""
-    return {name for _, name, _, _ in string.Formatter().parse(template) if name} - {"also"}
+    """The values that a template names."""
+    return {name for _, name, _, _ in string.Formatter().parse(template) if name}
 
 
 def test_every_code_has_a_sentence_that_names_its_values() -> None:
@@ -52,11 +52,13 @@ def test_a_text_from_outside_stays_as_it_is_beside_reasons_of_ours() -> None:
     assert together("", "") == ""
 
 
-def test_a_sentence_may_say_where_the_reasons_that_hold_too_stand(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = {"quoted": "{text}", "outer": "No: {also}.", "inner": "{ns:micro} us in {n:count step}, {share:percent}"}
+def test_a_value_may_be_a_reason_and_have_a_format_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {"outer": "No: {why}.", "inner": "{ns:micro} us in {n:count step}, {share:percent}"}
     monkeypatch.setattr(reasons, "templates", made.copy)
     inner = because.__call__("inner", ns=1500.0, n=2, share=0.25)
-    assert sentence(together(because.__call__("outer"), inner, "x")) == "No: 1.50 us in 2 steps, 25 %; x."
+    both = because.__call__("outer", why=together(inner, "x"))
+    assert sentence(both) == "No: 1.50 us in 2 steps, 25 %; x."
+    assert codes_of(both) == {"outer", "inner"}
 
 
 def test_values_that_a_sentence_lacks_do_not_stop_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
 """The sentence of each reason: a code of ``results.Reason`` with its values.
 
 A module of this folder holds the sentences of one package's codes, as templates. ``{name}`` stands for a value of the
-reason, with a format of Python's or of ``words.formats`` behind a colon. ``{also}`` stands for the reasons that hold
-too; without it they follow the sentence.
+reason, with a format of Python's or of ``words.formats`` behind a colon. A value that is a reason itself stands there as
+its sentence.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pkgutil
 from collections.abc import Mapping
 
 from overhead.results.reason import Reason, Why
-from overhead.words.formats import Formatter, joined, names_others
+from overhead.words.formats import Formatter
 
 
 @functools.cache
@@ -31,15 +31,13 @@ def sentence(reason: Why) -> str:
     """The reason in words; a text from outside as it is. A code that is not known here is shown with its values."""
     if isinstance(reason, str):
         return reason
-    others = [sentence(one) for one in reason.also]
     template = templates().get(reason.code)
-    if template is None:
-        return joined([_as_code(reason), *others])
+    values = {name: sentence(value) if isinstance(value, Reason) else value for name, value in reason.values.items()}
     try:
-        own = Formatter().vformat(template, (), {**reason.values, "also": others})
+        own = Formatter().vformat(template, (), values) if template is not None else _as_code(reason)
     except (KeyError, TypeError, ValueError):  # a file of another version, or of another's hand
-        return joined([_as_code(reason), *others])
-    return own if names_others(template) else joined([own, *others])
+        own = _as_code(reason)
+    return "; ".join([own, *(sentence(one) for one in reason.also)])
 
 
 def _as_code(reason: Reason) -> str:

@@ -187,8 +187,9 @@ class Changes:
         self._listener.working(because("running-the-step-once-more"))
         made = self._attempted(self._job, limit_s=ATTEMPT_S)
         if made.outcome is None:
-            where = f" ({made.where})" if made.where else ""
-            raise UsageError(f"the step cannot be repeated: {made.reason}{where}")
+            if made.where:
+                raise UsageError(because("step-cannot-be-repeated-at", why=made.reason, line=made.where))
+            raise UsageError(because("step-cannot-be-repeated", why=made.reason))
         return made.outcome
 
     @functools.cached_property

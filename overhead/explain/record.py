@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from overhead.loading.files import save_file
 from overhead.reading.format import MICRO, factor_spread, micro_spread, plain
-from overhead.results import Count, Figure, LongText, Machine, Moment, Name
+from overhead.results import Count, Figure, LongText, Machine, Moment, Name, Why
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
 EXPLAIN_VERSION = 1
@@ -135,7 +135,7 @@ class ReplayCheck(_Part, kw_only=True):
     ratio: float | None = None
     ok: bool = False
     unchecked: bool = False
-    reason: LongText = ""
+    reason: Why = ""
 
 
 class StepVerdict(_Part, kw_only=True):
@@ -167,8 +167,8 @@ class Alternative(_Part, kw_only=True):
     same_results: bool | None = None
     compared: Count | None = None
     not_compared: Count = 0
-    results: LongText = ""
-    reason: LongText = ""
+    results: Why = ""
+    reason: Why = ""
     site: CallSite = CallSite()
 
     def verdict(self) -> str:
@@ -241,12 +241,12 @@ class Explanation(_Part, kw_only=True):
     __repr__ = __str__
 
 
-def missing(name: str, reason: str, unit: str = "ns") -> Figure:
+def missing(name: str, reason: Why, unit: str = "ns") -> Figure:
     """A figure without a value, and the reason."""
     return Figure(name=name, unit=unit, status="unavailable", reason=reason)
 
 
-def renamed(figure: Figure | None, name: str, reason: str = "not measured") -> Figure:
+def renamed(figure: Figure | None, name: str, reason: Why = "not measured") -> Figure:
     """The figure under this name; for None, one without a value, for this reason."""
     return msgspec.structs.replace(figure, name=name) if figure else missing(name, reason)
 

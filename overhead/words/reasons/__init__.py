@@ -1,8 +1,8 @@
 """The sentence of each reason: a code of ``results.Reason`` with its values.
 
 A module of this folder holds the sentences of one package's codes, as templates. ``{name}`` stands for a value of the
-reason, with a format of Python's or of ``words.formats`` behind a colon. A value that is a reason itself stands there as
-its sentence.
+reason, with a format of Python's or of ``words.formats`` behind a colon. A value that is a reason itself stands there
+as its sentence.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 
+from overhead.errors import say_reasons_by
 from overhead.results.reason import Reason, Why
 from overhead.words.formats import Formatter
 
@@ -38,6 +39,9 @@ def sentence(reason: Why) -> str:
     except (KeyError, TypeError, ValueError):  # a file of another version, or of another's hand
         own = _as_code(reason)
     return "; ".join([own, *(sentence(one) for one in reason.also)])
+
+
+say_reasons_by(sentence)
 
 
 def _as_code(reason: Reason) -> str:

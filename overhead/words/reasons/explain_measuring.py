@@ -33,6 +33,8 @@ TEMPLATES = {
     "part-not-compared": "{name} ({why})",
     "step-not-compared": "the step ({why})",
     "more-not-compared": "and {more:,} more",
+    "step-cannot-be-repeated": "the step cannot be repeated: {why}",
+    "step-cannot-be-repeated-at": "the step cannot be repeated: {why} ({line})",
     "step-not-repeatable": "the step itself gives different results in two processes",
     # Why an alternative does not apply, and what its times do not tell.
     "step-without-torch": "the step does not use PyTorch",

@@ -57,15 +57,15 @@ def _percent(value: Any, more: str) -> str:
     return percent(value)
 
 
-def _times(value: Any, more: str) -> str:
+def _factor(value: Any, more: str) -> str:
     return factor(value)
 
 
-def _times_or_many(value: Any, more: str) -> str:
+def _factor_or_many(value: Any, more: str) -> str:
     return factor(value) if value else "many times"
 
 
-def _times_spread(value: Any, more: str) -> str:
+def _factor_spread(value: Any, more: str) -> str:
     return factor_spread(value if isinstance(value, Value) else Value(value))
 
 
@@ -79,8 +79,7 @@ def _count(value: Any, more: str) -> str:
 
 
 def _verb(value: Any, more: str) -> str:
-    one, _, many = more.partition("/")
-    return one if value == 1 else many
+    return "is" if value == 1 else "are"
 
 
 def _in_processes(value: Any, more: str) -> str:
@@ -112,9 +111,9 @@ FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "micro-spread": _micro_spread,
     "micro-interval": _micro_interval,
     "percent": _percent,
-    "times": _times,
-    "times-or-many": _times_or_many,
-    "times-spread": _times_spread,
+    "factor": _factor,
+    "factor-or-many": _factor_or_many,
+    "factor-spread": _factor_spread,
     "length": _length,
     "count": _count,
     "verb": _verb,
@@ -128,9 +127,9 @@ FORMATS: Mapping[str, Callable[[Any, str], str]] = {
 """By the first word of a format: the text of a value and of what follows this word. Others are Python's own.
 
 ``micro``: ns as µs, without unit; ``micro-spread``: with its interval; ``micro-interval``: that alone with its unit, in
-brackets. ``percent``: of a share. ``times``: a ratio; ``times-or-many``: 0 stands for one that is too large;
-``times-spread``: with its interval. ``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with
-its noun. ``verb IS/ARE``: the verb of so many. ``in-processes``: nothing for one process. ``plain N``, ``short``: a
+brackets. ``percent``: of a share. ``factor``: a ratio; ``factor-or-many``: 0 stands for one that is too large;
+``factor-spread``: with its interval. ``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with
+its noun. ``verb``: is or are, for so many. ``in-processes``: nothing for one process. ``plain N``, ``short``: a
 name from outside in one line, of at most N or 60 characters. ``at``: a line, if it is known. ``more``: what follows a
 semicolon, if there is anything. ``capital``: with a capital letter.
 """

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from overhead.errors import say_reasons_by
 from overhead.reading.format import plain
 from overhead.results import Reason, Why, about, cause_of
 from overhead.words.formats import Formatter
@@ -60,6 +61,9 @@ def sentence(reason: Why) -> str:
         # A file of another version, or of another's hand.
         return "; ".join([_as_code(reason), *also])
     return own if inside else "; ".join([own, *also])
+
+
+say_reasons_by(sentence)
 
 
 def one_line(reason: Why, limit: int = 200) -> str:

@@ -37,18 +37,18 @@ TEMPLATES = {
     ),
     "step-as-it-runs-is-apart": (
         "As the operating system runs it, a step takes {met_ns:micro-spread} µs{processes:in-processes}: "
-        "{times:times} the {wall_ns:micro} µs where nothing disturbs it."
+        "{times:factor} the {wall_ns:micro} µs where nothing disturbs it."
     ),
     "step-as-it-runs-not-resolved": (
         "The time of a step as the operating system runs it is not resolved: some steps take far longer than most."
     ),
     "step-measured-so": "{step_ns:micro-spread} µs a step were {how}.",
     "slow-steps": (
-        "Slow steps: the mean of all is {mean_ns:micro-spread} µs a step, {times:times} the {wall_ns:micro} µs that "
+        "Slow steps: the mean of all is {mean_ns:micro-spread} µs a step, {times:factor} the {wall_ns:micro} µs that "
         "most steps take."
     ),
     "mean-is-apart": (
-        "The mean of all measured steps is {mean_ns:micro-spread} µs, {times:times} the {wall_ns:micro} µs of an "
+        "The mean of all measured steps is {mean_ns:micro-spread} µs, {times:factor} the {wall_ns:micro} µs of an "
         "undisturbed one."
     ),
     # What on the host makes steps long or uneven.
@@ -71,24 +71,24 @@ TEMPLATES = {
     "more-threads-than-cores": (
         "PyTorch has {threads:g} threads for {cores:g} cores: torch.set_num_threads({most}) may be faster."
     ),
-    "slow-test-loop": ("A fixed test loop takes {times:times} its best time: another clock, or a busy hyperthread."),
+    "slow-test-loop": ("A fixed test loop takes {times:factor} its best time: another clock, or a busy hyperthread."),
     "other-python-threads": (
-        "{threads:count other Python thread} {threads:verb is/are} busy and may hold the interpreter; in a process of "
+        "{threads:count other Python thread} {threads:verb} busy and may hold the interpreter; in a process of "
         "its own such work does not."
     ),
     "gpu-in-another-node": ("The launching core is in another NUMA node than the GPU: try numactl --cpunodebind."),
     # What alternatives gain.
-    "large-gain": "Measured, {name}: {gain:times-spread} as fast{results:more}.",
-    "large-gain-is-a-bound": "Measured, {name} (a bound): {gain:times-spread} as fast.",
-    "large-gain-is-predicted": "Measured, {name} (predicted): {gain:times-spread} as fast.",
+    "large-gain": "Measured, {name}: {gain:factor-spread} as fast{results:more}.",
+    "large-gain-is-a-bound": "Measured, {name} (a bound): {gain:factor-spread} as fast.",
+    "large-gain-is-predicted": "Measured, {name} (predicted): {gain:factor-spread} as fast.",
     "synchronisations-do-not-bound": (
-        "Synchronisations do not bound the step: without them it was measured {gain:times-spread} as fast, where a "
-        "replay of the profile predicts {predicted:times}."
+        "Synchronisations do not bound the step: without them it was measured {gain:factor-spread} as fast, where a "
+        "replay of the profile predicts {predicted:factor}."
     ),
     "host-work-does-not-bound": (
-        "Host work does not bound the step: a CUDA graph, which saves almost all of it, is {gain:times-spread} as fast."
+        "Host work does not bound the step: a CUDA graph, which saves almost all of it, is {gain:factor-spread} as fast."
     ),
-    "not-by-the-device-alone": ("Not bound by the device alone: a CUDA graph is {gain:times-spread} as fast."),
+    "not-by-the-device-alone": ("Not bound by the device alone: a CUDA graph is {gain:factor-spread} as fast."),
     # Whether there is a verdict.
     "no-verdict": "No verdict: {why}.",
     "no-verdict-without-a-check": ("No verdict: the replay of the profile could not be checked ({why})."),
@@ -97,7 +97,7 @@ TEMPLATES = {
         "{apart_ns:micro} µs are not understood."
     ),
     "no-verdict-of-the-profile": ("No verdict: the profile does not account for the step ({why})."),
-    "replay-takes-another-time": ("the replay gives {ratio:times} the measured time; {allowed:percent} is allowed"),
+    "replay-takes-another-time": ("the replay gives {ratio:factor} the measured time; {allowed:percent} is allowed"),
     "replay-unchecked": (
         "Unchecked: times hold the profiler's cost, most of it on the host. --step-ms MS checks them."
     ),
@@ -107,15 +107,15 @@ TEMPLATES = {
     ),
     "host-bound": (
         "Host-bound: in the profile, a step takes the host {host_ns:micro} µs and the device {device_ns:micro} µs, "
-        "{times:times-or-many} less."
+        "{times:factor-or-many} less."
     ),
     "device-bound": (
         "Device-bound: in the profile, a step takes the host {host_ns:micro} µs and the device {device_ns:micro} µs, "
-        "{times:times-or-many} more. Less host work would not make it faster."
+        "{times:factor-or-many} more. Less host work would not make it faster."
     ),
     "bound-by-synchronisation": (
         "Bound by synchronisation: in the profile, a step takes {step_ns:micro} µs, and {without_waits_ns:micro} µs "
-        "without its synchronisations ({times:times-or-many} faster)."
+        "without its synchronisations ({times:factor-or-many} faster)."
     ),
     "mixed": (
         "Mixed: in the profile, a step takes the host {host_ns:micro} µs and the device {device_ns:micro} µs. Both "
@@ -141,10 +141,10 @@ TEMPLATES = {
     ),
     "pageable-uploads-pinned": (
         "Uploads from pageable memory ({count:.4g} a step) block the host for {blocked_ns:micro} µs{line:at}; with "
-        "pin_memory() and non_blocking=True the step was measured {gain:times-spread} as fast."
+        "pin_memory() and non_blocking=True the step was measured {gain:factor-spread} as fast."
     ),
     "synchronisations-measured": (
-        "{number:count synchronisation} a step (without them it was measured {gain:times-spread} as fast); the host "
+        "{number:count synchronisation} a step (without them it was measured {gain:factor-spread} as fast); the host "
         "waits longest in {what}{line:at}, {longest_ns:micro} µs."
     ),
     "synchronisations-replayed": (
@@ -257,15 +257,15 @@ TEMPLATES = {
         "{waited_ns:micro} µs a step for it. Its host works {host_ns:micro} µs longer than theirs, its device "
         "{device_ns:micro} µs."
     ),
-    "longer-step": ("A step of rank {rank} takes {step_ns:micro} µs, {times:times} that of the others."),
+    "longer-step": ("A step of rank {rank} takes {step_ns:micro} µs, {times:factor} that of the others."),
     "longer-step-of-the-host": (
-        "A step of rank {rank} takes {step_ns:micro} µs, {times:times} that of the others: its host works longer."
+        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} that of the others: its host works longer."
     ),
     "longer-step-of-the-device": (
-        "A step of rank {rank} takes {step_ns:micro} µs, {times:times} that of the others: its device works longer."
+        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} that of the others: its device works longer."
     ),
     "longer-step-of-host-and-device": (
-        "A step of rank {rank} takes {step_ns:micro} µs, {times:times} that of the others: its host and its device "
+        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} that of the others: its host and its device "
         "works longer."
     ),
 }

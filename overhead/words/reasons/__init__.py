@@ -98,6 +98,17 @@ def _length(ns: float) -> str:
     return f"{ns / 1e9:.3g} s" if ns >= _SECONDS_FROM_NS else f"{ns / 1e6:.3g} ms"
 
 
+def _bound(kind: str) -> str:
+    return _BOUNDS[kind]
+
+
+_BOUNDS = {
+    "host": "host-bound",
+    "device": "device-bound",
+    "synchronisation": "bound by synchronisation",
+    "mixed": "mixed",
+    "unclear": "unclear",
+}
 _SECONDS_FROM_NS = 0.9995e9
 """From so many ns on a length is said in seconds, rounded to three digits."""
 FORMATS: Mapping[str, Callable[[Any], str]] = {
@@ -112,12 +123,13 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
     "verb": _verb,
     "short": _short,
     "length": _length,
+    "bound": _bound,
 }
 """What may stand behind the colon, besides Python's formats, ``count NOUN`` or ``count NOUN/PLURAL``, and ``plain N``.
 
 ``micro``: nanoseconds in µs without unit. ``at``: a line, if there is one. ``more``: what follows a semicolon, if there
 is anything. ``verb``: is or are. ``plain N``: a name in at most N characters; ``short``: in 60. ``length``: nanoseconds
-with a unit.
+with a unit. ``bound``: what bounds a step.
 """
 
 

@@ -243,19 +243,19 @@ def _is_useless(gain: Figure | None) -> bool:
 def _untold_step(time: Figure) -> Why:
     """Why no verdict can use the time of a step."""
     if speeds := two_speeds(time):
-        return because("step-has-two-speeds", lower_ns=speeds[0], higher_ns=speeds[1])
+        return because("step-time-has-two-speeds", lower_ns=speeds[0], higher_ns=speeds[1])
     if time.measured is None:
         return time.reason or time.status
-    return because("step-not-resolved", **value_named("step_ns", time.measured))
+    return because("step-time-not-resolved", **value_named("step_ns", time.measured))
 
 
 def _untold_return(time: Figure) -> Why:
     """Why no verdict can use the time until a step returns."""
     if speeds := two_speeds(time):
-        return because("return-has-two-speeds", lower_ns=speeds[0], higher_ns=speeds[1])
+        return because("return-time-has-two-speeds", lower_ns=speeds[0], higher_ns=speeds[1])
     if time.measured is None:
         return time.reason or time.status
-    return because("return-not-resolved", **value_named("step_ns", time.measured))
+    return because("return-time-not-resolved", **value_named("step_ns", time.measured))
 
 
 def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:

@@ -106,6 +106,17 @@ def _capital(value: Any, more: str) -> str:
     return f"{value[:1].upper()}{value[1:]}"
 
 
+def _bound(value: Any, more: str) -> str:
+    return _BOUNDS[value]
+
+
+_BOUNDS = {
+    "host": "host-bound",
+    "device": "device-bound",
+    "synchronisation": "bound by synchronisation",
+    "mixed": "mixed",
+    "unclear": "unclear",
+}
 FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "micro": _micro,
     "micro-spread": _micro_spread,
@@ -120,6 +131,7 @@ FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "in-processes": _in_processes,
     "plain": _plain,
     "short": _short,
+    "bound": _bound,
     "at": _at,
     "more": _more,
     "capital": _capital,
@@ -131,7 +143,7 @@ brackets. ``percent``: of a share. ``factor``: a ratio; ``factor-or-many``: 0 st
 ``factor-spread``: with its interval. ``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with
 its noun. ``verb``: is or are, for so many. ``in-processes``: nothing for one process. ``plain N``, ``short``: a
 name from outside in one line, of at most N or 60 characters. ``at``: a line, if it is known. ``more``: what follows a
-semicolon, if there is anything. ``capital``: with a capital letter.
+semicolon, if there is anything. ``capital``: with a capital letter. ``bound``: what bounds a step.
 """
 
 

@@ -26,12 +26,14 @@ TEMPLATES = {
     "more-steps-took-no-longer": ("more steps took no longer than few: the times beside the profile are not resolved"),
     "interrupted-before": "interrupted before it was measured",
     "no-device": "no device takes part",
-    "step-has-two-speeds": "the time of a step has two speeds, {lower_ns:micro-spread} and {higher_ns:micro-spread} µs",
-    "step-not-resolved": "the time of a step is not resolved{step_ns:micro-interval}",
-    "return-has-two-speeds": (
+    "step-time-has-two-speeds": (
+        "the time of a step has two speeds, {lower_ns:micro-spread} and {higher_ns:micro-spread} µs"
+    ),
+    "step-time-not-resolved": "the time of a step is not resolved{step_ns:micro-interval}",
+    "return-time-has-two-speeds": (
         "the time until the step returns has two speeds, {lower_ns:micro-spread} and {higher_ns:micro-spread} µs"
     ),
-    "return-not-resolved": "the time until the step returns is not resolved{step_ns:micro-interval}",
+    "return-time-not-resolved": "the time until the step returns is not resolved{step_ns:micro-interval}",
     "step-as-it-runs": (
         "As the operating system runs it, a step takes {met_ns:micro-spread} µs{processes:in-processes}."
     ),
@@ -86,7 +88,8 @@ TEMPLATES = {
         "replay of the profile predicts {predicted:factor}."
     ),
     "host-work-does-not-bound": (
-        "Host work does not bound the step: a CUDA graph, which saves almost all of it, is {gain:factor-spread} as fast."
+        "Host work does not bound the step: a CUDA graph, which saves almost all of it, is {gain:factor-spread} as "
+        "fast."
     ),
     "not-by-the-device-alone": ("Not bound by the device alone: a CUDA graph is {gain:factor-spread} as fast."),
     # Whether there is a verdict.

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overhead.errors import UsageError, shell_command
+from overhead.results import Why
 
 if TYPE_CHECKING:
     from overhead.blocks.parts import Part
     from overhead.loading.files import OtherAnswer
+    from overhead.results import Why
     from overhead.runner.output import Outcome
 
 DONE, GATE, UNTESTED, INTERRUPTED = 0, 1, 3, 130
@@ -29,13 +31,6 @@ def complain(text: str) -> None:
     from overhead.reading.format import plain
 
     print(f"overhead: {plain(text, 4000)}", file=sys.stderr)
-
-
-def complain_of_use(error: UsageError) -> None:
-    """Print the line of an error of wrong use to standard error."""
-    from overhead.words.errors import usage_error
-
-    complain(usage_error(error))
 
 
 def run_command(a: argparse.Namespace) -> int:
@@ -91,10 +86,10 @@ def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
     if outcome.second is not None:
         from overhead.comparing import compare
-        from overhead.comparing.show import comparison_blocks
+        from overhead.comparing.show import comparison_blocks, comparison_data
 
         found = compare(outcome.path, outcome.second.path)
-        answer(a, found.to_dict, comparison_blocks(found))
+        answer(a, lambda: comparison_data(found), comparison_blocks(found))
         where = f"fingerprints: {outcome.path} and {outcome.second.path}"
     else:
         from overhead.report.brief import end_blocks
@@ -109,24 +104,26 @@ def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
 
 def list_command(a: argparse.Namespace) -> int:
     """Print the stacks and their devices here, and what is missing."""
-    from overhead.runner.listing import list_stacks, listing_blocks, listing_data
+    from overhead import results
+    from overhead.runner.listing import list_stacks, listing_blocks
     from overhead.runner.progress import Progress
 
     with Progress() as progress:
         found = list_stacks(a.plugin, a.probe, progress.working)
-    return answer(a, lambda: listing_data(found), listing_blocks(found))
+    return answer(a, lambda: results.to_builtins(found), listing_blocks(found))
 
 
 def check_command(a: argparse.Namespace) -> int:
     """Test stacks and print a row for each case; the exit code is 1 if one failed."""
+    from overhead import results
     from overhead.blocks.terminal import show
     from overhead.checking.check import SECONDS, check
-    from overhead.checking.show import row_blocks, rows_data, summary_blocks
+    from overhead.checking.show import row_blocks, summary_blocks
 
-    told: set[tuple[str, str, str]] = set()
+    told: set[tuple[str, Why, str]] = set()
     answered = (lambda row: None) if a.json else lambda row: show(row_blocks(row, told))
     found = check(a.plugin, a.probe, seconds=0 if a.all else SECONDS, answered=answered)
-    answer(a, lambda: rows_data(found.rows), summary_blocks(found.rows))
+    answer(a, lambda: results.to_builtins(found.rows), summary_blocks(found.rows))
     return GATE if found.failed else DONE
 
 
@@ -200,12 +197,12 @@ def report_command(a: argparse.Namespace) -> int:
 def compare_command(a: argparse.Namespace) -> int:
     """Compare two runs and print the verdicts; with ``--fail-over``, the exit code is that of the gate."""
     from overhead.comparing import compare
-    from overhead.comparing.show import comparison_blocks
+    from overhead.comparing.show import comparison_blocks, comparison_data
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
     found = compare(a.base, a.new, a.fail_over, across=a.across)
-    answer(a, found.to_dict, comparison_blocks(found))
+    answer(a, lambda: comparison_data(found), comparison_blocks(found))
     if a.fail_over is None:
         return DONE
     if found.failed:
@@ -240,7 +237,9 @@ def answer(a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part
     if a.json:
         import json
 
-        print(json.dumps(data(), indent=1, allow_nan=False))
+        from overhead.words.reasons import in_words
+
+        print(json.dumps(in_words(data()), indent=1, allow_nan=False))
     elif getattr(a, "markdown", False):
         from overhead.blocks.markdown import markdown
 

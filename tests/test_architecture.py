@@ -187,8 +187,8 @@ PRESENTERS = {
     "report", "saved", "sections", "show", "terminal",
 }  # fmt: skip
 """Packages, and modules of other packages, that show something. They take their sentences from ``words``."""
-OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels")
-"""Where strings are programs for a device."""
+OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "explain/nsys_queries")
+"""Where strings are programs for a device or a database."""
 HELP = ("about", "description", "epilog", "help")
 """Arguments that the help of the command line shows."""
 MOST_WORDS = 4
@@ -210,6 +210,17 @@ def literal(node: ast.AST) -> str | None:
         left, right = literal(node.left), literal(node.right)
         return None if left is None and right is None else (left or "{}") + (right or "{}")
     return None
+
+
+def is_program(text: str) -> bool:
+    """Whether a string is a program for another Python process: such a text imports something or has several lines."""
+    if not re.search(r"\bimport\b|\n", text):
+        return False
+    try:
+        ast.parse(text.replace("{}", "x"))
+    except SyntaxError:
+        return False
+    return True
 
 
 def docstrings(tree: ast.AST) -> set[int]:
@@ -253,7 +264,7 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
         text = literal(node)
         if text is not None:
             words = re.findall(r"[A-Za-zµ']{2,}|\{\}", text)
-            if len(words) > MOST_WORDS and " " in text.strip():
+            if len(words) > MOST_WORDS and " " in text.strip() and not is_program(text):
                 yield getattr(node, "lineno", 0), text
             return
         for child in ast.iter_child_nodes(node):
@@ -273,7 +284,7 @@ BELOW_WORDS = [
     if path.is_relative_to(ROOT / "overhead")
     and not is_presenter(path)
     and "words" not in path.parts
-    and not any(f"/{name}/" in path.as_posix() for name in OTHER_LANGUAGES)
+    and not any(f"/{name}/" in f"{path.with_suffix('').as_posix()}/" for name in OTHER_LANGUAGES)
 ]
 NOT_YET: dict[str, int] = {
     "__init__.py": 1,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from overhead.blocks.parts import Part, StatusLine, Text
 from overhead.checking.findings import CheckFinding, CheckRow
-from overhead.results import Reason, Why, to_builtins
+from overhead.results import Why
 from overhead.words import checking as words
 from overhead.words.reasons import sentence
 
@@ -38,19 +37,3 @@ def summary_blocks(rows: Sequence[CheckRow]) -> Iterator[Part]:
     yield Text([words.summary(counts, warnings)], lead=True)
     if left:
         yield Text([words.not_checked(left)])
-
-
-def rows_data(rows: Sequence[CheckRow]) -> list[Any]:
-    """The rows as data for a program: each reason as its sentence, with its code beside it."""
-    data: list[Any] = to_builtins(rows)
-    for held, row in zip(data, rows, strict=True):
-        _put(held, "reason", row.reason)
-        for one, finding in zip(held.get("findings", ()), row.findings, strict=True):
-            _put(one, "message", finding.message)
-    return data
-
-
-def _put(held: dict[str, Any], name: str, reason: Why) -> None:
-    if isinstance(reason, Reason):
-        held[name] = sentence(reason)
-        held[f"{name}_code"] = reason.code

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
 from overhead.blocks.parts import Heading, Part, StatusLine, Table, Text
 from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.reading.missing_values import by_mend
-from overhead.results import MissingStack, Reason, Target, to_builtins
+from overhead.results import MissingStack, Target
 from overhead.runner.discovery import discover, known_stacks
 from overhead.runner.events import RunStep
 from overhead.words import runner as words
@@ -56,19 +55,6 @@ def list_stacks(
     ]
     packages = unavailable_packages()
     return rows + [Listed(stack=m.stack, title=words.UNUSABLE_PACKAGE, missing=[m]) for m in packages]
-
-
-def listing_data(rows: Sequence[Listed]) -> list[Any]:
-    """The rows as data for a program: each reason as its sentence, with its code beside it."""
-    data: list[Any] = to_builtins(rows)
-    for row, listed in zip(data, rows, strict=True):
-        for missing, one in zip(row.get("missing", ()), listed.missing, strict=True):
-            missing["reason"] = sentence(one.reason)
-            if isinstance(one.reason, Reason):
-                missing["reason_code"] = one.reason.code
-            if one.mend:
-                missing["mend"] = sentence(one.mend)
-    return data
 
 
 def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:

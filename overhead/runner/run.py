@@ -20,7 +20,7 @@ from overhead.locks import check_device_lock
 from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.profiles import Plan, profiles
 from overhead.reading.missing_values import by_mend
-from overhead.results import Pattern, Profile, Target, Why, because, together, with_mend
+from overhead.results import Pattern, Profile, Target, Why, about, because, together, with_mend
 from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
 from overhead.runner.discovery import Discovery, discover, known_stacks
 from overhead.runner.events import CasesLeftOut
@@ -37,9 +37,9 @@ class NothingToMeasure(UsageError):
     def __init__(self, missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]) -> None:
         reasons = []
         for mend, stacks in by_mend(missing).items():
-            why = together(*(because("of-stack", one.reason, stack=one.stack) for one in stacks))
+            why = together(*(because("of-stack", why=one.reason, stack=one.stack) for one in stacks))
             reasons.append(with_mend(why, mend))
-        reasons += [because("of-stack", one.reason, stack=one.target) for one in left_out if one.case == "all"]
+        reasons += [because("of-stack", why=one.reason, stack=one.target) for one in left_out if one.case == "all"]
         super().__init__("nothing to measure: ", together(*reasons) or because("no-case-matches"))
 
 
@@ -240,7 +240,7 @@ def _prepare(stacks: Sequence[str], request: RunRequest, interpreter: Interprete
     found = discover(stacks, request.plugins, listener.working, interpreter)
     packages = unavailable_packages()
     for package in packages:
-        listener.note(because("package-unavailable", package.reason))
+        listener.note(about("unavailable", package.reason))
     found = dataclasses.replace(found, missing=[*found.missing, *packages])
     for target in found.targets:
         for name in sorted(target.environment.keys() & interpreter.variables.keys()):

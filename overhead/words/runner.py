@@ -11,8 +11,8 @@ from overhead.runner.events import (
     MeasuredAgain,
     MeasuringProcess,
     MoreFailedAlike,
-    RunNote,
     Opening,
+    RunNote,
     RunStep,
     WorkNeeds,
 )

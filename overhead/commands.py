@@ -83,10 +83,10 @@ def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
     if outcome.second is not None:
         from overhead.comparing import compare
-        from overhead.comparing.show import comparison_blocks
+        from overhead.comparing.show import comparison_blocks, comparison_data
 
         found = compare(outcome.path, outcome.second.path)
-        answer(a, found.to_dict, comparison_blocks(found))
+        answer(a, lambda: comparison_data(found), comparison_blocks(found))
         where = f"fingerprints: {outcome.path} and {outcome.second.path}"
     else:
         from overhead.report.brief import end_blocks
@@ -193,21 +193,21 @@ def report_command(a: argparse.Namespace) -> int:
 def compare_command(a: argparse.Namespace) -> int:
     """Compare two runs and print the verdicts; with ``--fail-over``, the exit code is that of the gate."""
     from overhead.comparing import compare
-    from overhead.comparing.show import comparison_blocks
+    from overhead.comparing.show import comparison_blocks, comparison_data
+    from overhead.words.comparing import gate_untested
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
     found = compare(a.base, a.new, a.fail_over, across=a.across)
-    answer(a, found.to_dict, comparison_blocks(found))
+    answer(a, lambda: comparison_data(found), comparison_blocks(found))
     if a.fail_over is None:
         return DONE
     if found.failed:
         return GATE
     if found.tested_enough(allow_missing=a.allow_missing):
         return DONE
-    untested = f"{len(found.untested)} of {found.measured} cases could not detect {found.fail_over:g} %"
-    hint = "; --allow-missing forgives them" if found.tested_enough(allow_missing=True) else ""
-    print(f"overhead: the gate did not pass: {untested}{hint}", file=sys.stderr)
+    may_forgive = found.tested_enough(allow_missing=True)
+    complain(gate_untested(found, may_forgive=may_forgive))
     return UNTESTED
 
 

@@ -27,6 +27,9 @@ class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
         own = f"{self.code} ({values})" if values else self.code
         return "; ".join([own, *map(str, self.also)])
 
+    def __hash__(self) -> int:
+        return hash((self.code, tuple(self.values.items()), tuple(self.also)))
+
     @property
     def codes(self) -> frozenset[str]:
         """The code of this reason and of all that hold too."""

@@ -12,6 +12,9 @@ import pkgutil
 from collections.abc import Mapping
 
 from overhead.results.reason import Reason, Why
+from overhead.words.numbers import Numbers
+
+_NUMBERS = Numbers()
 
 
 @functools.cache
@@ -31,7 +34,8 @@ def sentence(reason: Why) -> str:
         return reason
     template = templates().get(reason.code)
     try:
-        own = template.format(**reason.values) if template is not None else _as_code(reason)
+        values = {name: sentence(v) if isinstance(v, Reason) else v for name, v in reason.values.items()}
+        own = _NUMBERS.format(template, **values) if template is not None else _as_code(reason)
     except (KeyError, ValueError):  # a file of another version, or of another's hand
         own = _as_code(reason)
     return "; ".join([own, *(sentence(one) for one in reason.also)])

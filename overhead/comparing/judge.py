@@ -39,8 +39,7 @@ from overhead.measure.fitting.line import Mask
 from overhead.measure.fitting.quiet_rounds import has_enough_processes
 from overhead.reading.format import plain
 from overhead.reading.missing_values import missing_record, why
-from overhead.results import Fingerprint, Value, because
-from overhead.results.reason import Why
+from overhead.results import Fingerprint, Reason, Value, Why, because
 
 _LARGEST_LOG = 700.0
 """ln of the largest change that a float can hold."""
@@ -149,11 +148,11 @@ def _opened(
         return _both(blank, base_case, new_case, refused, runs, untestable)
     only, other = (new_case, base) if base_case is None else (base_case, new)
     assert only is not None
-    lacking = missing_record(other.runs[-1].fingerprint, only.record).text
+    lacking = missing_record(other.runs[-1].fingerprint, only.record).why
     where: Verdict = "only in BASE" if base_case is not None else "only in NEW"
     has_value = only.value is not None
     blank = replace(_blank(only), verdict=where, measured=has_value, missing=has_value)
-    return replace(blank, reason=because("side-lacks-case", side=other.name), cause=lacking) if lacking else blank
+    return replace(blank, reason=because("side-lacks-case", side=other.name, why=lacking)) if lacking else blank
 
 
 def _both(
@@ -178,9 +177,9 @@ def _both(
     if refused:
         return replace(blank, verdict="refused", reason=refused)
     if below is None or above is None:
-        return _without_value(blank, base if below is None else new)
+        return replace(blank, reason=_no_value(base if below is None else new))
     if broken:
-        return _unproven(blank, base if base.unproven else new)
+        return replace(blank, reason=_unproven(base if base.unproven else new))
     if below.value > 0:
         ratio = above / below
         ratio = ratio if ratio.bounded else Value(ratio.value)
@@ -201,25 +200,20 @@ def _both(
     return found
 
 
-def _without_value(blank: CaseVerdict, case: SideCase) -> CaseVerdict:
-    """The verdict where a side has no value. A machine that was busy bends a line, and may give one next time."""
+def _no_value(case: SideCase) -> Reason:
+    """Why a side has no value. A machine that was busy bends a line, and may give a straight one next time."""
+    lacking = why(case.record, FIGURE)
     figure = case.record.figure(FIGURE)
     if figure is not None and figure.status == "nonlinear":
-        reason = because("no-value-busy-machine", side=case.name)
-    else:
-        reason = because("no-value", side=case.name)
-    return replace(blank, reason=reason, cause=why(case.record, FIGURE))
+        return because("no-value-busy-machine", side=case.name, why=lacking)
+    return because("no-value", side=case.name, why=lacking)
 
 
-def _unproven(blank: CaseVerdict, case: SideCase) -> CaseVerdict:
-    """The verdict where a run of a side did not do the work: its case failed, or its values are wrong."""
+def _unproven(case: SideCase) -> Reason:
+    """Which run of a side did not do the work: its case failed, or its values are wrong."""
     run = case.unproven[-1]
-    bad, runs, last = len(case.unproven), len(case.runs), run.path.name
-    if runs == 1:
-        reason = because("work-of-only-run-not-done", side=case.name, last=last)
-    else:
-        reason = because("work-not-done", bad=bad, runs=runs, side=case.name, last=last)
-    return replace(blank, reason=reason, cause=why(run.records[case.key], FIGURE))
+    bad, runs, wrong = len(case.unproven), len(case.runs), why(run.records[case.key], FIGURE)
+    return because("work-not-done", bad=bad, runs=runs, side=case.name, last=run.path.name, why=wrong)
 
 
 def _runs_left_out(case: SideCase) -> Iterator[RunsLeftOut]:

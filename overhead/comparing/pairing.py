@@ -12,8 +12,7 @@ from overhead.comparing.sides import Run, Sampled, Side, SideCase
 from overhead.comparing.verdicts import Difference
 from overhead.devices import processor_kind
 from overhead.errors import UsageError, unknown_name
-from overhead.results import Record, Scalar, because, scalar_text
-from overhead.results.reason import Why
+from overhead.results import Record, Scalar, Why, because, scalar_text
 
 ABSENT = "absent"
 _SHOWN_OF_HASH = 12

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,8 +10,7 @@ from overhead.blocks.parts import Part, Table, Text
 from overhead.comparing.verdicts import CaseVerdict, Verdict, Verdicts
 from overhead.reading.format import TIMES, factor, number, percent, spread, within
 from overhead.reading.view import without_device
-from overhead.results import Reason
-from overhead.results.reason import Why
+from overhead.results import code_of
 from overhead.words import comparing as words
 
 _ORDER: tuple[Verdict, ...] = (
@@ -48,7 +47,7 @@ def cases_by_change(found: Verdicts) -> list[CaseVerdict]:
 class _Remark:
     """What is to say of some cases. ``fact``: equal for cases of which the same is to say; ``what``, ``why``: of it."""
 
-    fact: object
+    fact: Hashable
     what: str
     why: str
 
@@ -56,23 +55,21 @@ class _Remark:
 def reason_sentences(found: Verdicts) -> list[str]:
     """A line for each reason why cases have no test, with these cases; then what else is to know of some."""
     labels, _ = _labels(found)
-    remarks: list[_Remark] = []
-    cases: list[list[str]] = []
+    remarks: dict[Hashable, _Remark] = {}
+    cases: dict[Hashable, list[str]] = {}
     for case, remark in _remarks(found):
-        # A reason holds a dict, so it is no key of one.
-        at = next((n for n, known in enumerate(remarks) if known.fact == remark.fact), len(remarks))
-        if at == len(remarks):
-            remarks.append(remark)
-            cases.append([])
-        cases[at].append(labels[case.case])
-    return [words.group_of_cases(one.what, one.why, own) for one, own in zip(remarks, cases, strict=True)]
+        remarks.setdefault(remark.fact, remark)
+        cases.setdefault(remark.fact, []).append(labels[case.case])
+    return [words.group_of_cases(one.what, one.why, cases[fact]) for fact, one in remarks.items()]
 
 
 def _remarks(found: Verdicts) -> Iterator[tuple[CaseVerdict, _Remark]]:
     for case in sorted(found.cases, key=lambda case: _ORDER.index(case.verdict)):
         if case.reason or case.verdict in ("only in BASE", "only in NEW"):
-            fact = (case.verdict, case.reason, case.cause)
-            yield case, _Remark(fact, words.verdict_as_title(case.verdict), words.case_reason(case))
+            yield (
+                case,
+                _Remark((case.verdict, case.reason), words.verdict_as_title(case.verdict), words.case_reason(case)),
+            )
     for case in found.cases:
         if case.left_out:
             yield case, _Remark(case.left_out, words.RUNS_LEFT_OUT, words.runs_left_out(case.left_out))
@@ -144,7 +141,7 @@ def comparison_data(found: Verdicts) -> dict[str, Any]:
         "fail_over": found.fail_over,
         "cases": [_case_data(case) for case in found.cases],
         "skipped": [words.skipped_run(one) for one in found.skipped],
-        "skipped_codes": [_code(one.why) for one in found.skipped],
+        "skipped_codes": [code_of(one.why) for one in found.skipped],
         "inside": found.inside,
         "machines": [words.machine(one) for one in found.machines] or ["", ""],
         "failed": [case.case for case in found.failed],
@@ -164,7 +161,7 @@ def _case_data(case: CaseVerdict) -> dict[str, Any]:
         "target": case.target,
         "target_new": case.target_new,
         "reason": words.case_reason(case),
-        "reason_code": _code(case.reason),
+        "reason_code": code_of(case.reason),
         "base_ns": case.base_ns,
         "new_ns": case.new_ns,
         **_ratio_data(case),
@@ -187,8 +184,3 @@ def _ratio_data(case: CaseVerdict) -> dict[str, float | None]:
     if ratio is None:
         return {"ratio": None, "low": None, "high": None}
     return {"ratio": ratio.value, "low": ratio.low, "high": ratio.high}
-
-
-def _code(why: Why) -> str:
-    """The code of a reason; '' of none and of a text from outside."""
-    return why.code if isinstance(why, Reason) else ""

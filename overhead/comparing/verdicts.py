@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from overhead.results import Machine, Value
-from overhead.results.reason import Why
+from overhead.results import Machine, Value, Why
 from overhead.results.vocabulary import Caller
 
 Verdict = Literal["faster", "slower", "same", "undecided", "not tested", "refused", "only in BASE", "only in NEW"]
@@ -80,10 +79,9 @@ class CaseVerdict:
     on this target; ``caller``: None where it is not known. ``variant``: of NEW, such as ``wait=event``, where variants
     of one run are compared, and ``against``: the key of the other one. ``p``: uncorrected p value of no shift.
     ``processes`` and ``runs``: counts of BASE and NEW. ``measured``: at least one side has a value; ``missing``: only
-    one has, and the other did not fail. ``reason``: why there is no test, or what hides a change; ``cause``: what the
-    file of the run says about that. ``also``: what else differs in their windows. ``left_out``: the runs in which the
-    case has no value. ``all_rounds``: the verdict over all rounds, also those that figures leave out, where it tells
-    another story; else None.
+    one has, and the other did not fail. ``reason``: why there is no test, or what hides a change. ``also``: what
+    else differs in their windows. ``left_out``: the runs in which the case has no value. ``all_rounds``: the verdict
+    over all rounds, also those that figures leave out, where it tells another story; else None.
     """
 
     case: str
@@ -95,7 +93,6 @@ class CaseVerdict:
     variant: str = ""
     against: str = ""
     reason: Why = ""
-    cause: Why = ""
     base_ns: float | None = None
     new_ns: float | None = None
     ratio: Value | None = None

@@ -18,8 +18,7 @@ import psutil
 from overhead.child import last_words
 from overhead.errors import BadFile, UsageError, one_line
 from overhead.loading import files
-from overhead.results import because
-from overhead.results.reason import Why
+from overhead.results import Why, about, because
 from overhead.runner.progress import Progress
 
 END_S = 20.0
@@ -160,7 +159,7 @@ def collect_files(
                     files.make_folder(out / name)
             listener.working(f"{len(found)} of {len(nodes)} nodes")
             if reason := found[name].reason:
-                listener.note(f"{name}: {reason}")
+                listener.note(about(name, reason))
 
         async def collect_all() -> None:
             await asyncio.gather(*map(collect, nodes))

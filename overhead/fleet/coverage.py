@@ -12,8 +12,7 @@ import numpy as np
 from overhead.fleet.model import LEAST_NODES
 from overhead.fleet.node_files import JudgedFigure, NodePart, NodeRun
 from overhead.measure.fitting.line import Mask
-from overhead.results import because
-from overhead.results.reason import Why
+from overhead.results import Why, because
 
 SHARED = 0.8
 """Of a stack the figures count that this share of the nodes with the stack has; of the versions, this share of all."""

@@ -19,8 +19,7 @@ from overhead.fleet.model import FALSE_ALARMS, FLOORS, LEAST_NODES, NEWEST_RUNS,
 from overhead.fleet.node_files import JudgedFigure, NodeFiles, NodePart, NodeRun, NodeSide, read_nodes
 from overhead.fleet.settings import SettingApart, settings_apart
 from overhead.measure.fitting.line import Floats, Mask
-from overhead.results import because
-from overhead.results.reason import Why
+from overhead.results import Why, because
 
 NodeVerdict = Literal["slow", "suspect", "partly ok", "unknown", "ok"]
 """``partly ok``: ok in what was judged, and some of it was not. ``unknown``: a whole side was not judged."""

@@ -27,10 +27,10 @@ from overhead.results import (
     Machine,
     Record,
     Value,
+    Why,
     because,
     same_figures,
 )
-from overhead.results.reason import Why
 from overhead.results.records import case_key
 from overhead.results.value import is_plausible
 
@@ -283,15 +283,15 @@ def _why_refused(record: Record) -> Why:
     judged = [figure for figure in record.figures if figure.name in _JUDGED and class_of(record, figure.name)]
     for figure in judged:
         if figure.status not in (*_USABLE, "below-resolution"):
-            return missing_figure(figure, record).text
-    return "" if judged or record.status in VALUED else missing_case(record).text
+            return missing_figure(figure, record).why
+    return "" if judged or record.status in VALUED else missing_case(record).why
 
 
 def _failed_cases(run: Fingerprint) -> dict[tuple[str, str], Why]:
     """By stack and name of a judged figure why the work of its case was not done."""
     failed = [record for record in run.records if record.status in ("failed", "unverified")]
     return {
-        (record.stack, _case_name(record, figure)): missing_case(record).text for record in failed for figure in _JUDGED
+        (record.stack, _case_name(record, figure)): missing_case(record).why for record in failed for figure in _JUDGED
     }
 
 
@@ -302,7 +302,7 @@ def _case_name(record: Record, figure: str) -> str:
 def _absent_stacks(run: Fingerprint) -> dict[str, Why]:
     """By stack that was not there why."""
     of_cases: dict[str, Why] = {
-        record.stack: missing_case(record).text for record in run.records if record.status == "unavailable"
+        record.stack: missing_case(record).why for record in run.records if record.status == "unavailable"
     }
     return of_cases | {one.stack: one.reason for one in run.unavailable}
 

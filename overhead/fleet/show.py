@@ -12,8 +12,7 @@ from overhead.errors import shell_command
 from overhead.fleet.collecting import Collected
 from overhead.fleet.judging import DividedNodes, FleetVerdicts, JudgedNode, NodeGroup, NotJudged, SlowTest
 from overhead.fleet.node_files import NodePart
-from overhead.results import Reason, to_builtins
-from overhead.results.reason import Why
+from overhead.results import code_of, to_builtins
 from overhead.words import fleet as words
 from overhead.words.reasons import sentence
 
@@ -98,7 +97,7 @@ def fleet_data(found: FleetVerdicts) -> dict[str, Any]:
         "false_alarms": found.false_alarms,
         "groups": [_group_data(group) for group in found.groups],
         "skipped": {path: sentence(why) for path, why in found.skipped.items()},
-        "skipped_codes": {path: _code(why) for path, why in found.skipped.items()},
+        "skipped_codes": {path: code_of(why) for path, why in found.skipped.items()},
     }
 
 
@@ -117,23 +116,18 @@ def _node_data(node: JudgedNode) -> dict[str, Any]:
         "verdict": node.verdict,
         "runs": list(node.runs),
         "why": words.why_unknown(node.unknown),
-        "why_codes": [_code(one.why) for one in node.unknown],
+        "why_codes": [code_of(one.why) for one in node.unknown],
         "slow": [to_builtins(one) | _part_data(one) for one in node.slow],
         "settings": [words.setting_apart(one) for one in node.settings],
         "settings_apart": to_builtins(node.settings),
         "smallest": {words.part(part): share for part, share in node.smallest.items()},
         "not_judged": {words.part(part): sentence(why) for part, why in node.not_judged.items()},
-        "not_judged_codes": {words.part(part): _code(why) for part, why in node.not_judged.items()},
+        "not_judged_codes": {words.part(part): code_of(why) for part, why in node.not_judged.items()},
     }
 
 
 def _part_data(of: SlowTest | DividedNodes) -> dict[str, Any]:
     return {"what": words.part(of.what), "stack": of.what.stack, "side": of.what.side}
-
-
-def _code(why: Why) -> str:
-    """The code of a reason; '' of a text from outside."""
-    return why.code if isinstance(why, Reason) else ""
 
 
 def collected_table(folder: Path, found: Mapping[str, Collected]) -> Table:
@@ -145,6 +139,6 @@ def collected_table(folder: Path, found: Mapping[str, Collected]) -> Table:
 def collected_data(found: Mapping[str, Collected]) -> dict[str, Any]:
     """The same as ``--json`` prints it."""
     return {
-        name: {"files": one.files, "reason": sentence(one.reason), "reason_code": _code(one.reason)}
+        name: {"files": one.files, "reason": sentence(one.reason), "reason_code": code_of(one.reason)}
         for name, one in found.items()
     }

@@ -12,8 +12,7 @@ from overhead.errors import BadFile
 from overhead.loading.files import files_in_folder
 from overhead.loading.reduce import load_file
 from overhead.reading.format import plain
-from overhead.results import Fingerprint, Machine
-from overhead.results.reason import Why
+from overhead.results import Fingerprint, Machine, Why
 
 
 @dataclass(frozen=True)

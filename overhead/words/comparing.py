@@ -8,8 +8,8 @@ from overhead.comparing.pairing import ABSENT
 from overhead.comparing.verdicts import CaseVerdict, Difference, RunsLeftOut, SkippedRun, Verdict, Verdicts, Yardstick
 from overhead.reading.format import MICRO, TIMES, count, few, percent, plain, spread
 from overhead.reading.view import CALLER_WORDS
-from overhead.results import Machine, Reason, Value
-from overhead.words.reasons import sentence
+from overhead.results import Machine, Value
+from overhead.words.reasons import one_line, sentence
 
 COMPARED_COLUMNS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "detectable from")
 RUNS_LEFT_OUT = "Runs that do not count"
@@ -20,7 +20,6 @@ _AS_PRINTED: dict[Verdict, str] = {"same": "no difference", "refused": "not comp
 """Verdicts as people read them, where that differs from the code."""
 _MOST_CHANGES, _LONGEST_CHANGE = 8, 90
 """How many differences between the sides are said, and the characters of each."""
-_BUSY_MACHINE = "a busy machine does this: measure again when it is quiet, overhead doctor names what disturbs"
 
 
 def verdict_word(verdict: Verdict) -> str:
@@ -48,15 +47,7 @@ def case_label(case: CaseVerdict, target: str = "") -> str:
 
 def case_reason(case: CaseVerdict) -> str:
     """Why a case has no test, or what hides a change; '' without a reason."""
-    if not case.reason:
-        return ""
-    said = sentence(case.reason)
-    if not case.cause:
-        return plain(said, 500)
-    said = plain(f"{said}: {plain(sentence(case.cause))}", 500)
-    if isinstance(case.reason, Reason) and case.reason.code == "no-value-busy-machine":
-        said = f"{said}; {_BUSY_MACHINE}"
-    return said
+    return one_line(case.reason, 500)
 
 
 def window_changes(changes: Sequence[Difference]) -> str:
@@ -70,7 +61,7 @@ def runs_left_out(sides: Sequence[RunsLeftOut]) -> str:
 
 
 def _of_side_left_out(side: RunsLeftOut) -> str:
-    named = [f"{run.file} ({plain(sentence(run.why))})" for run in side.refused]
+    named = [f"{run.file} ({one_line(run.why)})" for run in side.refused]
     return f"{len(named)} of {count(side.runs, 'run')} of {side.side}: {', '.join(named)}"
 
 

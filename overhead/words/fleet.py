@@ -19,8 +19,7 @@ from overhead.fleet.judging import (
 from overhead.fleet.node_files import NodePart
 from overhead.fleet.settings import SettingApart
 from overhead.reading.format import TIMES, count, listed, number, percent, percent_spread, spread
-from overhead.results import Value
-from overhead.results.reason import Why
+from overhead.results import Value, Why
 from overhead.words.reasons import sentence
 
 NODE_COLUMNS = ("node", "verdict", "slow at", "slower by", "healthy nodes so slow", "what sets it apart")

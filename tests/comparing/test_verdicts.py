@@ -290,12 +290,13 @@ def test_a_case_that_one_side_could_not_measure_has_its_reason(tmp_path: Path) -
     journal = tmp_path / "b.jsonl"
     journal.write_bytes(b"".join(map(encode_line, lines)))
     (lacking,) = (c for c in compare(base, journal).cases if c.reason)
-    of_new = because("side-lacks-case", side="NEW")
-    assert (lacking.verdict, lacking.reason, lacking.cause) == ("only in BASE", of_new, "no time")
+    reason = because("side-lacks-case", side="NEW", why="no time")
+    assert (lacking.verdict, lacking.reason) == ("only in BASE", reason)
     missing = MissingLine(unavailable=MissingStack(stack="fake", reason="no library"))
     journal.write_bytes(encode_line(lines[0]) + encode_line(missing))
     found = compare(base, journal).cases
-    assert [(c.verdict, c.reason, c.cause) for c in found] == [("only in BASE", of_new, "no library")] * 3
+    reason = because("side-lacks-case", side="NEW", why="no library")
+    assert [(c.verdict, c.reason) for c in found] == [("only in BASE", reason)] * 3
 
 
 def test_a_run_with_unreadable_raw_samples_is_skipped_and_the_others_are_compared(tmp_path: Path) -> None:

@@ -37,7 +37,11 @@ def test_a_slow_host_a_slow_device_and_a_slow_stack_are_told_apart(
 ) -> None:
     fleet(tmp_path, 12, changed={3: {"host": 1.6}, 5: {"device": 1.3}, 7: {"stacks": {"torch": 1.6}}})
     found, nodes = judged(tmp_path, capsys)
-    slow = {name: [(one["stack"], one["side"]) for one in node["slow"]] for name, node in nodes.items() if node["verdict"] == "slow"}
+    slow = {
+        name: [(one["stack"], one["side"]) for one in node["slow"]]
+        for name, node in nodes.items()
+        if node["verdict"] == "slow"
+    }
     assert slow == {"n3": [("", "host")], "n5": [("", "device")], "n7": [("torch", "host")]}
     assert {node["verdict"] for name, node in nodes.items() if name not in slow} == {"ok"}
     (host,) = nodes["n3"]["slow"]

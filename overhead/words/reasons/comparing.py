@@ -10,11 +10,13 @@ TEMPLATES = {
     "window-differs-on-a-side": "window.{field} differs between runs of {side}: {mine} and {theirs}",
     "kernel-differs": "kernel {file} differs between {one} and {other}: {mine} and {theirs}",
     "kernel-differs-on-a-side": "kernel {file} differs between runs of {side}: {mine} and {theirs}",
-    "side-lacks-case": "{side}",
-    "no-value": "no value in {side}",
-    "no-value-busy-machine": "no value in {side}",
-    "work-not-done": "{bad} of {runs:,} runs of {side} did not do the work, the last {last}",
-    "work-of-only-run-not-done": "1 of 1 run of {side} did not do the work, the last {last}",
+    "side-lacks-case": "{side}: {why}",
+    "no-value": "no value in {side}: {why}",
+    "no-value-busy-machine": (
+        "no value in {side}: {why}; a busy machine does this: measure again when it is quiet, overhead doctor names "
+        "what disturbs"
+    ),
+    "work-not-done": "{bad} of {runs:count run} of {side} did not do the work, the last {last}: {why}",
     "no-raw-samples": "no raw samples beside {file}, so there is no test",
     "no-pair-of-runs-with-values": "no two runs taken in turn in which both sides have a value",
     "one-process-a-side": "one process a side: no spread is known",

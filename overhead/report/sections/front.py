@@ -26,6 +26,7 @@ from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.case_line import line_link
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.registry import register
+from overhead.words.findings import finding_words
 
 _TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time", "next run", "met")]
 _MOST_REASONS = 12
@@ -103,7 +104,8 @@ def to_do(view: View) -> Iterator[Part]:
             ["No saving here is large (at least 1.2 times, by most rules 1.5) with two figures that are not noisy."]
         )
         return
-    yield Listing([(finding.title, finding.detail) for finding in found])
+    said = [finding_words(finding) for finding in found]
+    yield Listing([(one.title, one.detail) for one in said])
 
 
 @register("stacks", "The stacks", 25)

@@ -28,8 +28,8 @@ from overhead.reading.format import (
     positive_spread,
     spread,
 )
-from overhead.reading.next_run import range_text
 from overhead.results import Figure
+from overhead.words.next_run import range_text
 
 AS_IT_RUNS = "the same, as the operating system runs it"
 _MOST_ROWS = 5

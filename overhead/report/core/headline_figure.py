@@ -14,10 +14,10 @@ from overhead.reading.dispatch_costs import (
     mark_text,
     met_range,
 )
-from overhead.reading.dispatch_sentences import cheapest
 from overhead.reading.format import MICRO, percent, plain
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
+from overhead.words.headline import cheapest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -27,7 +27,6 @@ from overhead.loading.files import make_folder, write_fingerprint
 from overhead.loading.outputs import Output, check_not_input, check_outputs, is_made, page_of
 from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.format import count, plain, run_time
-from overhead.reading.glossary import GLOSSARY, Term
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines, machine_name
@@ -35,6 +34,7 @@ from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPa
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import Build, MakeSection, registered, registered_across, registered_each
 from overhead.results import Fingerprint
+from overhead.words.glossary import GLOSSARY, Term
 
 _FIGURES_FOLDER = "figures"
 _FOLDERS = (_FIGURES_FOLDER, PAGES_FOLDER, DOWNLOADS_FOLDER)

@@ -17,16 +17,16 @@ from overhead.reading.dispatch_costs import (
     met_below,
     met_range,
 )
-from overhead.reading.dispatch_sentences import lead_sentences, limit_sentences, trust_sentences
 from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, listed, plain
-from overhead.reading.next_run import next_run_text
-from overhead.reading.summary import missing_stacks, software_sentence, speed_change
 from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.case_line import line_link
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.registry import register
 from overhead.words.findings import finding_words
+from overhead.words.headline import lead_sentences, limit_sentences, trust_sentences
+from overhead.words.next_run import next_run_text
+from overhead.words.summary import missing_sentences, software_sentence, speed_sentence
 
 _TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time", "next run", "met")]
 _MOST_REASONS = 12
@@ -52,8 +52,8 @@ def headline(view: View) -> Iterator[Part]:
     yield Text(lead_sentences(costs), lead=True)
     title = f"{costs.title}, {MICRO} per dispatch"
     yield Drawing("headline", title, _alternative(costs), _caption(costs), partial(headline_figure, costs))
-    missing = missing_stacks(view, "under All cases")
-    remarks = (*trust_sentences(costs), software_sentence(view), speed_change(view), missing)
+    missing = missing_sentences(view, "under All cases")
+    remarks = (*trust_sentences(costs), software_sentence(view), speed_sentence(view), missing)
     yield Text([*limit_sentences(costs), *filter(None, remarks)])
 
 

@@ -29,7 +29,7 @@ def replay(found: ReplayPays) -> FindingWords:
         repaid = f"; a graph of {found.nodes} nodes pays for itself after {after}"
         interval = f" Making it costs as much as {between(replays.floor, replays.ceiling)} replays save."
     return FindingWords(
-        f"ReplayPays a CUDA graph made by {graph_maker(first.after)}: {instead(first)}{repaid}.",
+        f"Replay a CUDA graph made by {graph_maker(first.after)}: {instead(first)}{repaid}.",
         f"{intervals(found.changes)}. It applies where the same launches come again with the same shapes and "
         f"addresses.{interval}",
     )

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from overhead.loading.files import save_file
 from overhead.reading.format import MICRO, factor_spread, micro_spread, plain
-from overhead.results import Count, Figure, LongText, Machine, Moment, Name
+from overhead.results import Count, Figure, LongText, Machine, Moment, Name, Why
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
 EXPLAIN_VERSION = 1
@@ -135,7 +135,7 @@ class ReplayCheck(_Part, kw_only=True):
     ratio: float | None = None
     ok: bool = False
     unchecked: bool = False
-    reason: LongText = ""
+    reason: Why = ""
 
 
 class StepVerdict(_Part, kw_only=True):
@@ -167,8 +167,8 @@ class Alternative(_Part, kw_only=True):
     same_results: bool | None = None
     compared: Count | None = None
     not_compared: Count = 0
-    results: LongText = ""
-    reason: LongText = ""
+    results: Why = ""
+    reason: Why = ""
     site: CallSite = CallSite()
 
     def verdict(self) -> str:
@@ -223,7 +223,7 @@ class Explanation(_Part, kw_only=True):
     verdict: StepVerdict
     alternatives: Annotated[list[Alternative], Meta(max_length=MOST_ROWS)] = []
     ranks: Annotated[list[RankRow], Meta(max_length=1024)] = []
-    not_seen: Annotated[list[LongText], Meta(max_length=64)] = []
+    not_seen: Annotated[list[Why], Meta(max_length=64)] = []
     host: Annotated[list[Figure], Meta(max_length=64)] = []
 
     def __str__(self) -> str:
@@ -233,7 +233,9 @@ class Explanation(_Part, kw_only=True):
         if self.step.wall.measured:
             lines.append(f"a step: {micro_spread(self.step.wall)} {MICRO}")
         for one in self.alternatives:
-            gain = f"{factor_spread(one.gain.measured)} as fast" if one.gain.measured else one.reason or one.results
+            gain = (
+                f"{factor_spread(one.gain.measured)} as fast" if one.gain.measured else str(one.reason or one.results)
+            )
             why = one.verdict() if one.status == "ok" else one.status
             lines.append(f"{plain(one.name)}{KIND_LABELS[one.kind]}: {'; '.join(filter(None, (gain, why)))}")
         return "\n".join(lines)
@@ -241,12 +243,12 @@ class Explanation(_Part, kw_only=True):
     __repr__ = __str__
 
 
-def missing(name: str, reason: str, unit: str = "ns") -> Figure:
+def missing(name: str, reason: Why, unit: str = "ns") -> Figure:
     """A figure without a value, and the reason."""
     return Figure(name=name, unit=unit, status="unavailable", reason=reason)
 
 
-def renamed(figure: Figure | None, name: str, reason: str = "not measured") -> Figure:
+def renamed(figure: Figure | None, name: str, reason: Why = "not measured") -> Figure:
     """The figure under this name; for None, one without a value, for this reason."""
     return msgspec.structs.replace(figure, name=name) if figure else missing(name, reason)
 

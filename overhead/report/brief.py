@@ -10,7 +10,7 @@ from overhead.reading.dispatch_costs import dispatch_costs, met_range, over_quie
 from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, factor, grouped, held_range
 from overhead.reading.key_figures import key_figures
-from overhead.reading.missing_values import reasons_said, why
+from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, TargetView, View, base_cases, by_patterns, without_device
 from overhead.report.across.beside import key_figure_table
 from overhead.report.sections.browser_tax import tax_tables
@@ -21,6 +21,7 @@ from overhead.runner.listing import missing_blocks
 from overhead.slices import of_slices
 from overhead.words.headline import lead_sentences
 from overhead.words.next_run import next_run_sentence
+from overhead.words.reasons import reasons_said, sentence
 from overhead.words.summary import left_out_sentence, missing_sentences, software_sentence
 
 _FIGURES = ("complete", "met", "host", "fixed", "naive")
@@ -134,6 +135,5 @@ def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
 
 def _missing(run: Fingerprint) -> Iterator[Part]:
     yield from missing_blocks(run.unavailable)
-    yield Text(
-        [*(f"Note: {note}" for note in grouped(run.flags)), *filter(None, [left_out_sentence(len(run.left_out))])]
-    )
+    notes = [f"Note: {note}" for note in grouped(map(sentence, run.flags))]
+    yield Text([*notes, *filter(None, [left_out_sentence(len(run.left_out))])])

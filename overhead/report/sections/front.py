@@ -26,6 +26,7 @@ from overhead.report.core.registry import register
 from overhead.words.findings import finding_words
 from overhead.words.headline import lead_sentences, limit_sentences, trust_sentences
 from overhead.words.next_run import next_run_text
+from overhead.words.reasons import sentence
 from overhead.words.summary import missing_sentences, software_sentence, speed_sentence
 
 _TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time", "next run", "met")]
@@ -39,9 +40,9 @@ def headline(view: View) -> Iterator[Part]:
     costs = view.once(dispatch_costs)
     if costs is None or not any(row.marks for row in costs.rows):
         yield Text([_nothing(view, costs)], lead=True)
-        rows = [f"{row.label}: {row.reasons}." for row in costs.rows] if costs is not None else []
+        rows = [f"{row.label}: {sentence(row.reasons)}." for row in costs.rows] if costs is not None else []
         lacking = view.fingerprint.unavailable
-        absent = [f"{plain(one.stack, 32)}: {one.reason}" for one in lacking[:_MOST_REASONS]]
+        absent = [f"{plain(one.stack, 32)}: {sentence(one.reason)}" for one in lacking[:_MOST_REASONS]]
         if len(lacking) > _MOST_REASONS:
             absent.append(f"{count(len(lacking) - _MOST_REASONS, 'more missing stack')}: under All cases.")
         if said := [*rows, *absent, *filter(None, [software_sentence(view)])]:
@@ -125,7 +126,7 @@ def stacks(view: View) -> Iterator[Part]:
 
 
 def _row(row: DispatchRow, kind: Kind, view: View) -> list[str | Cell]:
-    name, remark = Cell(row.label, row.stack), row.remarks.get(kind, "")
+    name, remark = Cell(row.label, row.stack), sentence(row.remarks.get(kind, ""))
     record = row.records.get(kind)
     if record is None:
         return [name, KIND_WORDS[kind], *[""] * 5, remark]

@@ -27,7 +27,8 @@ from overhead.blocks.parts import (
     cell_text,
     without_pictures,
 )
-from overhead.reading.format import MICRO, listed, plain
+from overhead.reading.format import MICRO, plain
+from overhead.words.blocks import column_name, hidden_columns, more_rows
 
 _WIDTH_OFF_A_TERMINAL = 240
 """Characters per line in a file or a pipe, unless the variable COLUMNS gives a number."""
@@ -147,11 +148,10 @@ def _table(console: Console, table: Table) -> bool:
         _say(console, table.caption, "bold")
     console.print(drawn)
     if more := len(table.rows) - len(rows):
-        _say(console, f"{more} more; --json has them.", "dim")
+        _say(console, more_rows(more), "dim")
     hidden = [_name(table, i) for i in range(len(columns)) if i not in kept]
     if hidden:
-        are = f"column {hidden[0]} is" if len(hidden) == 1 else f"columns {listed(hidden)} are"
-        _say(console, f"Terminal too narrow: {are} hidden. Use --json or a wider window.", "dim")
+        _say(console, hidden_columns(hidden), "dim")
     meanings = [meaning for i, meaning in sorted(table.meanings.items()) if i in kept]
     for meaning in meanings:
         _say(console, meaning, "dim")
@@ -161,7 +161,7 @@ def _table(console: Console, table: Table) -> bool:
 def _name(table: Table, i: int) -> str:
     """How a sentence names the column: its heading without a unit, or its number where it has none."""
     heading = plain(table.columns[i]).removesuffix(f", {MICRO}").removesuffix(f" {MICRO}")
-    return f"`{heading}`" if heading else f"{i + 1}"
+    return column_name(heading, i)
 
 
 def _column(heading: str, cells: Sequence[str], number: bool) -> _Column:

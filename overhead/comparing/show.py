@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from overhead.blocks.parts import Part, Table, Text
+from overhead.blocks.parts import Cell, Part, Table, Text, Tone
 from overhead.comparing.pairing import ABSENT
 from overhead.comparing.verdicts import CaseVerdict, Verdict, Verdicts
 from overhead.reading.format import MICRO, TIMES, count, factor, few, number, percent, plain, spread, within
@@ -16,6 +16,7 @@ _HEADINGS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "
 _ORDER: tuple[Verdict, ...] = (
     "slower", "faster", "same", "undecided", "not tested", "refused", "only in BASE", "only in NEW",
 )  # fmt: skip
+_TONES: dict[Verdict, Tone] = {"faster": "good", "slower": "bad"}
 _WORDS: dict[Verdict, str] = {"same": "no difference", "refused": "not comparable"}
 """Verdicts as people read them, where that differs from the file."""
 _MOST_CHANGES, _LONGEST_CHANGE = 8, 90
@@ -156,14 +157,15 @@ def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
     return labels, f"{base_device} (BASE) and {new_device} (NEW)"
 
 
-def _row(case: CaseVerdict, label: str) -> tuple[str, ...]:
+def _row(case: CaseVerdict, label: str) -> tuple[str | Cell, ...]:
     """The cells under ``_HEADINGS``."""
     share, ratio = case.smallest, case.ratio
+    verdict = _WORDS.get(case.verdict, case.verdict) + (" (over the limit)" if case.failed else "")
     return (
         label,
         *("" if ns is None else number(within(ns / 1e3, 0.001)) for ns in (case.base_ns, case.new_ns)),
         "" if ratio is None else spread(ratio) + TIMES if ratio.bounded else factor(ratio),
-        _WORDS.get(case.verdict, case.verdict) + (" (over the limit)" if case.failed else ""),
+        Cell(verdict, tone=_TONES.get(case.verdict, "")),
         "" if share is None else percent(share) if share < 1 else factor(1 + share),
     )
 
@@ -175,5 +177,5 @@ def comparison_blocks(found: Verdicts) -> Iterator[Part]:
     rows = [_row(case, labels[case.case]) for case in cases_by_change(found)]
     if rows:
         title = f"Cases on {device}" if device else ""
-        yield Table(title, _HEADINGS, rows, numeric=(1, 2, 3, 5), optional={1: 2, 2: 2, 5: 1}, status=4).without_empty()
+        yield Table(title, _HEADINGS, rows, numeric=(1, 2, 3, 5), optional={1: 2, 2: 2, 5: 1}).without_empty()
     yield Text([*change_lines(found), *reason_sentences(found), *filter(None, [gate_sentence(found)])])

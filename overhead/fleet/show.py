@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
-from overhead.blocks.parts import Part, Table, Text
+from overhead.blocks.parts import Cell, Part, Table, Text, Tone
 from overhead.errors import shell_command
 from overhead.fleet.judging import FleetVerdicts, JudgedNode, NodeGroup, NodeVerdict
 from overhead.reading.format import TIMES, count, listed, number, percent, percent_spread, spread
 from overhead.results import Value, Why, about, parts_of
 from overhead.words.reasons import sentence
 
+_TONES: dict[NodeVerdict, Tone] = {"slow": "bad", "suspect": "unsure", "ok": "good"}
 _NAMED = 10
 """The most nodes or files that a sentence names."""
 
@@ -27,7 +28,7 @@ def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     if shown := [node for node in nodes if node.slow]:
         columns = ["node", "verdict", "slow at", "slower by", "healthy nodes so slow", "what sets it apart"]
         rows = [_row(node) for node in sorted(shown, key=lambda node: (node.verdict, node.name))]
-        yield Table("Nodes that are not ok", columns, rows, status=1, optional={4: 1})
+        yield Table("Nodes that are not ok", columns, rows, optional={4: 1})
     yield Text([sentence for group in found.groups for sentence in _group_sentences(group)])
     if found.skipped:
         yield Text([f"Skipped: {_named([f'{path} ({why})' for path, why in found.skipped.items()])}."])
@@ -48,14 +49,15 @@ def _counts(nodes: Sequence[JudgedNode]) -> str:
     return listed([f"{counts[verdict]} {verdict}" for verdict in get_args(NodeVerdict) if counts[verdict]])
 
 
-def _row(node: JudgedNode) -> list[str]:
+def _row(node: JudgedNode) -> list[str | Cell]:
     cells = [
         [one.what for one in node.slow],
         [percent_spread(Value(one.slower, one.low, one.high)) for one in node.slow],
         [f"1 of {float(f'{1 / max(one.chance, 1e-9):.1g}'):,.0f}" for one in node.slow],
         node.settings or ["nothing in its files"],
     ]
-    return [node.name, node.verdict, *map("; ".join, cells)]
+    verdict = Cell(node.verdict, tone=_TONES.get(node.verdict, ""))
+    return [node.name, verdict, *map("; ".join, cells)]
 
 
 def _group_sentences(group: NodeGroup) -> Iterator[str]:

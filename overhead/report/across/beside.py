@@ -17,12 +17,13 @@ from overhead.reading.next_run import has_next_run
 from overhead.reading.view import View, boards_of, without_device
 from overhead.report.core.dots import LEAST_RATIOS, DotRow, Mark, dot_figure, ratio_ticks
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
-from overhead.report.core.machines import Machines, machine_name
+from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Reason, Value, Why
 from overhead.words.beside import WHY_APART, beside_sentence, version_changes_text
 from overhead.words.next_run import range_text
 from overhead.words.reasons import sentence
+from overhead.words.report.machines import machine_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

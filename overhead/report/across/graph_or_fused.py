@@ -11,10 +11,11 @@ from overhead.reading.chains import groups
 from overhead.reading.format import MICRO, TIMES, factor_spread, number, plain, positive_spread, run_time
 from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow, compared, lead, remarks, rows, time_text
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
-from overhead.report.core.machines import Machines, machine_name
+from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
 from overhead.words.reasons import one_line, sentence
+from overhead.words.report.machines import machine_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

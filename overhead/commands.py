@@ -129,12 +129,13 @@ def doctor_command(a: argparse.Namespace) -> int:
     """Print what would disturb a measurement on this machine."""
     import dataclasses
 
-    from overhead.blocks.parts import Table
-    from overhead.machine.doctor import run_checks
+    from overhead.blocks.parts import Cell, Table, Tone
+    from overhead.machine.doctor import CheckStatus, run_checks
 
+    tones: dict[CheckStatus, Tone] = {"ok": "good", "warn": "unsure", "bad": "bad"}
     found = run_checks()
-    rows = [(check.status, check.name, check.found, check.advice) for check in found]
-    table = Table("What would disturb a measurement here", ["", "check", "found", "advice"], rows, status=0)
+    rows = [(Cell(check.status, tone=tones[check.status]), check.name, check.found, check.advice) for check in found]
+    table = Table("What would disturb a measurement here", ["", "check", "found", "advice"], rows)
     return answer(a, lambda: [dataclasses.asdict(check) for check in found], [table])
 
 

@@ -131,13 +131,14 @@ def doctor_command(a: argparse.Namespace) -> int:
     """Print what would disturb a measurement on this machine."""
     import dataclasses
 
-    from overhead.blocks.parts import Table
-    from overhead.machine.doctor import run_checks
+    from overhead.blocks.parts import Cell, Table, Tone
+    from overhead.machine.doctor import CheckStatus, run_checks
     from overhead.words import doctor as words
 
+    tones: dict[CheckStatus, Tone] = {"ok": "good", "warn": "unsure", "bad": "bad"}
     checks = [words.told(check) for check in run_checks()]
-    rows = [(check.status, check.name, check.found, check.advice) for check in checks]
-    table = Table(words.TITLE, ["", "check", "found", "advice"], rows, status=0)
+    rows = [(Cell(check.status, tone=tones[check.status]), check.name, check.found, check.advice) for check in checks]
+    table = Table(words.TITLE, ["", "check", "found", "advice"], rows)
     return answer(a, lambda: [dataclasses.asdict(check) for check in checks], [table])
 
 
@@ -198,6 +199,7 @@ def compare_command(a: argparse.Namespace) -> int:
     """Compare two runs and print the verdicts; with ``--fail-over``, the exit code is that of the gate."""
     from overhead.comparing import compare
     from overhead.comparing.show import comparison_blocks, comparison_data
+    from overhead.words.comparing import gate_untested
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
@@ -209,11 +211,8 @@ def compare_command(a: argparse.Namespace) -> int:
         return GATE
     if found.tested_enough(allow_missing=a.allow_missing):
         return DONE
-    from overhead.words import commands as words
-
-    forgiven = found.tested_enough(allow_missing=True)
-    untested = words.gate_not_tested(len(found.untested), found.measured, a.fail_over, forgiven=forgiven)
-    print(f"overhead: {untested}", file=sys.stderr)
+    may_forgive = found.tested_enough(allow_missing=True)
+    complain(gate_untested(found, may_forgive=may_forgive))
     return UNTESTED
 
 

@@ -79,4 +79,4 @@ def missing_blocks(missing: Sequence[MissingStack]) -> Iterator[Part]:
             where = "".join(f"with {key}={value} " for key, value in one.environment.items()).rstrip()
             name = f"{one.stack} {where}".rstrip()
             added = [words.to_add(len(stacks), mend)] if mend and one is stacks[-1] else []
-            yield StatusLine(f"{name}:", sentence(one.reason), added)
+            yield StatusLine(name, sentence(one.reason), added, names=True)

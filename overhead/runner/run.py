@@ -31,18 +31,6 @@ from overhead.runner.schedule import Choice, Task, choose_targets, schedule, wit
 from overhead.scratch import ending_on_signals
 
 
-class NothingToMeasure(UsageError):
-    """No stack is here, or no case of one is to be measured."""
-
-    def __init__(self, missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]) -> None:
-        reasons = []
-        for mend, stacks in by_mend(missing).items():
-            why = together(*(because("of-stack", why=one.reason, stack=one.stack) for one in stacks))
-            reasons.append(with_mend(why, mend))
-        reasons += [because("of-stack", why=one.reason, stack=one.target) for one in left_out if one.case == "all"]
-        super().__init__("nothing to measure: ", together(*reasons) or because("no-case-matches"))
-
-
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C, or a signal that ends the run. Everything measured is in the files ``journals``."""
 
@@ -247,7 +235,7 @@ def _prepare(stacks: Sequence[str], request: RunRequest, interpreter: Interprete
             listener.note(because("stack-sets-variable", target=target.key, variable=name))
     tasks, left_out = schedule(found.targets, request.choice, request.plan)
     if not tasks and not (request.plan.more and choose_targets(found.targets, request.choice)[0]):
-        raise NothingToMeasure(found.missing, left_out)
+        raise UsageError(_nothing_to_measure(found.missing, left_out))
     return found, tasks, left_out
 
 
@@ -271,3 +259,12 @@ def _note_left_out(listener: Listener, left_out: Iterable[results.LeftOut]) -> N
         by_reason.setdefault(one.reason, []).append(one.target if one.case == "all" else f"{one.target} {one.case}")
     for reason, names in by_reason.items():
         listener.note(CasesLeftOut(reason, names))
+
+
+def _nothing_to_measure(missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]) -> Why:
+    reasons = []
+    for mend, stacks in by_mend(missing).items():
+        why = together(*(about(one.stack, one.reason) for one in stacks))
+        reasons.append(with_mend(why, mend))
+    reasons += [about(one.target, one.reason) for one in left_out if one.case == "all"]
+    return about("nothing to measure", together(*reasons) or because("no-case-matches"))

@@ -26,10 +26,3 @@ def nothing_measured(file: str) -> str:
 def page_is_at(path: str) -> str:
     """Where the page for a browser is, and what to do with it."""
     return f"page: {path}; open it, let it measure, then: overhead browser --import FILE"
-
-
-def gate_not_tested(untested: int, measured: int, fail_over: float, *, forgiven: bool) -> str:
-    """Why a gate did not pass: too many cases could not show the change. ``forgiven``: an option lets it pass."""
-    cases = f"{untested} of {measured} cases could not detect {fail_over:g} %"
-    hint = "; --allow-missing forgives them" if forgiven else ""
-    return f"the gate did not pass: {cases}{hint}"

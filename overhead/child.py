@@ -316,7 +316,7 @@ def _how_ended(code: int | None, printed: str) -> Reason:
         ended = because("process-killed", signal=signal.Signals(-code).name)
     else:
         ended = because("process-exited", exit_code=code)
-    return because("ended-with-last-words", ended, text=printed) if printed else ended
+    return because("with-text", why=ended, text=printed) if printed else ended
 
 
 def last_line(text: str) -> str:

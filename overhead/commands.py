@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overhead.errors import UsageError, shell_command
+from overhead.results import Why
 
 if TYPE_CHECKING:
     from overhead.blocks.parts import Part
     from overhead.loading.files import OtherAnswer
+    from overhead.results import Why
     from overhead.runner.output import Outcome
 
 DONE, GATE, UNTESTED, INTERRUPTED = 0, 1, 3, 130
@@ -29,13 +31,6 @@ def complain(text: str) -> None:
     from overhead.reading.format import plain
 
     print(f"overhead: {plain(text, 4000)}", file=sys.stderr)
-
-
-def complain_of_use(error: UsageError) -> None:
-    """Print the line of an error of wrong use to standard error."""
-    from overhead.words.errors import usage_error
-
-    complain(usage_error(error))
 
 
 def run_command(a: argparse.Namespace) -> int:
@@ -109,24 +104,26 @@ def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
 
 def list_command(a: argparse.Namespace) -> int:
     """Print the stacks and their devices here, and what is missing."""
-    from overhead.runner.listing import list_stacks, listing_blocks, listing_data
+    from overhead import results
+    from overhead.runner.listing import list_stacks, listing_blocks
     from overhead.runner.progress import Progress
 
     with Progress() as progress:
         found = list_stacks(a.plugin, a.probe, progress.working)
-    return answer(a, lambda: listing_data(found), listing_blocks(found))
+    return answer(a, lambda: results.to_builtins(found), listing_blocks(found))
 
 
 def check_command(a: argparse.Namespace) -> int:
     """Test stacks and print a row for each case; the exit code is 1 if one failed."""
+    from overhead import results
     from overhead.blocks.terminal import show
     from overhead.checking.check import SECONDS, check
-    from overhead.checking.show import row_blocks, rows_data, summary_blocks
+    from overhead.checking.show import row_blocks, summary_blocks
 
-    told: set[tuple[str, str, str]] = set()
+    told: set[tuple[str, Why, str]] = set()
     answered = (lambda row: None) if a.json else lambda row: show(row_blocks(row, told))
     found = check(a.plugin, a.probe, seconds=0 if a.all else SECONDS, answered=answered)
-    answer(a, lambda: rows_data(found.rows), summary_blocks(found.rows))
+    answer(a, lambda: results.to_builtins(found.rows), summary_blocks(found.rows))
     return GATE if found.failed else DONE
 
 
@@ -134,13 +131,14 @@ def doctor_command(a: argparse.Namespace) -> int:
     """Print what would disturb a measurement on this machine."""
     import dataclasses
 
-    from overhead.blocks.parts import Table
-    from overhead.machine.doctor import run_checks
+    from overhead.blocks.parts import Cell, Table, Tone
+    from overhead.machine.doctor import CheckStatus, run_checks
     from overhead.words import doctor as words
 
+    tones: dict[CheckStatus, Tone] = {"ok": "good", "warn": "unsure", "bad": "bad"}
     checks = [words.told(check) for check in run_checks()]
-    rows = [(check.status, check.name, check.found, check.advice) for check in checks]
-    table = Table(words.TITLE, ["", "check", "found", "advice"], rows, status=0)
+    rows = [(Cell(check.status, tone=tones[check.status]), check.name, check.found, check.advice) for check in checks]
+    table = Table(words.TITLE, ["", "check", "found", "advice"], rows)
     return answer(a, lambda: [dataclasses.asdict(check) for check in checks], [table])
 
 
@@ -201,6 +199,7 @@ def compare_command(a: argparse.Namespace) -> int:
     """Compare two runs and print the verdicts; with ``--fail-over``, the exit code is that of the gate."""
     from overhead.comparing import compare
     from overhead.comparing.show import comparison_blocks, comparison_data
+    from overhead.words.comparing import gate_untested
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
@@ -212,11 +211,8 @@ def compare_command(a: argparse.Namespace) -> int:
         return GATE
     if found.tested_enough(allow_missing=a.allow_missing):
         return DONE
-    from overhead.words import commands as words
-
-    forgiven = found.tested_enough(allow_missing=True)
-    untested = words.gate_not_tested(len(found.untested), found.measured, a.fail_over, forgiven=forgiven)
-    print(f"overhead: {untested}", file=sys.stderr)
+    may_forgive = found.tested_enough(allow_missing=True)
+    complain(gate_untested(found, may_forgive=may_forgive))
     return UNTESTED
 
 

@@ -21,8 +21,9 @@ from overhead.slices import SLICES
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
-    {"errors", "bounded_files", "child", "fields", "locks", "profiles", "registry", "scratch", "slices", "windows_job"},
+    {"errors", "bounded_files", "fields", "locks", "profiles", "registry", "scratch", "slices", "windows_job"},
     {"results"},
+    {"child"},
     {"measure.fitting"},
     {"measure.sampling"},
     {"devices", "named_comparisons"},
@@ -43,6 +44,8 @@ ORDER = (
 APART = ({"probes", "reading"}, {"runner", "comparing"})
 SLICE_ARROWS = {("claims", "decode"): "some claims are about tokens"}
 """Which slice may import which other one, and why."""
+TYPES_ONLY = {("overhead.errors", "overhead.results.reason"): "an error holds the reason that others made"}
+"""Which module imports another one for its annotations alone, and why."""
 HEAVY = {
     "numpy", "scipy", "pandas", "matplotlib", "numba", "torch", "wgpu", "wgpudawn", "vulkan", "cupy", "jax", "triton",
     "onnxruntime", "warp", "pyopencl", "mlx",
@@ -51,6 +54,7 @@ HEAVY = {
 SAME_NAME = {
     "REGISTERS": "each family of stacks names its modules that register one",
     "ROOT": "the folder of the repository; bootstrap.py imports nothing of the project, so each script has its own",
+    "TEMPLATES": "each module of words.reasons has the sentences of its codes",
     "T": "the usual name of a type variable",
 }
 """Public names that two or more modules may define, each with the reason."""
@@ -83,7 +87,8 @@ def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
             visit(child)
 
     visit(ast.parse(path.read_text(encoding="utf-8")))
-    return found & MODULES.keys()
+    for_types = {imported for importer, imported in TYPES_ONLY if MODULES[importer] == path}
+    return (found & MODULES.keys()) - for_types
 
 
 def package(module: str) -> str:
@@ -183,15 +188,17 @@ PRESENTERS = {
     "report", "saved", "sections", "show", "terminal",
 }  # fmt: skip
 """Packages, and modules of other packages, that show something. They take their sentences from ``words``."""
-OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels")
-"""Where strings are programs for a device."""
+OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "explain/nsys_queries")
+"""Where strings are programs for a device or a database."""
+HELP = ("about", "description", "epilog", "help")
+"""Arguments that the help of the command line shows."""
 MOST_WORDS = 4
 """A string of more words than this is a sentence."""
 
 
 def is_presenter(path: Path) -> bool:
     parts = path.relative_to(ROOT / "overhead").with_suffix("").parts
-    return parts[0] != "probes" and not PRESENTERS.isdisjoint(parts)
+    return parts[0] not in ("probes", "words") and not PRESENTERS.isdisjoint(parts)
 
 
 def literal(node: ast.AST) -> str | None:
@@ -206,6 +213,17 @@ def literal(node: ast.AST) -> str | None:
     return None
 
 
+def is_program(text: str) -> bool:
+    """Whether a string is a program for another Python process: such a text imports something or has several lines."""
+    if not re.search(r"\bimport\b|\n", text):
+        return False
+    try:
+        ast.parse(text.replace("{}", "x"))
+    except SyntaxError:
+        return False
+    return True
+
+
 def docstrings(tree: ast.AST) -> set[int]:
     """The ids of strings that are statements of their own: docstrings of modules, functions, fields and constants."""
     return {
@@ -213,14 +231,25 @@ def docstrings(tree: ast.AST) -> set[int]:
     }
 
 
-def is_wrong_use(raised: ast.Raise) -> bool:
-    """Whether a statement raises an error of wrong use, or one of Python's own for a mistake in the code."""
-    from overhead import errors
+@functools.cache
+def errors_of_wrong_use() -> frozenset[str]:
+    """The names of the classes of errors of wrong use, with Python's own for a mistake in the code."""
+    own = (ValueError, TypeError, OSError)
+    found = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, own)}
+    found |= {"ArgumentTypeError", "unknown_name"}
+    bases: dict[str, set[str]] = {}
+    for path in MODULES.values():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                bases.setdefault(node.name, set()).update(ast.unparse(base).rpartition(".")[2] for base in node.bases)
+    while more := {name for name, own in bases.items() if own & found} - found:
+        found |= more
+    return frozenset(found)
 
-    name = ast.unparse(raised.exc.func if isinstance(raised.exc, ast.Call) else raised.exc) if raised.exc else ""
-    kind = getattr(errors, name.rpartition(".")[2], None) or getattr(builtins, name, None)
-    named = name.rpartition(".")[2] in ("ArgumentTypeError", "unknown_name")
-    return named or (isinstance(kind, type) and issubclass(kind, (errors.UsageError, ValueError, TypeError, OSError)))
+
+def is_wrong_use(made: ast.Call) -> bool:
+    """Whether a call makes an error of wrong use, or one of Python's own for a mistake in the code."""
+    return ast.unparse(made.func).rpartition(".")[2] in errors_of_wrong_use()
 
 
 def sentences(path: Path) -> Iterator[tuple[int, str]]:
@@ -229,14 +258,14 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
     documented = docstrings(tree)
 
     def visit(node: ast.AST) -> Iterator[tuple[int, str]]:
-        if id(node) in documented or (isinstance(node, ast.keyword) and node.arg in ("help", "description", "epilog")):
+        if id(node) in documented or (isinstance(node, ast.keyword) and node.arg in HELP):
             return
-        if isinstance(node, ast.Raise) and is_wrong_use(node):
+        if isinstance(node, ast.Call) and is_wrong_use(node):
             return
         text = literal(node)
         if text is not None:
             words = re.findall(r"[A-Za-zµ']{2,}|\{\}", text)
-            if len(words) > MOST_WORDS and " " in text.strip():
+            if len(words) > MOST_WORDS and " " in text.strip() and not is_program(text):
                 yield getattr(node, "lineno", 0), text
             return
         for child in ast.iter_child_nodes(node):
@@ -256,7 +285,7 @@ BELOW_WORDS = [
     if path.is_relative_to(ROOT / "overhead")
     and not is_presenter(path)
     and "words" not in path.parts
-    and not any(f"/{name}/" in path.as_posix() for name in OTHER_LANGUAGES)
+    and not any(f"/{name}/" in f"{path.with_suffix('').as_posix()}/" for name in OTHER_LANGUAGES)
 ]
 NOT_YET: dict[str, int] = {
     "__init__.py": 1,
@@ -272,11 +301,7 @@ NOT_YET: dict[str, int] = {
     "claims/measured.py": 8,
     "claims/rules.py": 1,
     "claims/show.py": 2,
-    "commands.py": 6,
-    "comparing/judge.py": 20,
-    "comparing/pairing.py": 1,
-    "comparing/show.py": 6,
-    "comparing/sides.py": 1,
+    "commands.py": 4,
     "contention/figure.py": 5,
     "contention/figures.py": 2,
     "contention/findings.py": 6,
@@ -324,13 +349,6 @@ NOT_YET: dict[str, int] = {
     "explain/user_statement.py": 13,
     "explain/verdict.py": 58,
     "explain/waits.py": 6,
-    "fleet/collecting.py": 8,
-    "fleet/commands.py": 1,
-    "fleet/coverage.py": 5,
-    "fleet/judging.py": 7,
-    "fleet/node_files.py": 5,
-    "fleet/show.py": 5,
-    "fleet/ssh_nodes.py": 1,
     "loading/figures.py": 5,
     "loading/files.py": 3,
     "loading/folders.py": 2,
@@ -417,23 +435,10 @@ NOT_YET: dict[str, int] = {
     "probes/webgpu/workload.py": 5,
     "probes/workload_chain.py": 7,
     "profiles.py": 1,
-    "reading/beside.py": 7,
     "reading/browser_tax.py": 3,
-    "reading/chains.py": 1,
     "reading/dispatch_costs.py": 4,
-    "reading/dispatch_sentences.py": 19,
-    "reading/findings/_changes.py": 2,
-    "reading/findings/batching.py": 6,
-    "reading/findings/calling.py": 6,
-    "reading/findings/options.py": 6,
-    "reading/findings/waiting.py": 4,
-    "reading/glossary.py": 38,
-    "reading/graph_or_fused.py": 13,
     "reading/key_figures.py": 17,
     "reading/missing_values.py": 3,
-    "reading/next_run.py": 2,
-    "reading/summary.py": 5,
-    "reading/typical_run.py": 7,
     "reading/view.py": 1,
     "report/across/beside.py": 3,
     "report/across/chains.py": 2,

@@ -101,7 +101,7 @@ class Findings:
 def _message(error: BaseException) -> Why:
     kind = type(error).__name__
     if isinstance(error, WithReason) and isinstance(error.reason, Reason):
-        return because("raised", error.reason, kind=kind)
+        return because("raised", why=error.reason, kind=kind)
     words = message_of(error)
     return words if isinstance(error, UsageError) else f"{kind}: {words}".rstrip(": ")
 

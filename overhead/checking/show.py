@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from overhead.blocks.parts import Part, StatusLine, Text
-from overhead.checking.findings import CheckFinding, CheckRow
-from overhead.results import Reason, Why, to_builtins
+from overhead.blocks.parts import Part, StatusLine, Text, Tone
+from overhead.checking.findings import CheckFinding, CheckRow, Level, Result
+from overhead.results import Why
 from overhead.words import checking as words
 from overhead.words.reasons import sentence
+
+_TONES: dict[Result, Tone] = {
+    "verified": "good",
+    "opened": "good",
+    "failed": "bad",
+    "hung": "bad",
+    "crashed": "bad",
+}
+_LEVEL_TONES: dict[Level, Tone] = {"error": "bad", "warning": "unsure"}
 
 
 def row_blocks(row: CheckRow, told: set[tuple[str, Why, str]]) -> Iterator[Part]:
@@ -18,7 +26,8 @@ def row_blocks(row: CheckRow, told: set[tuple[str, Why, str]]) -> Iterator[Part]
     if row.result != "not checked":
         reason = f": {sentence(row.reason)}" if row.reason else ""
         findings = [_finding(finding, told) for finding in row.findings]
-        yield StatusLine(words.result(row.result), f"{row.what}{reason}", findings)
+        tone = _TONES.get(row.result, "")
+        yield StatusLine(words.result(row.result), f"{row.what}{reason}", findings, tone)
 
 
 def _finding(finding: CheckFinding, told: set[tuple[str, Why, str]]) -> StatusLine:
@@ -27,7 +36,8 @@ def _finding(finding: CheckFinding, told: set[tuple[str, Why, str]]) -> StatusLi
     again = words.AS_ABOVE if key in told else ""
     trace = () if again or len(finding.trace) < 2 else finding.trace
     told.add(key)
-    return StatusLine(words.finding_in_step(finding), f"{sentence(finding.message)}{where}{again}", trace)
+    head, tone = words.finding_in_step(finding), _LEVEL_TONES[finding.level]
+    return StatusLine(head, f"{sentence(finding.message)}{where}{again}", trace, tone, names=True)
 
 
 def summary_blocks(rows: Sequence[CheckRow]) -> Iterator[Part]:
@@ -38,19 +48,3 @@ def summary_blocks(rows: Sequence[CheckRow]) -> Iterator[Part]:
     yield Text([words.summary(counts, warnings)], lead=True)
     if left:
         yield Text([words.not_checked(left)])
-
-
-def rows_data(rows: Sequence[CheckRow]) -> list[Any]:
-    """The rows as data for a program: each reason as its sentence, with its code beside it."""
-    data: list[Any] = to_builtins(rows)
-    for held, row in zip(data, rows, strict=True):
-        _put(held, "reason", row.reason)
-        for one, finding in zip(held.get("findings", ()), row.findings, strict=True):
-            _put(one, "message", finding.message)
-    return data
-
-
-def _put(held: dict[str, Any], name: str, reason: Why) -> None:
-    if isinstance(reason, Reason):
-        held[name] = sentence(reason)
-        held[f"{name}_code"] = reason.code

@@ -133,7 +133,8 @@ class _Set(ExitStack):
         self.most: list[int] = []
         self.children: list[ChildProcess[Answer]] = []
         self.busy: list[ChildProcess[Answer]] = []
-        self.forgives, self.died = forgives, ""
+        self.forgives = forgives
+        self.died: Why = ""
         self.now = _Window(min(cases), 1)
         self.seen: set[_Window] = set()
 
@@ -142,10 +143,10 @@ class _Set(ExitStack):
         try:
             yield from self._measured()
         except ChildEnded as ended:
-            self.died = str(ended)
+            self.died = ended.reason
             if self.forgives and ended.why == "died":
                 of = f"{self.group.targets[0].key}, {self.group.way}"
-                self.measuring.listener.note(f"{of}: {ended}; measured again")
+                self.measuring.listener.note(about(of, together(ended.reason, because("measured-again"))))
             else:
                 yield from self.failed("failed", self.died)
 
@@ -298,7 +299,7 @@ class _Set(ExitStack):
         missing = [one for one in planned if one.case == at.case and one not in self.seen and one != at]
         self._drop(at.case, status, reason)
         yield msgspec.structs.replace(self._line(at), status=status, reason=reason)
-        later = because("not-with-fewer", reason, peers=at.peers)
+        later = because("not-with-fewer", peers=at.peers, why=reason)
         for window in missing:
             if processors_of_peers(window.placement, self._targets(window)) is not None:
                 yield msgspec.structs.replace(self._line(window), status=status, reason=later)

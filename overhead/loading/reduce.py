@@ -292,9 +292,9 @@ class _Journal:
         for worker, deaths in self.died.items():
             last = deaths[-1].reason
             if len(deaths) > 1:
-                flags.append(because("workers-died", last, worker=worker, processes=len(deaths)))
+                flags.append(because("workers-died", worker=worker, processes=len(deaths), why=last))
             else:
-                flags.append(because("worker-died", last, worker=worker))
+                flags.append(because("worker-died", worker=worker, why=last))
         trend = find_drift([_canary_by_round(rounds) for rounds in self.canary.values()], self.target)
         if trend:
             flags.append(because("processor-drifts", early_us=trend.early / 1e3, late_us=trend.late / 1e3))

@@ -25,7 +25,7 @@ from overhead.probes.base import Probe, Space
 from overhead.probes.common import entry_points
 from overhead.probes.common.availability import cannot_here
 from overhead.registry import Registry, owner_of
-from overhead.results import Case, MissingStack, Reason, Target, Why, because
+from overhead.results import Case, MissingStack, Reason, Target, Why, about, because
 from overhead.workloads import WORKLOADS
 
 _registry: Registry[Probe] = Registry(
@@ -131,14 +131,14 @@ def load_plugin(path: Path, *, trial: bool = False) -> dict[str, Reason]:
     """
     registry()
     if not is_utf8(str(path)):
-        raise BadPlugin(f"{path}: ", because("path-not-utf8"))
+        raise BadPlugin(about(str(path), because("path-not-utf8")))
     if os.path.realpath(path) in _plugins:
         return {}
     if trial and os.path.isfile(path) and (reason := entry_points.import_failure(str(path))):
-        raise BadPlugin(f"{path}: ", reason)
+        raise BadPlugin(about(str(path), reason))
     spec = importlib.util.spec_from_file_location(f"overhead_plugin_{path.stem}", path)
     if spec is None or spec.loader is None or not os.path.isfile(path):
-        raise BadPlugin(f"{path}: ", because("not-a-python-file"))
+        raise BadPlugin(about(str(path), because("not-a-python-file")))
     module = importlib.util.module_from_spec(spec)
     packages = [dict(one.packages) for one in _REGISTRIES]
     try:
@@ -147,9 +147,9 @@ def load_plugin(path: Path, *, trial: bool = False) -> dict[str, Reason]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise BadPlugin(f"{path}: ", one_line(error)) from error
+        raise BadPlugin(about(str(path), one_line(error))) from error
     if not any(added):
-        raise BadPlugin(f"{path}: ", because("registers-nothing"))
+        raise BadPlugin(about(str(path), because("registers-nothing")))
     _plugins.add(os.path.realpath(path))
     return {
         name: because("plugin-replaces", path=path, kind=one.kind, name=name, package=before[name])

@@ -160,7 +160,7 @@ class WorkChain(HeldChain):
         try:
             check_chain(self.workload, self.elements, self.inputs, self, self.rng)
         except Differs as error:
-            raise Unverified(because("differs-from-reference", error.reason, seed=self.__seed)) from error
+            raise Unverified(because("differs-from-reference", why=error.reason, seed=self.__seed)) from error
         self.begin()
         if self.on_host and self.workload.lasts:
             self.max_n = min(self.max_n, self.workload.lasts)
@@ -219,7 +219,7 @@ def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry,
     name, found = chain.workload.name, sources.kernels_of(chain.workload, language, chain.elements)
     if found is None:
         why = chain.workload.missing.get(language, because("not-written-in-language"))
-        raise Unsupported(because("no-kernel-in-language", why, workload=name, language=language))
+        raise Unsupported(because("no-kernel-in-language", why=why, workload=name, language=language))
     body = "fused" if chain.case.pattern == "fused" else str(chain.case.params.get("body", "one"))
     if body not in found.entries:
         raise Unsupported(because("no-body-in-language", workload=name, body=body, language=language))

@@ -27,8 +27,8 @@ from overhead.results.reason import (
     about as about,
     because as because,
     cause_of as cause_of,
+    code_of as code_of,
     codes_of as codes_of,
-    each_of as each_of,
     together as together,
     with_mend as with_mend,
 )

@@ -13,8 +13,8 @@ import msgspec
 
 from overhead.errors import UsageError, unknown_name
 from overhead.probes import environments_of, registry, unavailable_packages
-from overhead.results import MissingStack, Target, because, together
-from overhead.runner.events import AnswersCame, Step
+from overhead.results import MissingStack, Target, about, because, together
+from overhead.runner.events import AnswersCame, RunStep
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.workers import FoundTargets, Job, WorkerDied, WorkerProcess
 
@@ -35,16 +35,16 @@ def known_stacks(stacks: Sequence[str]) -> list[str]:
     known = registry()
     for name in stacks:
         if name not in known:
-            broken = [because("package-unavailable", package.reason) for package in unavailable_packages()]
             unknown = str(unknown_name("stack", name, known))
-            raise UsageError(f"{unknown}; ", together(*broken)) if broken else UsageError(unknown)
+            broken = [about("unavailable", package.reason) for package in unavailable_packages()]
+            raise UsageError(together(unknown, *broken))
     return list(dict.fromkeys(stacks)) or [name for name, probe in known.items() if not probe.on_request]
 
 
 def ask_stacks(
     stacks: Iterable[str],
     plugins: Sequence[str] = (),
-    working: Callable[[Step], None] = lambda what: None,
+    working: Callable[[RunStep], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> list[tuple[str, dict[str, str], FoundTargets]]:
     """For each stack and each set of environment variables that it wants: its name, the variables, and its answer.
@@ -66,7 +66,7 @@ def ask_stacks(
 def discover(
     stacks: Iterable[str],
     plugins: Sequence[str] = (),
-    working: Callable[[Step], None] = lambda what: None,
+    working: Callable[[RunStep], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> Discovery:
     """The targets of these stacks, each once, and what is missing. ``working``: as in ``ask_stacks``."""

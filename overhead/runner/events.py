@@ -34,7 +34,7 @@ class MeasuringProcess:
     side: str = ""
 
 
-Step = AnswersCame | Opening | MeasuringProcess | str
+RunStep = AnswersCame | Opening | MeasuringProcess | str
 """What a run does now. A text is shown as it is."""
 
 
@@ -84,5 +84,5 @@ class WorkNeeds:
     needs: Why
 
 
-Note = CaseFailed | MoreFailedAlike | MeasuredAgain | CasesLeftOut | WorkNeeds | Why
+RunNote = CaseFailed | MoreFailedAlike | MeasuredAgain | CasesLeftOut | WorkNeeds | Why
 """A line for the user. A text is shown as it is."""

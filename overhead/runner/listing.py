@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
 from overhead.blocks.parts import Heading, Part, StatusLine, Table, Text
 from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.reading.missing_values import by_mend
-from overhead.results import MissingStack, Reason, Target, to_builtins
+from overhead.results import MissingStack, Target
 from overhead.runner.discovery import discover, known_stacks
-from overhead.runner.events import Step
+from overhead.runner.events import RunStep
 from overhead.words import runner as words
 from overhead.words.reasons import sentence
 
@@ -31,7 +30,7 @@ class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def list_stacks(
-    plugins: Sequence[Path] = (), stacks: Sequence[str] = (), working: Callable[[Step], None] = lambda what: None
+    plugins: Sequence[Path] = (), stacks: Sequence[str] = (), working: Callable[[RunStep], None] = lambda what: None
 ) -> list[Listed]:
     """Find the targets of every registered stack, or of those with these names, on this machine.
 
@@ -58,19 +57,6 @@ def list_stacks(
     return rows + [Listed(stack=m.stack, title=words.UNUSABLE_PACKAGE, missing=[m]) for m in packages]
 
 
-def listing_data(rows: Sequence[Listed]) -> list[Any]:
-    """The rows as data for a program: each reason as its sentence, with its code beside it."""
-    data: list[Any] = to_builtins(rows)
-    for row, listed in zip(data, rows, strict=True):
-        for missing, one in zip(row.get("missing", ()), listed.missing, strict=True):
-            missing["reason"] = sentence(one.reason)
-            if isinstance(one.reason, Reason):
-                missing["reason_code"] = one.reason.code
-            if one.mend:
-                missing["mend"] = sentence(one.mend)
-    return data
-
-
 def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:
     """A table of the stacks on this machine, and what is missing with the command that adds it."""
     targets = []
@@ -93,4 +79,4 @@ def missing_blocks(missing: Sequence[MissingStack]) -> Iterator[Part]:
             where = "".join(f"with {key}={value} " for key, value in one.environment.items()).rstrip()
             name = f"{one.stack} {where}".rstrip()
             added = [words.to_add(len(stacks), mend)] if mend and one is stacks[-1] else []
-            yield StatusLine(f"{name}:", sentence(one.reason), added)
+            yield StatusLine(name, sentence(one.reason), added, names=True)

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress as Bar, TextColumn
 
 from overhead.locks import DEVICE_LOCK, shared_folder
 from overhead.reading.format import plain
-from overhead.runner.events import Note, Step
+from overhead.runner.events import RunNote, RunStep
 from overhead.words import runner as words
 
 _BESIDE = 50
@@ -21,13 +21,13 @@ _BESIDE = 50
 class Listener:
     """Receives the progress of a run. All times are in seconds. This base class ignores everything."""
 
-    def note(self, told: Note) -> None:
+    def note(self, told: RunNote) -> None:
         """Receive a line for the user, such as a case that is left out or an error."""
 
     def begin(self) -> None:
         """Receive that the measurement starts."""
 
-    def working(self, now: Step) -> None:
+    def working(self, now: RunStep) -> None:
         """Receive what the run does now."""
 
     def waiting(self, seconds: float) -> None:
@@ -68,7 +68,7 @@ class Progress(Listener):
         self._has_waited = False
         self._task = self._bar.add_task("", total=1.0, left="")
 
-    def note(self, told: Note) -> None:
+    def note(self, told: RunNote) -> None:
         """Print a line; in a terminal it wraps between words."""
         text = words.note(told)
         self._console.print(plain(text, 4000), markup=False, highlight=False, soft_wrap=not self._console.is_terminal)
@@ -88,7 +88,7 @@ class Progress(Listener):
         else:
             self.note(words.MEASURING_BEGINS)
 
-    def working(self, now: Step) -> None:
+    def working(self, now: RunStep) -> None:
         """Show beside the bar what the run does now."""
         self._bar.start()
         self._describe(words.step(now))

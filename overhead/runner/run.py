@@ -20,7 +20,7 @@ from overhead.locks import check_device_lock
 from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.profiles import Plan, profiles
 from overhead.reading.missing_values import by_mend
-from overhead.results import Pattern, Profile, Target, Why, because, together, with_mend
+from overhead.results import Pattern, Profile, Target, Why, about, because, together, with_mend
 from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
 from overhead.runner.discovery import Discovery, discover, known_stacks
 from overhead.runner.events import CasesLeftOut
@@ -29,18 +29,6 @@ from overhead.runner.output import SIDES, Journal, Outcome, reserve_journals, wr
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice, Task, choose_targets, schedule, with_seconds_for
 from overhead.scratch import ending_on_signals
-
-
-class NothingToMeasure(UsageError):
-    """No stack is here, or no case of one is to be measured."""
-
-    def __init__(self, missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]) -> None:
-        reasons = []
-        for mend, stacks in by_mend(missing).items():
-            why = together(*(because("of-stack", one.reason, stack=one.stack) for one in stacks))
-            reasons.append(with_mend(why, mend))
-        reasons += [because("of-stack", one.reason, stack=one.target) for one in left_out if one.case == "all"]
-        super().__init__("nothing to measure: ", together(*reasons) or because("no-case-matches"))
 
 
 class Interrupted(KeyboardInterrupt):
@@ -240,14 +228,14 @@ def _prepare(stacks: Sequence[str], request: RunRequest, interpreter: Interprete
     found = discover(stacks, request.plugins, listener.working, interpreter)
     packages = unavailable_packages()
     for package in packages:
-        listener.note(because("package-unavailable", package.reason))
+        listener.note(about("unavailable", package.reason))
     found = dataclasses.replace(found, missing=[*found.missing, *packages])
     for target in found.targets:
         for name in sorted(target.environment.keys() & interpreter.variables.keys()):
             listener.note(because("stack-sets-variable", target=target.key, variable=name))
     tasks, left_out = schedule(found.targets, request.choice, request.plan)
     if not tasks and not (request.plan.more and choose_targets(found.targets, request.choice)[0]):
-        raise NothingToMeasure(found.missing, left_out)
+        raise UsageError(_nothing_to_measure(found.missing, left_out))
     return found, tasks, left_out
 
 
@@ -271,3 +259,12 @@ def _note_left_out(listener: Listener, left_out: Iterable[results.LeftOut]) -> N
         by_reason.setdefault(one.reason, []).append(one.target if one.case == "all" else f"{one.target} {one.case}")
     for reason, names in by_reason.items():
         listener.note(CasesLeftOut(reason, names))
+
+
+def _nothing_to_measure(missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]) -> Why:
+    reasons = []
+    for mend, stacks in by_mend(missing).items():
+        why = together(*(about(one.stack, one.reason) for one in stacks))
+        reasons.append(with_mend(why, mend))
+    reasons += [about(one.target, one.reason) for one in left_out if one.case == "all"]
+    return about("nothing to measure", together(*reasons) or because("no-case-matches"))

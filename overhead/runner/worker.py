@@ -138,7 +138,7 @@ def _answer(job: Job, parent: Parent) -> None:
         for plugin in job.plugins:
             load_plugin(Path(plugin))
     except BadPlugin as error:
-        raise SystemExit(f"{error.message}{error.reason}") from None
+        raise SystemExit(str(error)) from None
     worker = Worker(job, parent)
     worker.discover() if job.stack else worker.open_and_measure()
     raise SystemExit

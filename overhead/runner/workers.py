@@ -183,7 +183,7 @@ class WorkerProcess:
             return self._child.receive()
         except ChildEnded as ended:
             index, what = self._note.read()
-            raise WorkerDied(index, because("died-while", ended.reason, doing=what)) from None
+            raise WorkerDied(index, because("died-while", why=ended.reason, doing=what)) from None
 
     def end(self) -> None:
         """End the worker. After ``release`` it gets the rest of its time to exit; otherwise it is killed at once."""

@@ -16,7 +16,7 @@ def result(of_case: Result) -> str:
 
 def finding_in_step(finding: CheckFinding) -> str:
     """The level of a finding, and the call of the stack that it is about."""
-    return f"{finding.level} in {finding.step}:"
+    return f"{finding.level} in {finding.step}"
 
 
 def summary(counts: Mapping[Result, int], warnings: int) -> str:

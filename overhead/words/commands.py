@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from overhead.results import Why
+from overhead.words.reasons import sentence
+
 
 def interrupted(journals: Sequence[str], command: str) -> str:
     """Where everything is that an interrupted run has measured, and how to see it."""
     return f"interrupted; everything measured is in {' and '.join(journals)}; to see it: {command}"
 
 
-def required_stack_missing(stack: str, reason: str) -> str:
+def required_stack_missing(stack: str, reason: Why) -> str:
     """Why a stack that the run must measure gave no figure."""
-    return f"required stack {stack} gave no figure: {reason}"
+    return f"required stack {stack} gave no figure: {sentence(reason)}"
 
 
 def nothing_measured(file: str) -> str:
@@ -23,10 +26,3 @@ def nothing_measured(file: str) -> str:
 def page_is_at(path: str) -> str:
     """Where the page for a browser is, and what to do with it."""
     return f"page: {path}; open it, let it measure, then: overhead browser --import FILE"
-
-
-def gate_not_tested(untested: int, measured: int, fail_over: float, *, forgiven: bool) -> str:
-    """Why a gate did not pass: too many cases could not show the change. ``forgiven``: an option lets it pass."""
-    cases = f"{untested} of {measured} cases could not detect {fail_over:g} %"
-    hint = "; --allow-missing forgives them" if forgiven else ""
-    return f"the gate did not pass: {cases}{hint}"

@@ -11,9 +11,9 @@ from overhead.runner.events import (
     MeasuredAgain,
     MeasuringProcess,
     MoreFailedAlike,
-    Note,
     Opening,
-    Step,
+    RunNote,
+    RunStep,
     WorkNeeds,
 )
 from overhead.words.reasons import sentence
@@ -25,7 +25,7 @@ NOT_HERE = "Not available on this machine"
 UNUSABLE_PACKAGE = "a package that cannot be used"
 
 
-def note(told: Note) -> str:
+def note(told: RunNote) -> str:
     """The line of a note; a text is shown as it is."""
     match told:
         case CaseFailed():
@@ -43,7 +43,7 @@ def note(told: Note) -> str:
             return sentence(told)
 
 
-def step(now: Step) -> str:
+def step(now: RunStep) -> str:
     """What a run does now; a text is shown as it is."""
     match now:
         case AnswersCame():

@@ -122,7 +122,7 @@ class Reference:
         """Raise ``Differs`` if ``got``, the state of all elements, differs from ``expected`` by more than the bound."""
         off = self.distance(self.take(got), expected)
         if not off <= bound:
-            raise Differs(because("off-by-more-than-allowed", when, off=off, bound=bound))
+            raise Differs(because("off-by-more-than-allowed", why=when, off=off, bound=bound))
 
 
 def _count(found: int, expected: int) -> None:

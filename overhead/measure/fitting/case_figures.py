@@ -140,7 +140,7 @@ class _Case:
             bent = without_value(found, "nonlinear", seen.bends)
             return msgspec.structs.replace(bent, modes=list(seen.slopes))
         top = max(int(fit.wall[:, 0].max()) for fit in self.fits)
-        unclear = because("not-checked-beyond", seen.unclear, units=top)
+        unclear = because("not-checked-beyond", units=top, why=seen.unclear)
         return msgspec.structs.replace(found, status="noisy", reason=together(found.reason, unclear))
 
     def with_start(self, name: str, found: Figure) -> Figure:
@@ -213,7 +213,7 @@ class _Case:
             found.append(because("canary-was-off", by=SPEEDS.canary_change, share=off.mean()))
         ladders = [p.one_off["ladder"] for p in self.processes if "ladder" in p.one_off]
         shortfalls = dict.fromkeys(ladder.reason for ladder in ladders if ladder.reason)
-        found += [because("ladder-too-short", why) for why in shortfalls]
+        found += [because("ladder-too-short", why=why) for why in shortfalls]
         if name == "host" and self.series.wait_spins and not self.series.synchronous:
             found.append(because("wait-spins"))
         ages = [float(p.values("anchor_age")[0]) for p in self.processes if p.values("anchor_age")]

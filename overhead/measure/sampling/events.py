@@ -68,6 +68,8 @@ def reason_of(error: BaseException) -> Why:
     where = stack_code_of(error)
     kind = type(error).__name__
     if isinstance(reason, Reason):
-        return because("raised-at", reason, kind=kind, where=where) if where else because("raised", reason, kind=kind)
+        if where:
+            return because("raised-at", why=reason, kind=kind, where=where)
+        return because("raised", why=reason, kind=kind)
     named = reason if isinstance(error, BadValue) else f"{kind}: {reason}".rstrip(": ")
     return f"{named} ({where})" if where else named

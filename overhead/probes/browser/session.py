@@ -112,7 +112,7 @@ class BrowserSession:
             browser = self.browser.kind.title()
             ended = self._ended() or because("browser-opened-no-page", browser=browser, limit_s=seconds)
             printed_last = last_line(log_text)
-            raise Unavailable(because("ended-with-last-words", ended, text=printed_last) if printed_last else ended)
+            raise Unavailable(because("with-text", why=ended, text=printed_last) if printed_last else ended)
         return with_name_from_log(page, log_text)
 
     def _ended(self) -> Reason | None:

@@ -44,7 +44,7 @@ def cannot_here(error: Exception, probe: Probe, what: Reason) -> Unavailable | N
     if came_from_import(error, module):
         return Unavailable(because("library-does-not-import", text=first_line_of(error)), probe.mend)
     if module.startswith("overhead.") and not is_mistake_of_suite(error):
-        return Unavailable(because("with-text", what, text=first_line_of(error)), probe.mend)
+        return Unavailable(because("with-text", why=what, text=first_line_of(error)), probe.mend)
     return None
 
 

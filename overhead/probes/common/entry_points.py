@@ -36,7 +36,7 @@ def package_of(entry: EntryPoint) -> str:
 def missing_record(entry: EntryPoint, reason: Why) -> MissingStack:
     """The entry in a results file for a package that cannot be used for this reason."""
     name = re.sub(r"[^a-z0-9]+", "-", entry.name.lower()).strip("-0123456789")[:32] or "package"
-    return MissingStack(stack=name, reason=because("package-unusable", reason, package=package_of(entry)))
+    return MissingStack(stack=name, reason=because("package-unusable", why=reason, package=package_of(entry)))
 
 
 def import_failures(entries: Sequence[EntryPoint]) -> list[Why]:
@@ -52,4 +52,4 @@ def import_failure(*arguments: str) -> Why:
         with ChildProcess(f"{__package__}.import_trial", arguments, _decode, limits) as child:
             return child.receive()
     except ChildEnded as ended:
-        return because("ended-while-imported", ended.reason)
+        return because("ended-while-imported", why=ended.reason)

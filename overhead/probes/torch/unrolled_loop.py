@@ -89,11 +89,11 @@ class Unrolled(Chain):
                     raise CompileTimeLimit(because("compile-time-limit", seconds=seconds, mib=mib)) from None
                 if error.why == "memory":
                     raise CompileError(because("compile-memory-limit", seconds=seconds, mib=mib)) from None
-                raise CompileError(because("compile-died", error.reason, seconds=seconds, mib=mib)) from None
+                raise CompileError(because("compile-died", why=error.reason, seconds=seconds, mib=mib)) from None
             peak = self._child.peak_bytes
             if failure:
                 failed = because("compile-failed", kind=failure, seconds=took_ns / 1e9, mib=peak / 2**20)
-                raise CompileError(because("with-text", failed, text=detail) if detail else failed)
+                raise CompileError(because("with-text", why=failed, text=detail) if detail else failed)
             on_failure.pop_all()
         self._opening = {"compile": float(took_ns), "peak_memory": float(peak)}
 

@@ -184,7 +184,7 @@ class UnrolledWork(InPlaceWork):
         try:
             redo.compare(got, expected, self.workload.tolerance, because("after-steps", steps=count))
         except Differs as error:
-            raise Unverified(because("differs-from-reference-at", error.reason)) from error
+            raise Unverified(because("differs-from-reference-at", why=error.reason)) from error
         self.aside = count
         self.renew(count)
 

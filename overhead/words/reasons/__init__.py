@@ -1,7 +1,9 @@
 """The sentence of each reason: a code of ``results.Reason`` with its values.
 
 A module of this folder holds the sentences of one package's codes, as templates. ``{name}`` stands for a value of the
-reason, with a format of Python's behind a colon, and ``{0}`` for another reason inside it.
+reason, with a format of Python's or of ``words.formats`` behind a colon. A value that is a reason itself stands there
+as its sentence. ``{also}`` stands for the sentences of the further reasons, which come behind where a template does not
+name them.
 """
 
 from __future__ import annotations
@@ -9,17 +11,23 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+import string
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+from overhead.errors import say_reasons_by
 from overhead.reading.format import plain
 from overhead.results import Reason, Why, about, cause_of
+from overhead.words.formats import Formatter
 
+_FORMATTER = Formatter()
 _MOST_NAMED = 3
-_FIELDS = ("reason", "case_reason", "rule", "why", "flags", "notes", "results", "not_seen")
+_FIELDS = ("reason", "mend", "message", "found", "case_reason", "rule", "why", "flags", "notes", "results", "not_seen")
 """Fields that hold reasons. In the output of a command the code stands beside each: ``reason_code``."""
+_ALSO = "also"
+"""What a template calls the sentences of the further reasons."""
 
 
 @functools.cache
@@ -27,12 +35,12 @@ def templates() -> Mapping[str, str]:
     """The template of every code."""
     found = {
         "quoted": "{text}",
-        "about": "{what}: {0}",
+        "about": "{what}: {why}",
         "bare": "{what}",
-        "raised": "{kind}: {0}",
-        "raised-at": "{kind}: {0} ({where})",
-        "with-mend": "{0} (to add it: {1})",
-        "with-text": "{0}: {text}",
+        "raised": "{kind}: {why}",
+        "raised-at": "{kind}: {why} ({where})",
+        "with-mend": "{why} (to add it: {mend})",
+        "with-text": "{why}: {text}",
     }
     for module in pkgutil.iter_modules(__path__):
         own: dict[str, str] = importlib.import_module(f"{__name__}.{module.name}").TEMPLATES
@@ -44,17 +52,29 @@ def templates() -> Mapping[str, str]:
 def sentence(reason: Why, us: str = "us") -> str:
     """The reason in words; a text from outside as it is. A code that is not known here is shown with its values.
 
-    ``us``: the sign of the microsecond.
+    ``us``: the sign of the microsecond, which a template names ``{us}``.
     """
     if isinstance(reason, str):
         return reason
-    parts = [sentence(one, us) for one in reason.parts]
-    template = templates().get(reason.code)
+    also = [sentence(one, us) for one in reason.also]
+    template = templates().get(reason.code, "")
+    if not template:
+        return "; ".join([_as_code(reason), *also])
+    inside = any(name == _ALSO for _, name, _, _ in string.Formatter().parse(template))
+    values: dict[str, Any] = {"us": us}
+    for name, value in reason.values.items():
+        values[name] = sentence(value, us) if isinstance(value, Reason) else value
+    if inside:
+        values[_ALSO] = "; ".join(also)
     try:
-        own = template.format(*parts, **{"us": us, **reason.values}) if template is not None else _as_code(reason)
-    except (IndexError, KeyError, ValueError):  # a file of another version, or of another's hand
-        own = _as_code(reason)
-    return "; ".join([own, *(sentence(one, us) for one in reason.also)])
+        own = _FORMATTER.vformat(template, (), values)
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+        # A file of another version, or of another's hand.
+        return "; ".join([_as_code(reason), *also])
+    return own if inside else "; ".join([own, *also])
+
+
+say_reasons_by(sentence)
 
 
 def one_line(reason: Why, limit: int = 200) -> str:
@@ -117,7 +137,7 @@ def _code_beside(value: Any) -> str | list[str] | None:
 def _code(value: Any) -> str:
     reason = _reason_in(value)
     while reason is not None and reason.code == "about":
-        inner = reason.parts[0] if reason.parts else ""
+        inner = reason.values.get("why")
         reason = inner if isinstance(inner, Reason) else None
     return reason.code if reason is not None else ""
 
@@ -125,10 +145,10 @@ def _code(value: Any) -> str:
 def _reason_in(data: Any) -> Reason | None:
     if isinstance(data, Reason):
         return data
-    if not isinstance(data, dict) or "code" not in data or not data.keys() <= {"code", "values", "parts", "also"}:
+    if not isinstance(data, dict) or "code" not in data or not data.keys() <= {"code", "values", "also"}:
         return None
     return msgspec.convert(data, Reason)
 
 
 def _as_code(reason: Reason) -> str:
-    return str(Reason(reason.code, reason.values, reason.parts))
+    return str(Reason(reason.code, reason.values))

@@ -6,7 +6,6 @@ TEMPLATES = {
     "process-closed-answers": "the process closed its answers",
     "process-killed": "killed by {signal}",
     "process-exited": "the process ended with exit code {exit_code}",
-    "ended-with-last-words": "{0}: {text}",
     "pipe-of-answers-written": (
         "something was written to the pipe that carries the answers; write only to file descriptors that your "
         "code has opened"

@@ -1,5 +1,6 @@
 """Why peers at once were not measured."""
 
 TEMPLATES = {
-    "not-with-fewer": "not measured, since with K={peers}: {0}",
+    "not-with-fewer": "not measured, since with K={peers}: {why}",
+    "measured-again": "measured again",
 }

@@ -4,8 +4,8 @@ TEMPLATES = {
     "no-round-measured": "no round was measured",
     "processes-measured": "{worker}: {measured} of {planned} processes measured",
     "environment-of-workers": "environment variables of the workers: {variables}",
-    "worker-died": "{worker}: 1 worker process died and did not count; the last: {0}",
-    "workers-died": "{worker}: {processes} worker processes died and did not count; the last: {0}",
+    "worker-died": "{worker}: 1 worker process died and did not count; the last: {why}",
+    "workers-died": "{worker}: {processes} worker processes died and did not count; the last: {why}",
     "processor-drifts": (
         "the processor's speed drifts within the processes: the canary's loop takes {early_us:.1f} {us} early and "
         "{late_us:.1f} {us} late"

@@ -73,7 +73,7 @@ TEMPLATES = {
     "bends-before-far-anchor": (
         "{slope_us:.4g} {us} a unit up to {units:,} units, {beyond_us:.4g} on average to {anchor:,}"
     ),
-    "not-checked-beyond": "not checked beyond {units:,} units: {0}",
+    "not-checked-beyond": "not checked beyond {units:,} units: {why}",
     "no-anchor-in-two-processes": "no anchor was taken in two processes",
     "anchors-differ": "T({anchor:,}) differs from the line by {least:+.1%} to {most:+.1%}",
     "one-unit-is-off": "T(1) is {single_us:.4g} {us}, where the line gives {expected_us:.4g}",
@@ -102,7 +102,7 @@ TEMPLATES = {
     # What to know of how it was measured.
     "rounds-left-out": "{share:.0%} of the rounds are left out: the processor was slow or at another clock",
     "canary-was-off": "the canary was off by over {by:.0%} in {share:.0%} of the rounds",
-    "ladder-too-short": "the ladder ends below the wanted length: {0}",
+    "ladder-too-short": "the ladder ends below the wanted length: {why}",
     "wait-spins": "the wait spins, so work deferred into it is not told",
     "drift-judged-over": "drift judged over the first {seconds:.1f} s of a process",
     # Cases beside each other.

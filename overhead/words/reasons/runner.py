@@ -1,8 +1,7 @@
 """What a run leaves out, where it stops, and what it lacks."""
 
 TEMPLATES = {
-    "died-while": "{0} (while {doing})",
-    "package-unavailable": "unavailable: {0}",
+    "died-while": "{why} (while {doing})",
     "worker-gave-no-answer": "the worker gave no answer",
     "no-case-opened": "no case could be opened",
     "too-many-slow-cases": (
@@ -24,6 +23,5 @@ TEMPLATES = {
     ),
     "everything-is-in": "everything measured is in {files}; overhead show shows it",
     "stack-sets-variable": "{target}: the stack sets {variable} itself, so --env does not change it there",
-    "of-stack": "{stack}: {0}",
     "no-case-matches": "no case matches the options given",
 }

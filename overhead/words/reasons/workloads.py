@@ -1,7 +1,7 @@
 """Why a workload has no kernel in a language, and how results differ from the reference."""
 
 TEMPLATES = {
-    "off-by-more-than-allowed": "{0} off by {off:.2g}, {bound:g} is allowed",
+    "off-by-more-than-allowed": "{why} off by {off:.2g}, {bound:g} is allowed",
     "counters-differ": "{steps} steps by the counters, {expected} asked for",
     "step-redone": "step {step} redone",
     "language-has-no-tanh": "its language has no tanh",

@@ -101,7 +101,7 @@ def child_answers(
                     case _:
                         yield answer
     except ChildEnded as ended:
-        raise UsageError(f"{step}: {ended}") from None
+        raise UsageError(about(step, ended.reason)) from None
 
 
 def try_call(

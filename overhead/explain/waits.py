@@ -54,7 +54,7 @@ def wait_named(name: str, names: Names, results: Iterable[Any]) -> Wait | None:
     try:
         return KNOWN_WAITS[name](names, list(results), True)
     except Unavailable as error:
-        raise UsageError(f"--wait {name}: {error.reason}") from None
+        raise UsageError(about(f"--wait {name}", error.reason)) from None
 
 
 def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import collections
+import contextlib
 import functools
 import graphlib
 import importlib
@@ -214,14 +215,19 @@ def literal(node: ast.AST) -> str | None:
 
 
 def is_program(text: str) -> bool:
-    """Whether a string is a program for another Python process: such a text imports something or has several lines."""
-    if not re.search(r"\bimport\b|\n", text):
+    """Whether a string is Python for another process or for ``compile``: a call, an assignment, an import, or lines.
+
+    The head of a loop or of a function counts, and markup, which begins with an angle bracket.
+    """
+    if text.lstrip().startswith("<"):
+        return True
+    if not re.search(r"\bimport\b|\n|\w\(|\w :?= ", text):
         return False
-    try:
-        ast.parse(text.replace("{}", "x"))
-    except SyntaxError:
-        return False
-    return True
+    for whole in (text, f"{text}\n    pass", f"{text}\ndef f(): pass"):
+        with contextlib.suppress(SyntaxError):
+            ast.parse(whole.replace("{}", "x"))
+            return True
+    return False
 
 
 def docstrings(tree: ast.AST) -> set[int]:
@@ -234,9 +240,9 @@ def docstrings(tree: ast.AST) -> set[int]:
 @functools.cache
 def errors_of_wrong_use() -> frozenset[str]:
     """The names of the classes of errors of wrong use, with Python's own for a mistake in the code."""
-    own = (ValueError, TypeError, OSError)
+    own = (ValueError, TypeError, OSError, AttributeError, NotImplementedError)
     found = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, own)}
-    found |= {"ArgumentTypeError", "unknown_name"}
+    found |= {"ArgumentTypeError", "raising_cannot_write", "unknown_name"}
     bases: dict[str, set[str]] = {}
     for path in MODULES.values():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -252,6 +258,11 @@ def is_wrong_use(made: ast.Call) -> bool:
     return ast.unparse(made.func).rpartition(".")[2] in errors_of_wrong_use()
 
 
+def is_pattern(made: ast.Call) -> bool:
+    """Whether a call compiles or searches a regular expression."""
+    return ast.unparse(made.func).startswith("re.")
+
+
 def sentences(path: Path) -> Iterator[tuple[int, str]]:
     """Line and text of each string of a module that is a sentence: no docstring, no help, no error of wrong use."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -260,7 +271,9 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
     def visit(node: ast.AST) -> Iterator[tuple[int, str]]:
         if id(node) in documented or (isinstance(node, ast.keyword) and node.arg in HELP):
             return
-        if isinstance(node, ast.Call) and is_wrong_use(node):
+        if isinstance(node, ast.Call) and (is_wrong_use(node) or is_pattern(node)):
+            return
+        if isinstance(node, ast.ClassDef) and node.name in errors_of_wrong_use():
             return
         text = literal(node)
         if text is not None:
@@ -287,6 +300,36 @@ BELOW_WORDS = [
     and "words" not in path.parts
     and not any(f"/{name}/" in f"{path.with_suffix('').as_posix()}/" for name in OTHER_LANGUAGES)
 ]
+_WINDOW = "a name in the window of a record, which files hold"
+_DEVICE = "a name of a device, which files hold"
+_COMMAND = "a command for a shell"
+_REFUSAL = "what a wrong request to the local server gets"
+OTHER_STRINGS = {
+    "decode/chain.py": (4, _WINDOW),
+    "decode/lowered.py": (1, "WGSL"),
+    "decode/onnxruntime_chain.py": (1, _WINDOW),
+    "machine/identity.py": (1, _COMMAND),
+    "machine/state.py": (1, _COMMAND),
+    "probes/browser/identity.py": (1, _DEVICE),
+    "probes/browser/importing.py": (1, _DEVICE),
+    "probes/browser/server.py": (5, f"{_REFUSAL}, and a security policy"),
+    "probes/common/statements.py": (1, "the error of a user's text, with its line"),
+    "probes/cuda/cupy.py": (1, _WINDOW),
+    "probes/cuda/session.py": (1, _WINDOW),
+    "probes/pyopencl.py": (1, _WINDOW),
+    "probes/torch/bodies.py": (1, _WINDOW),
+    "probes/torch/chains.py": (1, _WINDOW),
+    "probes/torch/graphs.py": (1, _WINDOW),
+    "probes/torch/workload.py": (1, _WINDOW),
+    "probes/vulkan/adapters.py": (3, f"{_COMMAND}, and a path"),
+    "probes/vulkan/chains.py": (1, _WINDOW),
+    "probes/vulkan/commands.py": (1, _WINDOW),
+    "probes/vulkan/device_time.py": (2, _WINDOW),
+    "probes/warp.py": (1, _WINDOW),
+    "probes/webgpu/device_time.py": (1, _WINDOW),
+    "probes/webgpu/targets.py": (2, f"{_COMMAND}, and {_DEVICE}"),
+}
+"""How many strings of a module look like sentences and are none, and what they are."""
 NOT_YET: dict[str, int] = {
     "__init__.py": 1,
     "blocks/terminal.py": 2,
@@ -471,7 +514,8 @@ NOT_YET: dict[str, int] = {
 @pytest.mark.parametrize("path", BELOW_WORDS, ids=relative)
 def test_below_the_words_there_are_no_sentences(path: Path) -> None:
     found = [f"{path.name}:{line}: {text}" for line, text in sentences(path)]
-    assert len(found) == NOT_YET.get(relative(path), 0), "\n".join(found)
+    others, _ = OTHER_STRINGS.get(relative(path), (0, ""))
+    assert len(found) == NOT_YET.get(relative(path), 0) + others, "\n".join(found)
 
 
 @pytest.mark.parametrize("path", PRESENTING, ids=relative)

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from overhead.errors import Unavailable, UsageError, unknown_name
+from overhead.results import about
 
 Names = Mapping[str, Any]
 _SAME_LIBRARY = {"jaxlib": "jax"}

@@ -159,4 +159,8 @@ TEMPLATES = {
     "package-unusable": "package {package}: {why}",
     "ended-while-imported": "while it was imported: {why}",
     "after-steps": "after {steps} steps",
+    "page-gave-other-size": "the page gave {bytes} bytes, not {expected}",
+    "in-the-page": "in the page: {text}",
+    "nvrtc-refuses": "NVRTC refuses {kernel} for {architecture}: {text}",
+    "no-memory-type": "no memory type of {allowed} with the properties {properties}",
 }

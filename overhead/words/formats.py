@@ -15,6 +15,7 @@ from overhead.reading.format import (
     micro_of,
     number,
     percent,
+    percent_spread,
     plain,
     positive_spread,
 )
@@ -67,6 +68,14 @@ def _factor_or_many(value: Any, more: str) -> str:
 
 def _factor_spread(value: Any, more: str) -> str:
     return factor_spread(value if isinstance(value, Value) else Value(value))
+
+
+def _percent_spread(value: Any, more: str) -> str:
+    return percent_spread(value if isinstance(value, Value) else Value(value))
+
+
+def _spread(value: Any, more: str) -> str:
+    return positive_spread(value if isinstance(value, Value) else Value(value))
 
 
 def _length(value: Any, more: str) -> str:
@@ -122,6 +131,8 @@ FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "micro-spread": _micro_spread,
     "micro-interval": _micro_interval,
     "percent": _percent,
+    "percent-spread": _percent_spread,
+    "spread": _spread,
     "factor": _factor,
     "factor-or-many": _factor_or_many,
     "factor-spread": _factor_spread,
@@ -139,7 +150,7 @@ FORMATS: Mapping[str, Callable[[Any, str], str]] = {
 """By the first word of a format: the text of a value and of what follows this word. Others are Python's own.
 
 ``micro``: ns as µs, without unit; ``micro-spread``: with its interval; ``micro-interval``: that alone with its unit, in
-brackets. ``percent``: of a share. ``factor``: a ratio; ``factor-or-many``: 0 stands for one that is too large;
+brackets. ``percent``: of a share; ``percent-spread``: with its interval. ``spread``: a number with its interval. ``factor``: a ratio; ``factor-or-many``: 0 stands for one that is too large;
 ``factor-spread``: with its interval. ``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with
 its noun. ``verb``: is or are, for so many. ``in-processes``: nothing for one process. ``plain N``, ``short``: a
 name from outside in one line, of at most N or 60 characters. ``at``: a line, if it is known. ``more``: what follows a

@@ -47,6 +47,7 @@ from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
 from overhead.report.core.page_list import pages  # noqa: E402
 from overhead.words.findings import finding_words  # noqa: E402
+from overhead.words.reasons import sentence  # noqa: E402
 from overhead.words.typical_run import place_sentence  # noqa: E402
 from scripts.plugin_reference import plugin_interface  # noqa: E402
 
@@ -73,7 +74,7 @@ def stacks() -> str:
     by_need: dict[str, list[str]] = {}
     for probe in registry().values():
         if type(probe).__module__.startswith("overhead."):
-            by_need.setdefault(probe.mend or "nothing more", []).append(f"`{probe.name}`")
+            by_need.setdefault(sentence(probe.mend) or "nothing more", []).append(f"`{probe.name}`")
     return _table(["stacks", "need"], [[", ".join(names), need] for need, names in by_need.items()])
 
 

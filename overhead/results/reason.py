@@ -92,6 +92,12 @@ def about(what: str, why: Why) -> Why:
     return because("about", what=what, why=why) if why else because("bare", what=what)
 
 
+def reason_given(error: BaseException) -> Reason | None:
+    """The reason that an exception of any class was raised with; None if it has a text, or nothing."""
+    given = error.args[0] if error.args else None
+    return given if isinstance(given, Reason) else None
+
+
 def cause_of(why: Why) -> Hashable:
     """Equal for reasons of one cause, which differ in numbers and in quoted names."""
     if isinstance(why, str):

@@ -36,7 +36,7 @@ def note(told: RunNote) -> str:
             process = f"{told.target}, process {told.process + 1}"
             return _of_side(told.side, f"{process}: {sentence(told.reason)}; measured again")
         case CasesLeftOut():
-            return f"left out ({sentence(told.reason)}): {few(told.names)}"
+            return f"left out ({sentence(told.reason)}): {few(list(told.names))}"
         case WorkNeeds():
             return f"{told.workload}: {sentence(told.needs)}"
         case _:
@@ -53,7 +53,7 @@ def step(now: RunStep) -> str:
         case MeasuringProcess():
             return _of_side(now.side, f"{now.target}, process {now.process + 1}")
         case _:
-            return now
+            return sentence(now)
 
 
 def _of_side(side: str, text: str) -> str:

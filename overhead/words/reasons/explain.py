@@ -25,7 +25,7 @@ TEMPLATES = {
     "recorded-with-the-profiler": "recorded with the profiler",
     "more-steps-took-no-longer": ("more steps took no longer than few: the times beside the profile are not resolved"),
     "interrupted-before": "interrupted before it was measured",
-    "no-device": "no device takes part",
+    "no-device-takes-part": "no device takes part",
     "step-time-has-two-speeds": (
         "the time of a step has two speeds, {lower_ns:micro-spread} and {higher_ns:micro-spread} µs"
     ),
@@ -244,6 +244,18 @@ TEMPLATES = {
     # What a replay for Perfetto calls its parts.
     "end-of-step": "the end of the step",
     "queue-is-full": "the queue is full",
+    # What a budget of launches and synchronisations counts.
+    "operations-that-launch": (
+        "operations of this thread that start a kernel on a GPU; those of other threads are not counted"
+    ),
+    "operations-and-reads-that-wait": (
+        "operations of this thread that wait for a GPU, and reads such as item() in all threads; other waits of other "
+        "threads are not counted"
+    ),
+    "runtime-calls-that-launch": "calls of the CUDA runtime that start kernels or graphs, in all threads",
+    "runtime-calls-that-wait": "calls of the CUDA runtime that wait, in all threads",
+    "only-pytorch-is-counted": "only PyTorch is counted, and torch does not import: {error}",
+    "no-runtime-call-seen": "the profiler saw no call of the CUDA runtime; it may not be allowed to (CUPTI)",
     # Ranks beside each other.
     "no-step-in-all-traces": ("Ranks cannot be compared: no step is in all traces, by the numbers of their marks."),
     "no-collective-in-all-traces": "Ranks cannot be compared: no collective is in all traces.",

@@ -34,6 +34,8 @@ class ArmFit:
     label: str
     slope: Value
     fixed: Value
+    names_processor: bool = False
+    """Whether the label says that the CPU computes."""
 
     @property
     def processor(self) -> str:
@@ -121,7 +123,8 @@ def _arm(view: View, record: Record) -> ArmFit | None:
     own = {k: v for k, v in record.params.items() if k not in shared}
     made = [f"made by {graph_maker(record)}"] if own.pop("maker", None) else []
     what = " ".join([record.pattern, *words(dict(sorted(own.items()))), *made])
-    return ArmFit(record, f"{view.target(record).short}, {what}", slope, fixed)
+    target = view.target(record)
+    return ArmFit(record, f"{target.short}, {what}", slope, fixed, target.short_names_cpu)
 
 
 def measured_time(record: Record, steps: float) -> Value | None:

@@ -61,6 +61,11 @@ class ChainWay:
     run_base: Value | None = None
 
     @property
+    def is_fused(self) -> bool:
+        """Whether one kernel does all steps."""
+        return self.kind in ("fused-cuda", "fused-wgsl")
+
+    @property
     def title(self) -> str:
         """The label, with the day of the run if that is another than the row's."""
         return self.label + (f", run of {self.run[:10]}" if self.run else "")
@@ -236,7 +241,7 @@ def chain_rows(view: View) -> Iterator[WorkRow]:
         known = workloads().get(name)
         first = known.elements[0] if known else 0
         group, ways = max(made, key=lambda one: (one[0].elements == first, _timed(one[1])))
-        if any(way.cost is not None for way in ways if way.kind.startswith("fused")):
+        if any(way.cost is not None for way in ways if way.is_fused):
             usual = known is not None and (known.usual or not known.heavy)
             created = run_time(view.fingerprint.created)
             yield WorkRow(group.name, _work(group), created, tuple(ways), usual=usual, shown_run=created)

@@ -13,9 +13,10 @@ from overhead.loading.files import save_file
 from overhead.loading.outputs import Output, begins_like, check_outputs
 from overhead.loading.samples import medians_by_record
 from overhead.reading.format import MICRO, between, number, plain, spread, within
-from overhead.report.core.case_line import QUARTILES_ONLY, case_figure, line_of, panel_name
+from overhead.report.core.case_line import case_figure, line_of, panel_name
 from overhead.report.core.lines import measured_points
 from overhead.results import Figure, Fingerprint, Record
+from overhead.words.report.lines import ONLY_WITH_SAMPLES, status_and_reason
 
 _MOST_LISTED = 10
 _PLOT_INCHES = 6.0
@@ -49,7 +50,7 @@ def find_case(run: Fingerprint, case: str) -> Record:
 
 def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
     """The figures of a case, and T(n) by n with how far it lies off the line. ``path``: the file of the run."""
-    yield Text([record.key, ": ".join(filter(None, [record.status, record.reason]))])
+    yield Text([record.key, status_and_reason(record)])
     rows = [[f.name, *_value(record, f), str(f.processes or ""), f.status, f.reason] for f in record.figures]
     columns = ["figure", "value", "unit", "processes", "status", "reason"]
     yield Table("Figures", columns, rows, numeric=(1, 3))
@@ -63,7 +64,7 @@ def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
         points.append([f"{p.n:,}", median, between(p.q1 / 1e3, p.q3 / 1e3), off, ends])
     columns = ["n", f"T(n), {MICRO}, median", "quartiles", "off the line, %", "medians of processes"]
     yield Table("The time of n units", columns, points, numeric=range(5)).without_empty()
-    yield Text([] if processes else [f"{QUARTILES_ONLY.capitalize()}."], quiet=True)
+    yield Text([] if processes else [ONLY_WITH_SAMPLES], quiet=True)
 
 
 def _value(record: Record, figure: Figure) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from overhead.reading.dispatch_sentences import cheapest
 from overhead.reading.format import percent, plain
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
-from overhead.words.report.headline import LIMITS, about, axis_title
+from overhead.words.report.headline_figure import LIMITS, about, axis_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

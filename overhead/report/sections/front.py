@@ -16,7 +16,7 @@ from overhead.reading.view import View
 from overhead.report.core.case_line import line_link
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.registry import register
-from overhead.words.report.headline import (
+from overhead.words.report.headline_figure import (
     NO_SAVING,
     ONLY_NOISY,
     TABLE_TITLE,

@@ -18,6 +18,7 @@ from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
+from overhead.words.reasons import sentence
 from overhead.words.report.beside import (
     NEXT_RUN,
     NO_OTHER_RUN,
@@ -29,6 +30,7 @@ from overhead.words.report.beside import (
     over_time_alternative,
     picture_title,
     row_label,
+    short_reason,
     table_title,
 )
 
@@ -79,8 +81,8 @@ def key_figure_table(view: View, found: Sequence[Beside] = (), *, next_run_meani
         for one in found:
             pair = one.pairs.get(k.label)
             row += [pair.other.with_interval, factor_spread(pair.ratio)] if pair else ["", one.left_out[k.label]]
-        remark = "; ".join(filter(None, ("" if device else k.of, k.reason.partition(":")[0])))
-        rows.append([*row, Cell(remark, hover=k.reason) if remark else ""])
+        remark = "; ".join(filter(None, ("" if device else k.of, short_reason(k.reason))))
+        rows.append([*row, Cell(remark, hover=sentence(k.reason)) if remark else ""])
     columns = ["", "this run", NEXT_RUN, *(c for one in found for c in (other_run(one), "this over it")), ""]
     numeric = range(1, len(columns) - 1)
     meanings = {_NEXT_RUN: next_run_meaning} if next_run_meaning else {}

@@ -11,6 +11,7 @@ from overhead.reading.graph_or_fused import rows
 from overhead.reading.view import View
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
+from overhead.words.reasons import one_line
 from overhead.words.report.chains import (
     CHEAPEST,
     METHOD_NOTE,
@@ -114,7 +115,7 @@ def _table(group: Group, run: str) -> Table:
         total = spread(arm.cost(steps) / 1e3) + beyond(arm, steps)
         rows.append([name, number(arm.slope / 1e3), total, relative(arm, arms[0], steps), spread(arm.fixed / 1e3)])
     for record in group.failed:
-        reason = plain(why_no_speed(record), 120)
+        reason = one_line(why_no_speed(record), 120)
         rows.append([Cell(failed_way(record), record.stack), reason, "", "", ""])
     title = table_title(group, steps, run)
     return Table(title, columns(steps), rows, numeric=range(1, 5), folded=True)

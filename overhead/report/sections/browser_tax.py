@@ -15,6 +15,7 @@ from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
 from overhead.results import Record
+from overhead.words.reasons import one_line, sentence
 from overhead.words.report.browser_tax import (
     CAPTION,
     FIGURES,
@@ -40,7 +41,7 @@ def browser_tax(view: View) -> Iterator[Part]:
 def _row(tax: Tax) -> DotRow:
     times = tax.slope_ratio("native")
     marks = [Mark(times, colour(tax.target.stack))] if times is not None else []
-    return DotRow(row_label(tax), marks, tax.refused.get("native", "") or "not resolved")
+    return DotRow(row_label(tax), marks, sentence(tax.refused.get("native", "")) or "not resolved")
 
 
 def tax_tables(view: View) -> list[Table]:
@@ -55,12 +56,13 @@ def _table(found: list[Tax]) -> Table:
     rows: list[list[str | Cell]] = []
     for tax in found:
         case = Cell(tax.target.pattern_label(tax.record), tax.target.stack)
-        lacking = why(tax.record, "complete") if tax.record.value("complete") is None else ""
+        lacking = one_line(why(tax.record, "complete")) if tax.record.value("complete") is None else ""
         rows.append([case, "the browser", *_numbers(tax.record), "", factor_spread(tax.single_ratio), lacking])
         for caller in sorted({*tax.against, *tax.refused}):
             numbers = _numbers(tax.against.get(caller))
             name = Cell(through_library(tax, caller), tax.library)
-            rows.append([case, name, *numbers, factor_spread(tax.slope_ratio(caller)), "", tax.refused.get(caller, "")])
+            refused = sentence(tax.refused.get(caller, ""))
+            rows.append([case, name, *numbers, factor_spread(tax.slope_ratio(caller)), "", refused])
     return Table(
         table_title(found[0]),
         [

@@ -14,6 +14,7 @@ from overhead.reading.view import CALLER_WORDS, View, boards_of
 from overhead.report.core.case_line import line_link
 from overhead.report.core.registry import register
 from overhead.results import Caller, Figure, Record, Scalar
+from overhead.words.reasons import sentence
 from overhead.words.report.cases import (
     NO_CASE,
     NOTHING_MISSING,
@@ -49,7 +50,7 @@ def machine(view: View) -> Iterator[Part]:
     yield Table("Identity", ["", ""], rows)
     yield Table("State while measuring", ["", ""], [(k, _said(v)) for k, v in sorted(run.volatile.items())])
     if run.flags:
-        yield Text([to_know(grouped(run.flags))])
+        yield Text([to_know(grouped(map(sentence, run.flags)))])
     targets: list[list[str | Cell]] = []
     for t in view.targets:
         kind = "runs nothing" if not t.executes else "software" if t.software else "hardware"
@@ -76,15 +77,16 @@ def _pairs(values: Mapping[str, object]) -> str:
 def missing(view: View) -> Iterator[Part]:
     """Tables of everything without a value, with reasons: stacks, cases, figures, and what the planner left out."""
     run = view.fingerprint
-    stacks = [(u.stack, u.reason, u.mend, _pairs(u.environment)) for u in run.unavailable]
+    stacks = [(u.stack, sentence(u.reason), u.mend, _pairs(u.environment)) for u in run.unavailable]
     cases: list[list[str | Cell]] = []
     figures: list[list[str | Cell]] = []
     for record in run.records:
         head = [*_place(view, record), plain(_rest(record), 120)]
         if any(f.measured for f in record.figures):
-            figures += [[*head, ", ".join(names), m.status, m.detail] for m, names in missing_figures(record).items()]
+            for missed, names in missing_figures(record).items():
+                figures.append([*head, ", ".join(names), missed.status, sentence(missed.detail)])
         else:
-            cases.append([*head, record.status, missing_case(record).detail])
+            cases.append([*head, record.status, sentence(missing_case(record).detail)])
     places = ["target", "pattern", "called", "parameters"]
     columns = ["stack", "reason", "how to add it", "environment"]
     tables = [
@@ -96,7 +98,7 @@ def missing(view: View) -> Iterator[Part]:
     yield from shown or [Text([NOTHING_MISSING])]
     if run.left_out:
         yield Text([left_out(len(run.left_out))])
-        rows = [(x.target, *_parts(x.case), x.reason) for x in run.left_out]
+        rows = [(x.target, *_parts(x.case), sentence(x.reason)) for x in run.left_out]
         columns = ["target", "workload and pattern", "called", "parameters", "reason"]
         yield Table("Left out by the planner", columns, rows, folded=True)
 

@@ -16,6 +16,7 @@ from overhead.reading.view import View
 from overhead.report.core.case_line import line_link
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.registry import register
+from overhead.words.reasons import sentence
 from overhead.words.report.headline_figure import (
     NO_SAVING,
     ONLY_NOISY,
@@ -98,7 +99,7 @@ def _row(row: DispatchRow, kind: Kind, view: View) -> list[str | Cell]:
     name = Cell(row.label, row.stack)
     record = row.records.get(kind)
     if record is None:
-        return [name, KIND_WORDS[kind], *[""] * 5, row.remarks.get(kind, "")]
+        return [name, KIND_WORDS[kind], *[""] * 5, sentence(row.remarks.get(kind, ""))]
     cost = micro_cell(record, "complete")
     met = met_range(record)
     next_run = next_run_text(record, view.fingerprint.machine)

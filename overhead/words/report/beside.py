@@ -10,7 +10,8 @@ from overhead.reading.format import MICRO, count, plain
 from overhead.reading.key_figures import KeyFigure
 from overhead.reading.next_run import no_next_run
 from overhead.reading.view import View, boards_of
-from overhead.results import Machine
+from overhead.results import Machine, Reason, Why
+from overhead.words.reasons import sentence
 from overhead.words.report.machines import machine_name
 
 NO_OTHER_RUN = "No other run is set beside this one. overhead report --reference names one."
@@ -76,6 +77,13 @@ def _band(spreads: Spreads, view: View) -> str:
 def row_label(figure: KeyFigure) -> str:
     """A key figure with its value in this run."""
     return f"{figure.label}: {figure.text}"
+
+
+def short_reason(reason: Why) -> str:
+    """What stands in a cell for a reason: what it is about, such as a status."""
+    if isinstance(reason, Reason) and reason.code == "about":
+        return str(reason.values["what"])
+    return sentence(reason)
 
 
 def table_title(device: str) -> str:

@@ -8,6 +8,7 @@ from overhead.reading.format import plain
 from overhead.reading.missing_values import missing_case
 from overhead.reading.view import CALLER_WORDS, TargetView
 from overhead.results import VALUED, Fingerprint, Record
+from overhead.words.reasons import with_status
 
 NOTHING_MISSING = "Nothing is missing."
 NO_CASE = "The file holds no case."
@@ -51,4 +52,4 @@ def status(record: Record) -> str:
     complete = record.figure("complete")
     has_cost = complete is not None and complete.measured is not None
     why = "" if has_cost else missing_case(record).detail
-    return plain(": ".join(filter(None, [record.status, why])), 120)
+    return plain(with_status(record.status, why), 120)

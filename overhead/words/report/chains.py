@@ -8,6 +8,7 @@ from overhead.reading.chains import ArmFit, Group
 from overhead.reading.format import MICRO, count, factor, listed, number, plain, run_time
 from overhead.reading.missing_values import why
 from overhead.results import Record, Value
+from overhead.words.reasons import one_line
 from overhead.workloads import workloads
 
 METHOD_NOTE = (
@@ -27,7 +28,7 @@ def without_figure(*, measured: bool) -> str:
 
 def case_reason(record: Record) -> str:
     """Why a case of a workload has no figure."""
-    return f"{record.stack} {record.workload}: {why(record, 'complete')}"
+    return f"{record.stack} {record.workload}: {one_line(why(record, 'complete'))}"
 
 
 def more_cases(number: int) -> str:

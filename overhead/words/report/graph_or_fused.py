@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from overhead.reading.format import MICRO, plain, positive_spread, run_time
 from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow, compared
 from overhead.results import Machine, Value
+from overhead.words.reasons import one_line, sentence
 from overhead.words.report.chains import BEYOND
 from overhead.words.report.machines import machine_name
 
@@ -68,7 +69,7 @@ def table_alone(row: WorkRow) -> str:
 
 def no_figure(way: ChainWay) -> str:
     """Why the way has no time."""
-    return f"no figure: {way.reason}"
+    return f"no figure: {sentence(way.reason)}"
 
 
 def nothing_beside(way: ChainWay) -> str:
@@ -79,7 +80,7 @@ def nothing_beside(way: ChainWay) -> str:
 def time_cell(way: ChainWay) -> str:
     """The time of the way in the table, with the mark of one that is read off the line; or why it has none."""
     if way.cost is None:
-        return f"no figure: {plain(way.reason, 60)}"
+        return f"no figure: {one_line(way.reason, 60)}"
     return positive_spread(way.cost / 1e3) + (BEYOND if way.beyond else "")
 
 

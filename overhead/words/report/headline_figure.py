@@ -8,6 +8,7 @@ from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, Dispatch
 from overhead.reading.format import MICRO, count, listed, plain
 from overhead.reading.view import CALLER_WORDS
 from overhead.results import Fingerprint, MissingStack, Record
+from overhead.words.reasons import sentence
 
 TABLE_TITLE = "One dispatch through each stack, with intervals; each row is one caller"
 TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time", "next run", "met")]
@@ -29,12 +30,12 @@ def without_picture(costs: DispatchCosts | None, *, measured_elsewhere: bool) ->
 
 def row_reasons(row: DispatchRow) -> str:
     """Why the row has no cost."""
-    return f"{row.label}: {row.reasons}."
+    return f"{row.label}: {sentence(row.reasons)}."
 
 
 def stack_reason(missing: MissingStack) -> str:
     """Why a stack is missing."""
-    return f"{plain(missing.stack, 32)}: {missing.reason}"
+    return f"{plain(missing.stack, 32)}: {sentence(missing.reason)}"
 
 
 def more_missing(number: int) -> str:
@@ -102,4 +103,4 @@ def remark(row: DispatchRow, kind: Kind, record: Record) -> str:
     """What is to know of the row's case of this kind: its own remark, a met cost below the cost, another unit."""
     below = "met lies below the undisturbed cost" if met_below(record) else ""
     unit = "" if kind == "batched" else row.other_unit
-    return "; ".join(filter(None, [row.remarks.get(kind, ""), below, unit]))
+    return "; ".join(filter(None, [sentence(row.remarks.get(kind, "")), below, unit]))

@@ -7,6 +7,7 @@ from overhead.reading.format import MICRO, spread
 from overhead.reading.graphs import Graph
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, graph_maker
+from overhead.words.reasons import one_line
 
 COSTS = [f"{name}, {MICRO}" for name in ("a node", "a launch instead", "once a replay", "making 100 nodes")]
 _FEWEST_REPLAYS = 0.01
@@ -34,7 +35,7 @@ def pays_off(graph: Graph, nodes: int) -> str:
     if even is not None:
         return f"{spread(even)} replays" if even.value >= _FEWEST_REPLAYS else "its first replay"
     if graph.record.measured("complete") is None:
-        return why(graph.record, "complete")
+        return one_line(why(graph.record, "complete"))
     saved = graph.saved_per_node
     if saved is None:
         return "unknown: no eager launch of the same kernel was measured here"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from overhead.reading.format import MICRO, count, micro_spread
 from overhead.results import Record
+from overhead.words.reasons import sentence
 
 QUARTILES_ONLY = "processes: only with the samples file"
 """In a panel whose dots are no medians of single processes."""
@@ -36,12 +37,7 @@ def caption(record: Record) -> str:
     value = f"{micro_spread(complete)} {MICRO} per {record.unit}" if record.measured("complete") else ""
     begins = f"from n = {complete.holds_from:,} " if complete and complete.holds_from > 1 else ""
     held = f"a line {begins}up to n = {complete.holds_to:,}" if complete and complete.holds_to else ""
-    return f"{record.status}: {'; '.join(filter(None, [value, held, record.reason]))}."
-
-
-def status_and_reason(record: Record) -> str:
-    """The status of a case, and why it has it."""
-    return ": ".join(filter(None, [record.status, record.reason]))
+    return f"{record.status}: {'; '.join(filter(None, [value, held, sentence(record.reason)]))}."
 
 
 def beyond_axis(number: int, percent: float) -> str:

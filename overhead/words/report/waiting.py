@@ -10,6 +10,7 @@ from overhead.reading.missing_values import why
 from overhead.reading.synchronising import Synchronised, varied_for_label, wait_of
 from overhead.reading.view import CALLER_WORDS, TargetView, stack_name, words
 from overhead.results import Record, Value
+from overhead.words.reasons import one_line
 
 NOT_MEASURED = "No wait was measured."
 TITLE = f"A unit without a wait, with one after each, and one alone with its wait, T(1): {MICRO}"
@@ -111,7 +112,7 @@ def remark(found: Synchronised) -> str:
     if found.alone is None:
         return "the step alone was not measured"
     parts = {"with the act": found.record, "alone": found.alone}
-    lacking = [f"{name}: {why(r, 'complete')}" for name, r in parts.items() if r.value("complete") is None]
+    lacking = [f"{name}: {one_line(why(r, 'complete'))}" for name, r in parts.items() if r.value("complete") is None]
     if lacking:
         return "; ".join(lacking)
     doubts = [_doubt(found.cost)] if found.cost is not None else []

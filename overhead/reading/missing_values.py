@@ -49,7 +49,9 @@ def missing_stack(fingerprint: Fingerprint, stack: str) -> MissingValue:
     for absent in absent_stacks(fingerprint, [stack]):
         return MissingValue(detail=absent.reason)
     first = next((record for record in fingerprint.records if record.stack == stack), None)
-    return MissingValue(first.status, first.reason) if first else MissingValue(detail=because("not-measured-in-this-run"))
+    return (
+        MissingValue(first.status, first.reason) if first else MissingValue(detail=because("not-measured-in-this-run"))
+    )
 
 
 def absent_stacks(fingerprint: Fingerprint, stacks: Sequence[str]) -> list[MissingStack]:

@@ -18,7 +18,7 @@ from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
-from overhead.words.beside import WHY_APART, beside_sentence
+from overhead.words.beside import WHY_APART, beside_sentence, version_changes_text
 from overhead.words.next_run import range_text
 from overhead.words.reasons import sentence
 from overhead.words.report.beside import (

@@ -27,7 +27,8 @@ from overhead.reading.format import (
     plain,
     positive_spread,
 )
-from overhead.results import Reason, Value, Why, about, cause_of
+from overhead.reading.view import CALLER_WORDS
+from overhead.results import Caller, Reason, Value, Why, about, cause_of
 
 _MOST_NAMED = 3
 _FIELDS = ("reason", "case_reason", "rule", "why", "flags", "notes", "results", "not_seen")
@@ -170,6 +171,10 @@ def _short(text: str) -> str:
     return plain(text, 60)
 
 
+def _called(caller: Caller) -> str:
+    return CALLER_WORDS.get(caller, caller)
+
+
 FORMATS: Mapping[str, Callable[[Any], str]] = {
     "micro": micro_of,
     "micro-spread": _micro_spread,
@@ -181,10 +186,11 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
     "capital": _capital,
     "verb": _verb,
     "short": _short,
+    "called": _called,
 }
-"""What may stand behind the colon, besides Python's formats and ``count NOUN`` or ``count NOUN/PLURAL``.
+"""What may stand behind the colon, besides Python's formats, ``count NOUN`` or ``count NOUN/PLURAL``, and ``one-line N``.
 
-``micro``: nanoseconds in µs without unit. ``at``: a line, if there is one. ``more``: what follows a semicolon, if there
+``called``: a caller. ``micro``: nanoseconds in µs without unit. ``at``: a line, if there is one. ``more``: what follows a semicolon, if there
 is anything. ``verb``: is or are.
 """
 
@@ -204,6 +210,8 @@ class _Formatter(string.Formatter):
         if how == "count":
             one, _, many = noun.partition("/")
             return f"{value:,} {many}" if many and value != 1 else count(value, one)
+        if how == "one-line":
+            return plain(str(value), int(noun))
         if format_spec in FORMATS:
             return FORMATS[format_spec](value)
         return str(super().format_field(value, format_spec))

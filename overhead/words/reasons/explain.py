@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 TEMPLATES = {
-    "not-measured": "not measured",
     "not-in-a-trace": "not in a trace",
-    "not-measured-in-this-run": "not measured in this run",
     "from-pageable-memory": "{what} from pageable memory",
     "other-results": "other results",
     "results-not-compared": "results not compared",

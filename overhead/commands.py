@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overhead.errors import UsageError, shell_command
-from overhead.results import Why
 
 if TYPE_CHECKING:
     from overhead.blocks.parts import Part

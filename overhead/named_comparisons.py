@@ -19,7 +19,6 @@ class NamedComparison:
     """One kind of comparison. ``of`` and ``against`` select the cases by their axes."""
 
     name: str
-    title: str
     figure: str
     of: Mapping[str, Scalar | frozenset[str]]
     against: Mapping[str, Scalar | frozenset[str]]
@@ -32,17 +31,16 @@ class NamedComparison:
     """An axis that only ``of`` has."""
 
 
-def _caller(name: str, title: str, of: str, against: str, **of_only: Scalar | frozenset[str]) -> NamedComparison:
-    return NamedComparison(name, title, "host", {"caller": of, **of_only}, {"caller": against}, frozenset({"caller"}))
+def _caller(name: str, of: str, against: str, **of_only: Scalar | frozenset[str]) -> NamedComparison:
+    return NamedComparison(name, "host", {"caller": of, **of_only}, {"caller": against}, frozenset({"caller"}))
 
 
 NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
-    _caller("binding-share", "the binding's objects", "binding", "ffi"),
-    _caller("interpreter-share", "the interpreter", "ffi", "native"),
-    _caller("python-share", "binding and interpreter together", "binding", "native"),
+    _caller("binding-share", "binding", "ffi"),
+    _caller("interpreter-share", "ffi", "native"),
+    _caller("python-share", "binding", "native"),
     NamedComparison(
         "api-share",
-        "the API above the driver",
         "host",
         {"stack": WEBGPU_STACKS, "caller": "native"},
         {"stack": "vulkan", "caller": "native"},
@@ -50,7 +48,6 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
     ),
     NamedComparison(
         "driver-share",
-        "the driver",
         "host",
         {"stack": "vulkan", "caller": "native"},
         {"stack": "floor", "caller": "native"},
@@ -60,7 +57,6 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
     ),
     NamedComparison(
         "validation-share",
-        "Dawn's validation",
         "host",
         {"stack": "dawn"},
         {"stack": "dawn", "validation": "skip"},
@@ -68,7 +64,6 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
     ),
     NamedComparison(
         "sync-cost",
-        "a synchronisation after every so many steps",
         "complete",
         {"stack": "torch"},
         {"stack": "torch", "pattern": "per-submit"},
@@ -78,7 +73,6 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
     ),
     NamedComparison(
         "call-ratio",
-        "one statement against the first",
         "complete",
         {"stack": "call"},
         {"stack": "call", "position": 0},
@@ -91,7 +85,6 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
 def _browser_tax(browser: str, library: str) -> NamedComparison:
     return NamedComparison(
         "browser-tax",
-        f"{browser} above {library}, the library inside it",
         "complete",
         {"stack": browser, "caller": "browser"},
         {"stack": library, "caller": frozenset({"binding", "native"})},

@@ -350,7 +350,6 @@ NOT_YET: dict[str, int] = {
     "explain/trace_file.py": 1,
     "explain/user_statement.py": 8,
     "explain/waits.py": 6,
-    "named_comparisons.py": 4,
     "probes/webgpu/webgpu.py": 1,
     "reading/dispatch_costs.py": 4,
     "reading/graph_or_fused.py": 2,

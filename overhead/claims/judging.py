@@ -12,7 +12,8 @@ from overhead.claims.measured import ClaimValue, measure, measuring_command
 from overhead.claims.registry import Claim, claims, sources
 from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, Size
 from overhead.devices import Processor
-from overhead.loading.folders import load_paths, report_skipped
+from overhead.loading.folders import load_paths
+from overhead.loading.show import report_skipped
 from overhead.reading.published import Source
 from overhead.reading.view import MeasuredSteps, View, measured_steps, run_to_show
 from overhead.results import Fingerprint

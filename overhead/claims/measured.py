@@ -19,11 +19,11 @@ from overhead.results import Reason, Record, Status, Value, Why, WithFigures, ab
 _NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
-Failure = Literal["", "RecursionError", "memory", "time"]
+FailedBy = Literal["", "RecursionError", "memory", "time"]
 """By what a case failed: by an error of Python or by too little memory, or since the suite ended it."""
-_FAILURES: dict[str, Failure] = {"compile-memory-limit": "memory", "compile-time-limit": "time"}
+_FAILURES: dict[str, FailedBy] = {"compile-memory-limit": "memory", "compile-time-limit": "time"}
 """By the code of a reason."""
-_FAILURES_IN_TEXT: dict[str, Failure] = {"RecursionError": "RecursionError", "out of memory": "memory"}
+_FAILURES_IN_TEXT: dict[str, FailedBy] = {"RecursionError": "RecursionError", "out of memory": "memory"}
 """By what Python, PyTorch and drivers say, which no code tells. A reason of the suite is not looked at for these."""
 
 
@@ -54,7 +54,7 @@ class ClaimValue:
     reason: Why = ""
     run: str = ""
     line: LineOfCases | None = None
-    failure: Failure = ""
+    failure: FailedBy = ""
     on: Processor = "gpu"
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
     return found
 
 
-def failure_of(reason: Why) -> Failure:
+def failure_of(reason: Why) -> FailedBy:
     """By what a case failed, from the code of its reason, or from what a library or a driver said; else ''."""
     if isinstance(reason, str):
         return next((failure for text, failure in _FAILURES_IN_TEXT.items() if text in reason), "")
@@ -202,7 +202,8 @@ def _label(view: View, of: Record, against: Record | None) -> str:
         return plain(f"{where} ({case(of)})")
     if other == where:
         return plain(f"{where} ({case(of)} against {case(against)})", 300)
-    return plain(f"{where} ({case(of)}) against {other} ({case(against)})", 300)
+    sides = f"{where} ({case(of)})", f"{other} ({case(against)})"
+    return plain(" against ".join(sides), 300)
 
 
 def against_of(test: ClaimTest) -> Selector | None:

@@ -31,6 +31,7 @@ import msgspec
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from overhead.loading.files import formatted  # noqa: E402
 from overhead.results import Reason, Why, together  # noqa: E402
 from overhead.words.reasons import sentence  # noqa: E402
 
@@ -215,14 +216,12 @@ def rewritten_fingerprint(raw: bytes, counted: dict[str, Counted]) -> bytes:
     """The file in the same layout. Raises ``ValueError`` if it would change anything but reasons."""
     data = json.loads(raw)
     made = recoded_data(data, counted)
-    layout = next((n for n in range(5) if _formatted(data, n) == raw), None)
+    if made == data:
+        return raw
+    layout = next((n for n in range(1, 5) if formatted(data, n) == raw), None)
     if layout is None:
         raise ValueError("not in the layout of a fingerprint")
-    return _formatted(made, layout)
-
-
-def _formatted(data: Any, indent: int) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(data), indent=indent) + b"\n"
+    return formatted(made, layout)
 
 
 def rewritten_journal(raw: bytes, counted: dict[str, Counted]) -> bytes:
@@ -240,7 +239,7 @@ def committed() -> Iterator[Path]:
     yield from sorted((ROOT / "reports/data").rglob("*.json"))
     yield ROOT / "docs/example-fingerprint.json"
     yield from sorted((ROOT / "docs/examples").rglob("*.json"))
-    yield from sorted((ROOT / "tests/data/journals").glob("*.json*"))
+    yield from sorted((ROOT / "tests/data/journals").glob("*.jsonl.gz"))
 
 
 def rewrite(path: Path, counted: dict[str, Counted]) -> tuple[int, int]:

@@ -134,7 +134,31 @@ def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[Jo
 def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
     """Write the fingerprint. If this fails, no partial file remains."""
     with replacing(path) as file:
-        file.write(msgspec.json.format(msgspec.json.encode(fingerprint), indent=1) + b"\n")
+        file.write(formatted(fingerprint))
+
+
+def formatted(data: object, indent: int = 1) -> bytes:
+    """The data as indented JSON, each reason on a line of its own: there are many, and few values in each."""
+    lines: list[bytes] = []
+    closing = None
+    for line in msgspec.json.format(msgspec.json.encode(data), indent=indent).splitlines():
+        depth = line[: len(line) - len(line.lstrip())]
+        if closing is None and line.lstrip().startswith(b'"code": ') and lines and lines[-1].endswith(b"{"):
+            opening = lines[-1]
+            closing = opening[: len(opening) - len(opening.lstrip())]
+        if closing is None:
+            lines.append(line)
+            continue
+        lines[-1] = _joined(lines[-1], line.lstrip())
+        if depth == closing:
+            closing = None
+    return b"\n".join(lines) + b"\n"
+
+
+def _joined(head: bytes, tail: bytes) -> bytes:
+    """Two lines of JSON as one."""
+    apart = head.endswith(b",")
+    return head + b" " * apart + tail
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import math
 import unicodedata
 from collections.abc import Iterable
 
+from overhead.reading.printed import printed
 from overhead.results import Figure, Record, Value
 
 MICRO = "\u00b5s"
@@ -36,7 +37,7 @@ def plain(text: str, limit: int = 200) -> str:
 def number(of: Value | float) -> str:
     """A value rounded to one or two digits of its interval's half-width; to two digits without an interval."""
     of = _as_value(of)
-    return _fixed(of.value, _place(of))
+    return printed(_fixed(of.value, _place(of)), of)
 
 
 def held_range(figure: Figure | None) -> str:
@@ -58,7 +59,8 @@ def spread(of: Value) -> str:
     if of.low is None or of.high is None:
         return number(of.value)
     place = _place(of)
-    return f"{_fixed(of.value, place)} ({_fixed(of.low, place)} to {_fixed(of.high, place)})"
+    said = f"{_fixed(of.value, place)} ({_fixed(of.low, place)} to {_fixed(of.high, place)})"
+    return printed(said, of)
 
 
 def positive_spread(of: Value) -> str:
@@ -69,7 +71,8 @@ def positive_spread(of: Value) -> str:
     """
     if of.low is None or of.high is None or of.value <= 0 or round(of.low, -_place(of)) > 0:
         return spread(of)
-    return f"{number(of.value)} ({f'{number(of.low)} to' if of.low > 0 else 'at most'} {number(of.high)})"
+    ends = f"{number(of.low)} to" if of.low > 0 else "at most"
+    return printed(f"{number(of.value)} ({ends} {number(of.high)})", of)
 
 
 def between(low: float, high: float) -> str:
@@ -108,12 +111,13 @@ def micro_spread(figure: Figure | None) -> str:
 
 def time(figure: Figure) -> str:
     """A time with unit and interval: ``26.3 µs (25.9 to 26.7)``; the figure's status where it has no value."""
-    return _signed(micro_spread(figure), f" {MICRO}") if figure.measured else figure.status
+    found = figure.measured
+    return printed(_signed(micro_spread(figure), f" {MICRO}"), found / 1e3) if found else figure.status
 
 
 def time_spread(ns: Value) -> str:
     """A value in ns, which may be below zero, with unit and interval: ``-3.1 µs (-4.0 to -2.2)``."""
-    return _signed(spread(ns / 1e3), f" {MICRO}")
+    return printed(_signed(spread(ns / 1e3), f" {MICRO}"), ns / 1e3)
 
 
 def micro_of(ns: float) -> str:
@@ -135,7 +139,8 @@ def unresolved(figure: Figure | None) -> str:
         return figure.status
     if found.low is None or found.high is None:
         return "not above zero"
-    return f"not resolved ({between(found.low / 1e3, found.high / 1e3)})"
+    ends = between(found.low / 1e3, found.high / 1e3)
+    return f"not resolved ({printed(ends, found / 1e3)})"
 
 
 def micro_or_why(figure: Figure) -> str:
@@ -146,19 +151,22 @@ def micro_or_why(figure: Figure) -> str:
 def percent(share: Value | float) -> str:
     """A share (0.46) in per cent (``46 %``), whole from 10 % up and with at most one decimal below."""
     share = _as_value(share)
-    return _fixed(100 * share.value, max(_place(share * 100), 0 if abs(share.value) >= 0.1 else -1)) + " %"
+    coarsest = 0 if abs(share.value) >= 0.1 else -1
+    said = _fixed(100 * share.value, max(_place(share * 100), coarsest)) + " %"
+    return printed(said, share * 100)
 
 
 def factor(times: Value | float) -> str:
     """A ratio with the multiplication sign, with at least one significant digit, so that none is ``0×``."""
     times = _as_value(times)
     place, value = _place(times), times.value
-    return _fixed(value, min(place, math.floor(math.log10(value))) if 0 < value < math.inf else place) + TIMES
+    least = math.floor(math.log10(value)) if 0 < value < math.inf else place
+    return printed(_fixed(value, min(place, least)) + TIMES, times)
 
 
 def factor_spread(times: Value | None) -> str:
     """A ratio with its interval: ``3× (2 to 4)``; '' for None."""
-    return _signed(positive_spread(times), TIMES) if times is not None else ""
+    return printed(_signed(positive_spread(times), TIMES), times) if times is not None else ""
 
 
 def percent_spread(share: Value | None) -> str:
@@ -166,8 +174,10 @@ def percent_spread(share: Value | None) -> str:
     if share is None:
         return ""
     if share.low is None and share.high is not None:
-        return f"{percent(Value(share.value, 0.0, share.high))} (at most {percent(share.high)[:-2]})"
-    return _signed(spread(share * 100), " %")
+        said = f"{percent(Value(share.value, 0.0, share.high))} (at most {percent(share.high)[:-2]})"
+    else:
+        said = _signed(spread(share * 100), " %")
+    return printed(said, share * 100)
 
 
 def _signed(said: str, sign: str) -> str:

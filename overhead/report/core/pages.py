@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from markupsafe import Markup, escape
 
 from overhead.blocks.html import PageSection, page as page_text
@@ -28,10 +29,12 @@ from overhead.loading.outputs import Output, check_not_input, check_outputs, is_
 from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.format import count, plain, run_time
 from overhead.reading.glossary import GLOSSARY, Term
+from overhead.reading.printed import noting
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines, machine_name
 from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPage, pages as known_pages, slug, subpage
+from overhead.report.core.page_facts import facts
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import Build, MakeSection, registered, registered_across, registered_each
 from overhead.results import Fingerprint
@@ -84,7 +87,7 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     data = f"{DOWNLOADS_FOLDER}/{run.machine.id}.json"
     for shown in (view.fingerprint for view in machines.views):
         write_fingerprint(site.fresh(f"{DOWNLOADS_FOLDER}/{shown.machine.id}.json"), shown)
-    with draw.style():
+    with draw.style(), noting() as printed:
         found = _sections(site, machines)
     costs, days = machines.own.once(dispatch_costs), sorted(view.fingerprint.created[:10] for view in machines.views)
     front = costs.title if costs is not None else f"Dispatch overhead on {machine_name(run.machine)}"
@@ -102,6 +105,10 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
             answers=page.answers,
             data=data,
         )
+        text = (out / page.path).read_text(encoding="utf-8")
+        known = facts(text, printed, machines.runs)
+        path = f"{DOWNLOADS_FOLDER}/{slug(page.name)}.facts.json"
+        site.fresh(path).write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=1))
     return out / FRONT.path
 
 

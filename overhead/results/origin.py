@@ -1,0 +1,34 @@
+"""What a value was formed from, so that a checker can form it again from the files of the runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from overhead.results.records import Figure
+
+Operation = Literal[
+    "+", "-", "*", "/", "at least", "share saved", "ceil", "maximum", "median", "minimum", "number", "run-to-run range",
+]  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Origin:
+    """A figure, or an operation on origins and plain numbers.
+
+    ``mode``: of a figure with two speeds the one that is meant, 0 for the lower. ``words``: what the operation needs to
+    know besides, such as the class of a spread.
+    """
+
+    figure: Figure | None = None
+    mode: int | None = None
+    operation: Operation | None = None
+    parts: tuple[Origin | float, ...] = ()
+    words: str = ""
+
+
+def formed(operation: Operation, *parts: Origin | float | None, words: str = "") -> Origin | None:
+    """The origin of what the operation gives; None where the origin of a part is not known."""
+    known = tuple(part for part in parts if part is not None)
+    return Origin(operation=operation, parts=known, words=words) if len(known) == len(parts) else None

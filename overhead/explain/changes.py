@@ -22,7 +22,7 @@ from overhead.explain.timing import Timing, sampling_plan, time_statements
 from overhead.explain.verdict import resolved_times
 from overhead.profiles import Plan
 from overhead.reading.format import few
-from overhead.results import Figure, exactly
+from overhead.results import Figure, Why, exactly, together
 from overhead.runner.progress import Listener
 
 AGAINST = "your alternative"
@@ -48,7 +48,7 @@ class _CountingWaits(Listener):
     def __init__(self, inner: Listener) -> None:
         self._inner, self.waited_s = inner, 0.0
 
-    def note(self, text: str) -> None:
+    def note(self, text: Why) -> None:
         self._inner.note(text)
 
     def begin(self) -> None:
@@ -211,7 +211,8 @@ class Changes:
         except UsageError as error:
             if not jobs:
                 raise
-            timing, reasons = self.time_alone(), dict.fromkeys(jobs, str(error))
+            timing = self.time_alone()
+            reasons: dict[str, Why] = dict.fromkeys(jobs, str(error))
         else:
             others = zip(jobs, timing.calls[1:], strict=True)
             reasons = {name: call.reason for name, call in others if call.figure("complete") is None}
@@ -270,7 +271,7 @@ def _remark(found: OutcomeComparison) -> str:
 
 
 def _alternative(
-    name: str, status: record.AlternativeStatus, reason: str = "", where: str = "", making_s: float = 0.0, **fields: Any
+    name: str, status: record.AlternativeStatus, reason: Why = "", where: str = "", making_s: float = 0.0, **fields: Any
 ) -> record.Alternative:
     """An alternative that has no times yet."""
     making = Figure(name="making", value=making_s * 1e9, rule="one attempt, with the first step")
@@ -298,7 +299,7 @@ def _with_times(one: record.Alternative, timing: Timing, position: int) -> recor
         step=renamed(timing.calls[position].figure("complete"), "step"),
         gain=gain,
         repaid_after=_repaid(one.making, ratio.difference if ratio else None),
-        reason="; ".join(filter(None, [one.reason, gain.reason])),
+        reason=together(one.reason, gain.reason),
     )
 
 

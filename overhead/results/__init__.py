@@ -25,8 +25,11 @@ from overhead.results.origin import Origin as Origin, formed as formed
 from overhead.results.reason import (
     Reason as Reason,
     Why as Why,
+    about as about,
     because as because,
+    cause_of as cause_of,
     codes_of as codes_of,
+    parts_of as parts_of,
     together as together,
 )
 from overhead.results.records import (

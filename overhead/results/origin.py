@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from overhead.results.records import Figure
 
 Operation = Literal[
-    "+", "-", "*", "/", "at least", "share saved", "ceil", "maximum", "median", "minimum", "number", "run-to-run range",
+    "+", "*", "/", "at least", "share saved", "ceil", "count", "from to", "maximum", "median", "minimum", "number",
+    "point", "run-to-run range", "run-to-run share", "time of units",
 ]  # fmt: skip
 
 

@@ -20,7 +20,8 @@ from overhead.reading.view import View
 from overhead.results import Origin
 
 BLOCK_TAGS = frozenset({"p", "li", "td", "th", "dt", "dd", "figcaption", "caption", "summary", "h1", "h3", "div"})
-_NUMBER = re.compile(r"[0-9]")
+_NUMBER = re.compile(r"(?<![\w.,:/−-])[−-]?\d[\d,]*(?:\.\d+)?(?![\w]|[-:/]\d)")
+"""A number that is no part of a name, a date or a time."""
 _SVG_TEXT = "{http://www.w3.org/2000/svg}text"
 _SVG_DATA = "data:image/svg+xml;base64,"
 
@@ -104,27 +105,34 @@ def facts(page: str, printed: Sequence[Printed], views: Iterable[View]) -> list[
     sources = _sources(views)
     by_text: dict[str, list[Printed]] = defaultdict(list)
     for one in printed:
-        if _NUMBER.search(one.text):
-            by_text[one.text].append(one)
-    # A text may be part of another: the interval of a value has its numbers too.
-    longest_first = sorted(by_text, key=len, reverse=True)
+        by_text[one.text].append(one)
+    # By the number that a text begins with: a page has thousands of texts, and each is looked for in each block.
+    by_start: dict[str, list[str]] = defaultdict(list)
+    for text in sorted(by_text, key=len, reverse=True):
+        start = _NUMBER.match(text)
+        if start is not None:
+            by_start[start[0]].append(text)
     found = []
     for block in blocks(page):
-        left = block.text
-        if not _NUMBER.search(left):
-            continue
-        for text in longest_first:
-            while (at := _place_of(text, left)) is not None:
-                left = left[:at] + "_" * len(text) + left[at + len(text) :]
-                found.append({"place": block.place, **_fact(_best(by_text[text]), sources)})
+        for text in _shown(block.text, by_start):
+            found.append({"place": block.place, **_fact(_best(by_text[text]), sources)})
     return found
 
 
-def _place_of(text: str, within: str) -> int | None:
-    """Where the text stands as a whole: not as part of a longer number or word."""
-    pattern = rf"(?<![\w.,_−]){re.escape(text)}(?![\w_]|[.,]\d)"
-    found = re.search(pattern, within)
-    return found.start() if found else None
+def _shown(block: str, by_start: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The texts of figures that a block has, in their order; of several that begin alike, the longest."""
+    at = 0
+    while number := _NUMBER.search(block, at):
+        candidates = by_start.get(number[0], ())
+        text = next((one for one in candidates if _stands_at(one, block, number.start())), "")
+        if text:
+            yield text
+        at = number.start() + len(text) if text else number.end()
+
+
+def _stands_at(text: str, block: str, at: int) -> bool:
+    """Whether the text stands there as a whole, and not as the beginning of a longer number or word."""
+    return block.startswith(text, at) and re.match(r"[\w]|[.,:/-]\d", block[at + len(text) :]) is None
 
 
 def _best(candidates: Sequence[Printed]) -> Printed:

@@ -129,12 +129,13 @@ def doctor_command(a: argparse.Namespace) -> int:
     """Print what would disturb a measurement on this machine."""
     import dataclasses
 
-    from overhead.blocks.parts import Table
-    from overhead.machine.doctor import run_checks
+    from overhead.blocks.parts import Cell, Table, Tone
+    from overhead.machine.doctor import CheckStatus, run_checks
 
+    tones: dict[CheckStatus, Tone] = {"ok": "good", "warn": "unsure", "bad": "bad"}
     found = run_checks()
-    rows = [(check.status, check.name, check.found, check.advice) for check in found]
-    table = Table("What would disturb a measurement here", ["", "check", "found", "advice"], rows, status=0)
+    rows = [(Cell(check.status, tone=tones[check.status]), check.name, check.found, check.advice) for check in found]
+    table = Table("What would disturb a measurement here", ["", "check", "found", "advice"], rows)
     return answer(a, lambda: [dataclasses.asdict(check) for check in found], [table])
 
 
@@ -179,7 +180,7 @@ def _show_other_answer(a: argparse.Namespace, path: Path, answered: OtherAnswer)
     if found is None:
         raise answered
     data, blocks = found
-    return answer(a, lambda: data, blocks)
+    return answer(a, lambda: data, blocks, is_file=True)
 
 
 def report_command(a: argparse.Namespace) -> int:
@@ -227,14 +228,18 @@ def completion_command(a: argparse.Namespace) -> int:
     return DONE
 
 
-def answer(a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part]) -> int:
-    """Print the data with ``--json``, else the blocks, as Markdown with ``--markdown``. Returns exit code 0."""
+def answer(a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part], *, is_file: bool = False) -> int:
+    """Print the data with ``--json``, else the blocks, as Markdown with ``--markdown``. Returns exit code 0.
+
+    ``is_file``: the data can be saved and read again, so their reasons stay codes.
+    """
     if a.json:
         import json
 
         from overhead.words.reasons import in_words
 
-        print(json.dumps(in_words(data()), indent=1, allow_nan=False))
+        found = data()
+        print(json.dumps(found if is_file else in_words(found), indent=1, allow_nan=False))
     elif getattr(a, "markdown", False):
         from overhead.blocks.markdown import markdown
 

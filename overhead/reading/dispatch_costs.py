@@ -9,7 +9,7 @@ from typing import Literal
 
 from overhead.devices import is_board_id, same_device_across_apis
 from overhead.named_comparisons import WEBGPU_STACKS
-from overhead.reading.format import between, cost_text, micro, micro_of, number, plain, resolved, two_speeds
+from overhead.reading.format import between, cost_text, micro, micro_of, mode_of, number, plain, resolved, two_speeds
 from overhead.reading.host_shares import host_shares
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, first_with, with_fields
@@ -218,7 +218,10 @@ def _costs(record: Record) -> tuple[Value, ...]:
     if figure is None:
         return ()
     modes = two_speeds(figure) or (tuple(figure.modes) if figure.status == "nonlinear" else ())
-    costs = [Value(mode / 1e3, status=figure.status) for mode in modes] or ([found / 1e3] if found is not None else [])
+    if modes:
+        costs = [mode_of(figure, mode) / 1e3 for mode in modes]
+    else:
+        costs = [found / 1e3] if found is not None else []
     return tuple(cost for cost in costs if cost.value > 0)
 
 

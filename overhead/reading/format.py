@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from overhead.reading.printed import printed
-from overhead.results import Figure, Record, Value
+from overhead.results import Figure, Origin, Record, Value, formed
 
 MICRO = "\u00b5s"
 """The unit of every displayed time."""
@@ -49,15 +49,21 @@ def held_range(figure: Figure | None) -> str:
     return f"{figure.holds_from:,} to {largest}" if figure.holds_from > 1 else largest
 
 
-def within(value: float, share: float) -> Value:
+def point(of: Value) -> str:
+    """A value rounded to two digits, whatever its interval."""
+    return printed(_fixed(of.value, _place(Value(of.value))), of)
+
+
+def within(value: Value | float, share: float) -> Value:
     """The value with an interval of this share of it on both sides, for ``number``: 0.01 gives three digits."""
-    return Value(value, value * (1 - share), value * (1 + share))
+    of = _as_value(value)
+    return Value(of.value, of.value * (1 - share), of.value * (1 + share), origin=formed("point", of.origin))
 
 
 def spread(of: Value) -> str:
     """``value (low to high)``, all with the digits that the interval allows; the value alone if it has no interval."""
     if of.low is None or of.high is None:
-        return number(of.value)
+        return point(of)
     place = _place(of)
     said = f"{_fixed(of.value, place)} ({_fixed(of.low, place)} to {_fixed(of.high, place)})"
     return printed(said, of)
@@ -72,7 +78,7 @@ def positive_spread(of: Value) -> str:
     if of.low is None or of.high is None or of.value <= 0 or round(of.low, -_place(of)) > 0:
         return spread(of)
     ends = f"{number(of.low)} to" if of.low > 0 else "at most"
-    return printed(f"{number(of.value)} ({ends} {number(of.high)})", of)
+    return printed(f"{point(of)} ({ends} {number(of.high)})", of)
 
 
 def between(low: float, high: float) -> str:
@@ -81,6 +87,12 @@ def between(low: float, high: float) -> str:
         return number(low)
     place = _place(Value((low + high) / 2, low, high))
     return f"{_fixed(low, place)} to {_fixed(high, place)}"
+
+
+def ends_text(of: Value) -> str:
+    """``between`` the ends of the interval; of a value without one, the value twice."""
+    low, high = (of.value if end is None else end for end in (of.low, of.high))
+    return printed(between(low, high), of)
 
 
 def micro(figure: Figure) -> str:
@@ -94,12 +106,17 @@ def cost_text(record: Record) -> str:
     if figure is None:
         return ""
     found = two_speeds(figure)
-    return " or ".join(number(speed / 1e3) for speed in found) if found else micro(figure)
+    return " or ".join(number(mode_of(figure, speed) / 1e3) for speed in found) if found else micro(figure)
 
 
 def two_speeds(figure: Figure) -> tuple[float, ...]:
     """The lower and the higher value of a figure with status ``bimodal``, in its unit; () of any other."""
     return (min(figure.modes), max(figure.modes)) if figure.status == "bimodal" and len(figure.modes) > 1 else ()
+
+
+def mode_of(figure: Figure, mode: float) -> Value:
+    """One of the figure's ``modes`` as a value in its unit, without an interval."""
+    return Value(mode, status=figure.status, origin=Origin(figure=figure, mode=figure.modes.index(mode)))
 
 
 def micro_spread(figure: Figure | None) -> str:
@@ -186,9 +203,15 @@ def _signed(said: str, sign: str) -> str:
     return f"{number_of}{sign} {interval}".rstrip()
 
 
-def count(number_of: int, noun: str) -> str:
-    """A number with its noun: ``1 case``, ``1,200 cases``."""
-    return f"{number_of:,} {noun}" + ("" if number_of == 1 else "s")
+def count(number_of: int, noun: str, origin: Origin | None = None) -> str:
+    """A number with its noun: ``1 case``, ``1,200 cases``. ``origin``: what was counted, if a checker can know it."""
+    said = f"{number_of:,} {noun}" + ("" if number_of == 1 else "s")
+    return printed(said, Value(number_of, origin=origin)) if origin is not None else said
+
+
+def whole(number_of: int, origin: Origin | None) -> str:
+    """A number that was counted; ``origin``: of what."""
+    return printed(f"{number_of:,}", Value(number_of, origin=origin))
 
 
 def run_time(created: str) -> str:

@@ -6,10 +6,9 @@ import dataclasses
 import statistics
 
 from overhead.reading.dispatch_costs import DispatchCosts
-from overhead.reading.format import count, number, within
 from overhead.reading.next_run import case_of, class_of, committed_table, kind_of
 from overhead.reading.view import boards_of
-from overhead.results import Record
+from overhead.results import Origin, Record, Value, formed
 
 LEAST_OTHER_BOARDS = 3
 """A cost that fewer other boards have is not placed among theirs."""
@@ -32,8 +31,20 @@ class Place:
     costs: int
     lowest: int
     highest: int
-    times: float
+    times: Value
     boards: int
+    counted: tuple[Origin, ...] = ()
+    """Of each cost that is placed."""
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether so many of the costs lie below those of every other board that the run is no typical one."""
+        return self.lowest >= _MOST * self.costs
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether so many of the costs lie above those of every other board that the run is no typical one."""
+        return self.highest >= _MOST * self.costs
 
 
 def placed_records(costs: DispatchCosts) -> list[Record]:
@@ -47,8 +58,9 @@ def place_of(costs: DispatchCosts) -> Place | None:
     committed = committed_table().costs.get(kind_of(costs.view.fingerprint.machine), {})
     own_boards = boards_of(costs.view.fingerprint.records)
     lowest = highest = 0
-    times: list[float] = []
+    times: list[Value] = []
     boards: set[str] = set()
+    placed: list[Origin | None] = []
     for record in placed_records(costs):
         found = record.measured("complete")
         by_board = committed.get(case_of(record), {})
@@ -57,25 +69,13 @@ def place_of(costs: DispatchCosts) -> Place | None:
             continue
         lowest += found.value < min(others.values())
         highest += found.value > max(others.values())
-        times.append(statistics.median(others.values()) / found.value)
+        origin = formed("times of other boards", found.origin)
+        times.append(Value(statistics.median(others.values()) / found.value, origin=origin))
+        placed.append(found.origin)
         boards |= others.keys()
     if len(times) < _LEAST_COSTS:
         return None
-    return Place(len(times), lowest, highest, statistics.median(times), len(boards))
-
-
-def place_sentence(costs: DispatchCosts) -> str:
-    """Where this run lies among the committed runs of its kind of machine; '' where that is not known."""
-    place = place_of(costs)
-    if place is None:
-        return ""
-    others = f"the committed runs on {count(place.boards, 'other board')} of this kind of machine"
-    below = f"{place.lowest} of its {place.costs} CPU-bound costs are below all of theirs"
-    above = f"{place.highest} of its {place.costs} CPU-bound costs are above all of theirs"
-    if place.lowest >= _MOST * place.costs:
-        where = f"This run is faster than {others}: {below}"
-    elif place.highest >= _MOST * place.costs:
-        where = f"This run is slower than {others}: {above}"
-    else:
-        where = f"This run lies among {others}: {below}, {above}"
-    return f"{where}. At the median the others take {number(within(place.times, 0.01))} times as long."
+    origin = formed("median", *(one.origin for one in times))
+    median = Value(statistics.median(one.value for one in times), origin=origin)
+    counted = tuple(one for one in placed if one is not None)
+    return Place(len(times), lowest, highest, median, len(boards), counted)

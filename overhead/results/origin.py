@@ -6,11 +6,12 @@ import dataclasses
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from overhead.results.records import Figure
+    from overhead.results.records import Figure, Record
 
 Operation = Literal[
-    "+", "*", "/", "at least", "share saved", "ceil", "count", "from to", "maximum", "median", "minimum", "number",
-    "point", "run-to-run range", "run-to-run share", "time of units",
+    "+", "*", "/", "above other boards", "at least", "below other boards", "boards", "ceil", "count", "ends of modes",
+    "machines", "maximum", "measured on a line", "median", "minimum", "number", "point", "run-to-run range",
+    "run-to-run share", "share saved", "time of units", "times of other boards",
 ]  # fmt: skip
 
 
@@ -18,12 +19,13 @@ Operation = Literal[
 class Origin:
     """A figure, or an operation on origins and plain numbers.
 
-    ``mode``: of a figure with two speeds the one that is meant, 0 for the lower. ``words``: what the operation needs to
-    know besides, such as the class of a spread.
+    ``mode``: of a figure with two speeds the one that is meant, by its place in ``modes``. ``record``: whose curve the
+    operation reads. ``words``: what the operation needs to know besides, such as the class of a spread.
     """
 
     figure: Figure | None = None
     mode: int | None = None
+    record: Record | None = None
     operation: Operation | None = None
     parts: tuple[Origin | float, ...] = ()
     words: str = ""
@@ -33,3 +35,8 @@ def formed(operation: Operation, *parts: Origin | float | None, words: str = "")
     """The origin of what the operation gives; None where the origin of a part is not known."""
     known = tuple(part for part in parts if part is not None)
     return Origin(operation=operation, parts=known, words=words) if len(known) == len(parts) else None
+
+
+def time_of_units(record: Record, n: float) -> Origin:
+    """The origin of the time of n units, read off the curve of the record."""
+    return Origin(operation="time of units", record=record, parts=(n,))

@@ -157,9 +157,7 @@ class Figure(_Base, kw_only=True):
             return None
         bounded = all(end is not None and is_plausible(end) for end in (self.low, self.high))
         ends = (self.low, self.high) if bounded else (None, None)
-        return Value(
-            self.value, *ends, self.status, self.reason, self.unit, origin=Origin(figure=self)
-        )
+        return Value(self.value, *ends, self.status, self.reason, self.unit, origin=Origin(figure=self))
 
 
 class Point(_Base, kw_only=True):

@@ -60,40 +60,51 @@ class Value:
     def share_saved(self) -> Value:
         """Of a ratio ``first / second``: the share of ``first`` (0.46 is 46 %) that ``second`` saves."""
         low, high = (None if end is None or end <= 0 else 1 - 1 / end for end in (self.low, self.high))
-        return replace(self, value=1 - 1 / self.value, low=low, high=high, unit="share",
-                       origin=formed("share saved", self.origin))
+        return replace(
+            self, value=1 - 1 / self.value, low=low, high=high, unit="share", origin=formed("share saved", self.origin)
+        )
 
     def at_least(self, least: float) -> Value:
         """The same with all that is below ``least`` raised to ``least``: the value and the ends of its interval."""
         low, high = (None if end is None else max(end, least) for end in (self.low, self.high))
-        return replace(self, value=max(self.value, least), low=low, high=high,
-                       origin=formed("at least", self.origin, least))
+        return replace(
+            self, value=max(self.value, least), low=low, high=high, origin=formed("at least", self.origin, least)
+        )
 
     def __add__(self, other: Value) -> Value:
         low = None if self.low is None or other.low is None else self.low + other.low
         high = None if self.high is None or other.high is None else self.high + other.high
-        return replace(self._with(other), value=self.value + other.value, low=low, high=high,
-                       origin=formed("+", self.origin, other.origin))
+        return replace(
+            self._with(other),
+            value=self.value + other.value,
+            low=low,
+            high=high,
+            origin=formed("+", self.origin, other.origin),
+        )
 
     def __sub__(self, other: Value) -> Value:
         return self + other * -1
 
     def __mul__(self, by: float) -> Value:
         low, high = (None if end is None else end * by for end in (self.low, self.high)[:: 1 if by >= 0 else -1])
-        return replace(self, value=self.value * by, low=low, high=high,
-                       origin=formed("*", self.origin, by))
+        return replace(self, value=self.value * by, low=low, high=high, origin=formed("*", self.origin, by))
 
     def __truediv__(self, by: Value | float) -> Value:
         """The quotient by a number or value above zero; no upper end where the divisor's interval reaches zero."""
         if not isinstance(by, Value):
             low, high = (None if end is None else end * (1 / by) for end in (self.low, self.high))
-            return replace(self, value=self.value / by, low=low, high=high,
-                           origin=formed("/", self.origin, by))
+            return replace(self, value=self.value / by, low=low, high=high, origin=formed("/", self.origin, by))
         low = None if self.low is None or by.high is None else self.low / by.high
         high = None if self.high is None or by.low is None or by.low <= 0 else self.high / by.low
         unit = "ratio" if self.unit == by.unit else self.unit
-        return replace(self._with(by), value=self.value / by.value, low=low, high=high, unit=unit,
-                       origin=formed("/", self.origin, by.origin))
+        return replace(
+            self._with(by),
+            value=self.value / by.value,
+            low=low,
+            high=high,
+            unit=unit,
+            origin=formed("/", self.origin, by.origin),
+        )
 
     def _with(self, other: Value) -> Value:
         """This value, with status, reason and source for a result of both."""

@@ -145,8 +145,7 @@ class Files:
             holder = self.record(of)
         found = next(figure for figure in holder["figures"] if figure["name"] == of["figure"])
         if "mode" in of:
-            modes = found["modes"] if found["status"] == "nonlinear" else sorted(found["modes"])
-            return Interval(modes[of["mode"]])
+            return Interval(found["modes"][of["mode"]])
         low, high = found.get("low"), found.get("high")
         bounded = low is not None and high is not None
         return Interval(found["value"], low if bounded else None, high if bounded else None)
@@ -175,7 +174,45 @@ class Files:
         low = curve[max(0, curve.index(high) - 1)]
         share = min(1.0, (n - low["n"]) / (high["n"] - low["n"])) if high is not low else 0.0
         ends = [low[part] + share * (high[part] - low[part]) for part in ("total", "q1", "q3")]
-        return Interval(*ends)
+        if n <= high["n"]:
+            return Interval(*ends)
+        modes = next(f["modes"] for f in self.record(of)["figures"] if f["name"] == "complete")
+        costs = (modes[0], min(modes), max(modes))
+        more = n - high["n"]
+        return Interval(*(high[part] + more * cost for part, cost in zip(("total", "q1", "q3"), costs, strict=True)))
+
+    def other_boards(self, of: Source) -> dict[str, float]:
+        """What the case of a figure costs on the other boards of its kind of machine, ns, by board."""
+        run, record = self.runs[of["run"]], self.record(of)
+        gpus = dict.fromkeys(gpu["name"] for gpu in run["machine"]["gpus"] if not gpu.get("software"))
+        kind = f"{', '.join(gpus)} with {run['machine']['cpu']}"
+        target = f"{record['stack']}@{record['api']}:{record['adapter']}"
+        case = key_of({**record, "device": ""}).removeprefix(target).strip()
+        costs = self.costs[kind][f"{record['stack']} {record['api']} {case}"]
+        own = {one["device"] for one in run["records"] if len(one.get("device", "")) == 12}
+        return {board: cost for board, cost in costs.items() if board not in own}
+
+    def times_of_other_boards(self, of: Source) -> Interval:
+        """The median of the other boards over the figure."""
+        (figure,) = of["parts"]
+        return Interval(statistics.median(self.other_boards(figure).values()) / self.figure(figure).value)
+
+    def below_other_boards(self, of: Source) -> Interval:
+        """How many figures are below those of all other boards."""
+        below = [self.figure(part).value < min(self.other_boards(part).values()) for part in of["parts"]]
+        return Interval(sum(below))
+
+    def above_other_boards(self, of: Source) -> Interval:
+        """How many figures are above those of all other boards."""
+        above = [self.figure(part).value > max(self.other_boards(part).values()) for part in of["parts"]]
+        return Interval(sum(above))
+
+    def boards(self, of: Source) -> Interval:
+        """How many other boards have one of the figures."""
+        found: set[str] = set()
+        for part in of["parts"]:
+            found |= self.other_boards(part).keys()
+        return Interval(len(found))
 
 
 def key_of(record: Source) -> str:
@@ -200,6 +237,10 @@ OF_RUN: dict[str, Callable[[Files, Source], Interval]] = {
     "run-to-run range": Files.run_to_run,
     "run-to-run share": Files.spread_factor,
     "time of units": Files.time_of_units,
+    "times of other boards": Files.times_of_other_boards,
+    "below other boards": Files.below_other_boards,
+    "above other boards": Files.above_other_boards,
+    "boards": Files.boards,
 }
 """Operations that need more of a file than a figure."""
 
@@ -217,6 +258,18 @@ def share_saved(times: Interval) -> Interval:
     return Interval(1 - 1 / times.value, *ends)
 
 
+def ends_of_modes(first: Interval, last: Interval) -> Interval:
+    return Interval(first.value, min(first.value, last.value), max(first.value, last.value))
+
+
+def measured_on_a_line(measured: Interval, line: Interval) -> Interval:
+    """A measured time, with an interval that is at least as wide as that of the line on either side."""
+    assert None not in (*measured.ends, *line.ends)
+    low = min(measured.low, measured.value - (line.value - line.low))
+    high = max(measured.high, measured.value + (line.high - line.value))
+    return Interval(measured.value, max(low, 0.0), high)
+
+
 OPERATIONS: dict[str, Callable[..., Interval]] = {
     "number": lambda number: number,
     "+": lambda one, other: one.plus(other),
@@ -231,6 +284,6 @@ OPERATIONS: dict[str, Callable[..., Interval]] = {
     "maximum": lambda *parts: Interval(max(part.value for part in parts)),
     "median": lambda *parts: Interval(statistics.median(part.value for part in parts)),
     "point": lambda value: Interval(value.value),
-    "within": lambda *parts: Interval(parts[0].value),
-    "from to": lambda one, other: Interval((one.value + other.value) / 2, one.value, other.value),
+    "ends of modes": ends_of_modes,
+    "measured on a line": measured_on_a_line,
 }

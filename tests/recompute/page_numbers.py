@@ -1,13 +1,14 @@
 """Form every number of a page or document again, from the files of the runs alone and without the package.
 
-``python tests/recompute/page_numbers.py RUN.json... next_run.json DOCUMENT FACTS.json...`` prints what is wrong. The facts
-say of each number at which place it stands, its text, and what it was formed from: ``report`` writes them beside each page.
-A number is right if its text is the rounding of what the files give, and if it stands at its place. A number of the
-document that no fact is about is wrong too.
+``python tests/recompute/page_numbers.py RUN.json... next_run.json DOCUMENT FACTS.json...`` prints what is wrong. The
+facts say of each number at which place it stands, its text, and what it was formed from: ``report`` writes them beside
+each page. A number is right if its text is the rounding of what the files give, and if it stands at its place. A number
+of the document that no fact is about is wrong too.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sys
@@ -18,7 +19,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.recompute.blocks import blocks_of
-from tests.recompute.formulas import Files, Interval
+from tests.recompute.formulas import Files
 
 NUMBER = re.compile(r"(?<![\w.,:/−-])[−-]?\d[\d,]*(?:\.\d+)?(?![\w]|[-:/]\d)")
 """A number that is no part of a name, a date or a time."""
@@ -69,7 +70,7 @@ def main(paths: Iterable[Path]) -> int:
     given = list(paths)
     files = Files(path for path in given if path.suffix == ".json" and not path.name.endswith(".facts.json"))
     wrong: list[str] = []
-    for document, facts in zip(given, given[1:], strict=False):
+    for document, facts in itertools.pairwise(given):
         if document.suffix in (".html", ".md"):
             wrong += wrong_numbers(document, json.loads(facts.read_bytes()), files)
     print("\n".join(dict.fromkeys(wrong)) or "every number is right")

@@ -101,7 +101,7 @@ def blocks(page: str) -> list[Block]:
 
 
 def facts(page: str, printed: Sequence[Printed], views: Iterable[View]) -> list[dict[str, Any]]:
-    """For each number of the page that shows a figure: its place, text, value, interval, and what it was formed from."""
+    """For each number of the page that shows a figure: its place, text, value, interval and origin."""
     sources = _sources(views)
     by_text: dict[str, list[Printed]] = defaultdict(list)
     for one in printed:
@@ -153,9 +153,10 @@ def _as_json(origin: Origin, sources: Mapping[int, dict[str, Any]]) -> dict[str,
         if source is None:
             return None
         return {**source, "mode": origin.mode} if origin.mode is not None else source
+    curve = sources.get(id(origin.record), {}) if origin.record is not None else {}
     parts = [_as_json(part, sources) if isinstance(part, Origin) else part for part in origin.parts]
     words = {"words": origin.words} if origin.words else {}
-    return {"operation": origin.operation, "parts": parts, **words}
+    return {"operation": origin.operation, "parts": parts, **curve, **words}
 
 
 def _sources(views: Iterable[View]) -> dict[int, dict[str, Any]]:
@@ -165,6 +166,7 @@ def _sources(views: Iterable[View]) -> dict[int, dict[str, Any]]:
         run = view.fingerprint
         name = f"{run.created} {run.machine.id}"
         for record in run.records:
+            found[id(record)] = {"run": name, "record": record.key}
             for figure in record.figures:
                 found[id(figure)] = {"run": name, "record": record.key, "figure": figure.name}
         for comparison in run.comparisons:

@@ -18,8 +18,8 @@ from overhead.reading.dispatch_costs import (
 )
 from overhead.reading.format import (
     MICRO,
-    between,
     cost_text,
+    ends_text,
     factor_spread,
     listed,
     micro,
@@ -31,10 +31,17 @@ from overhead.reading.format import (
     within,
 )
 from overhead.reading.key_figures import overstatement
-from overhead.reading.next_run import half_width, next_run_sentence, next_run_text, spread_of
-from overhead.reading.typical_run import place_sentence
+from overhead.reading.next_run import half_width, kind_of, spread_of
 from overhead.reading.view import CALLER_WORDS, graph_maker
-from overhead.results import Record, ratio
+from overhead.results import (
+    Machine,
+    Record,
+    Value,
+    formed,
+    ratio,
+)
+from overhead.words.next_run import next_run_sentence, next_run_text
+from overhead.words.typical_run import place_sentence
 
 _WEBGPU = ("dawn", "wgpu-native")
 
@@ -107,7 +114,7 @@ def _less(alone: Record, batch: Record) -> str:
     less = ratio(alone.measured("complete"), batch.measured("complete"))
     if less is None or less.floor <= 1:
         return ""
-    times = number(within(less.value, 0.05)) if less.status == "ok" else between(less.floor, less.ceiling)
+    times = number(within(less, 0.05)) if less.status == "ok" else ends_text(less)
     return f", {times} times less"
 
 
@@ -178,11 +185,16 @@ def trust_sentences(costs: DispatchCosts) -> list[str]:
         if spread is None
         else (
             "On the same GPU and processor model, 9 of 10 runs should put a CPU-bound figure within "
-            f"{percent(math.exp(half_width(spread)) - 1)} of the one shown. On other hardware, measure again."
+            f"{percent(_share_of(machine, half_width(spread)))} of the one shown. On other hardware, measure again."
         )
     )
     said = (again, place_sentence(costs), _unpinned(costs))
     return [sentence for sentence in said if sentence]
+
+
+def _share_of(machine: Machine, half: float) -> Value:
+    """By which share of a figure another run may differ, from half the width of the range of its logarithm."""
+    return Value(math.exp(half) - 1, origin=formed("run-to-run share", words=f"host, {kind_of(machine)}"))
 
 
 def _unpinned(costs: DispatchCosts) -> str:

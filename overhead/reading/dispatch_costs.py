@@ -9,7 +9,17 @@ from typing import Literal
 
 from overhead.devices import is_board_id, same_device_across_apis
 from overhead.named_comparisons import WEBGPU_STACKS
-from overhead.reading.format import between, cost_text, micro, micro_of, mode_of, number, plain, resolved, two_speeds
+from overhead.reading.format import (
+    cost_text,
+    ends_text,
+    micro,
+    micro_of,
+    mode_of,
+    number,
+    plain,
+    resolved,
+    two_speeds,
+)
 from overhead.reading.host_shares import host_shares
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, first_with, with_fields
@@ -273,14 +283,14 @@ def why_unresolved(record: Record) -> Why:
     found = record.measured("complete")
     if figure is None or found is None:
         if figure is not None and figure.status == "nonlinear" and figure.modes:
-            return f"nonlinear: {micro_of(figure.modes[0])}, in long chains {micro_of(figure.modes[1])}"
+            short, long = (micro_of(mode_of(figure, mode)) for mode in figure.modes[:2])
+            return f"nonlinear: {short}, in long chains {long}"
         return why(record, "complete")
     if figure.status == "ok" and found.resolved:
         return ""
     if two_speeds(figure):
         return f"two speeds, {cost_text(record)}"
-    low, high = found.low, found.high
-    interval = "" if low is None or high is None else f", {between(low / 1e3, high / 1e3)}"
+    interval = f", {ends_text(found / 1e3)}" if found.bounded else ""
     return (figure.status if figure.status != "ok" else "not above zero") + interval
 
 

@@ -19,6 +19,8 @@ _DIGITS_WITHOUT_INTERVAL = 2
 _SECOND_DIGIT_BELOW = 3.55
 """A half-width with leading digits below this shows two digits (the Particle Data Group's rule), if the number then has
 three digits at most."""
+_FOUR_DIGITS_FROM = 999.5
+"""A number from here on has four digits or more, all of which are shown."""
 _POSITIVE = frozenset({
     "complete", "issue", "host", "device_busy", "device_span", "met", "legacy", "naive", "naive_idle", "empty_wait",
     "first", "prepare",
@@ -137,9 +139,11 @@ def time_spread(ns: Value) -> str:
     return printed(_signed(spread(ns / 1e3), f" {MICRO}"), ns / 1e3)
 
 
-def micro_of(ns: float) -> str:
+def micro_of(ns: Value | float) -> str:
     """Nanoseconds as text in microseconds without unit, to three digits: ``3.74``."""
-    return f"{ns / 1e3:#,.3g}".rstrip(".") if ns < 999_500 else f"{ns / 1e3:,.0f}"
+    time = _as_value(ns) / 1e3
+    said = f"{time.value:#,.3g}".rstrip(".") if time.value < _FOUR_DIGITS_FROM else f"{time.value:,.0f}"
+    return printed(said, time)
 
 
 def resolved(figure: Figure | None) -> bool:

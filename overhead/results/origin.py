@@ -6,26 +6,47 @@ import dataclasses
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from overhead.results.records import Figure, Record
+    from overhead.results.records import Figure, Fingerprint, Record
 
 Operation = Literal[
-    "+", "*", "/", "above other boards", "at least", "below other boards", "boards", "ceil", "count", "ends of modes",
-    "machines", "maximum", "measured on a line", "median", "minimum", "number", "point", "run-to-run range",
-    "run-to-run share", "share saved", "time of units", "times of other boards",
-]  # fmt: skip
+    "*",
+    "+",
+    "/",
+    "above other boards",
+    "at least",
+    "below other boards",
+    "boards",
+    "boards of a spread",
+    "ceil",
+    "count",
+    "ends of modes",
+    "kinds of machine",
+    "maximum",
+    "measured on a line",
+    "median",
+    "minimum",
+    "number",
+    "point",
+    "run-to-run range",
+    "run-to-run share",
+    "share saved",
+    "state of the run",
+    "time of units",
+    "times of other boards",
+]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Origin:
     """A figure, or an operation on origins and plain numbers.
 
-    ``mode``: of a figure with two speeds the one that is meant, by its place in ``modes``. ``record``: whose curve the
-    operation reads. ``words``: what the operation needs to know besides, such as the class of a spread.
+    ``mode``: of a figure with two speeds the one that is meant, by its place in ``modes``. ``of``: what the operation
+    reads besides figures. ``words``: what the operation needs to know besides, such as the class of a spread.
     """
 
     figure: Figure | None = None
     mode: int | None = None
-    record: Record | None = None
+    of: Record | Fingerprint | None = None
     operation: Operation | None = None
     parts: tuple[Origin | float, ...] = ()
     words: str = ""
@@ -39,4 +60,4 @@ def formed(operation: Operation, *parts: Origin | float | None, words: str = "")
 
 def time_of_units(record: Record, n: float) -> Origin:
     """The origin of the time of n units, read off the curve of the record."""
-    return Origin(operation="time of units", record=record, parts=(n,))
+    return Origin(operation="time of units", of=record, parts=(n,))

@@ -14,6 +14,7 @@ from overhead.reading.format import (
 )
 from overhead.reading.graph_or_fused import OTHER, ChainWay, ProgramWork, WorkRow
 from overhead.reading.view import STACK_NAMES
+from overhead.results import exactly
 from overhead.words.chains import arm_label, elements_text, why_no_speed
 from overhead.words.reasons import sentence
 
@@ -125,7 +126,7 @@ def compared(row: WorkRow, way: ChainWay) -> str:
     if verdict == "dearer":
         return f"{point(times)} times {WAY_VERDICTS[verdict]}"
     if verdict == "cheaper":
-        return f"{number(1 / times.value)} times {WAY_VERDICTS[verdict]}"
+        return f"{point(exactly(1.0) / times)} times {WAY_VERDICTS[verdict]}"
     return WAY_VERDICTS[verdict]
 
 

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import NamedTuple
 
 BLOCK_TAGS = frozenset({"p", "li", "td", "th", "dt", "dd", "figcaption", "caption", "summary", "h1", "h3", "div"})
 UNSEEN = frozenset({"script", "style", "title"})
@@ -29,12 +30,21 @@ class PageBlocks(HTMLParser):
         self.count: dict[str, int] = defaultdict(int)
         self.text: list[str] = []
         self.unseen = 0
+        self.rows: dict[str, int] = {}
+        """By the place of the title of a table that can be opened: how many rows the table has."""
+        self.title = ""
+        self.in_body = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
         self.unseen += tag in UNSEEN
         if tag in BLOCK_TAGS or tag == "section":
             self.end_block()
+        if tag == "tbody":
+            self.in_body = True
+            self.rows.setdefault(self.title, 0)
+        if tag == "tr" and self.in_body:
+            self.rows[self.title] += 1
         if tag == "section":
             self.section = values.get("aria-labelledby") or ""
         source = values.get("src") or ""
@@ -47,6 +57,13 @@ class PageBlocks(HTMLParser):
         self.unseen -= tag in UNSEEN
         if tag in BLOCK_TAGS or tag == "section":
             self.end_block()
+        if tag == "tbody":
+            self.in_body = False
+            self.title = ""
+        if tag == "section":
+            self.section = "foot"
+        if tag == "summary":
+            self.title = f"{self.section} {self.count[self.section]}"
 
     def handle_data(self, data: str) -> None:
         if not self.unseen:
@@ -68,23 +85,31 @@ def drawn_texts(svg: str) -> Iterator[str]:
     on_axes = set()
     for group in root.iter():
         if re.match(r"[xy]tick", group.get("id") or ""):
-            on_axes |= {text for text in group.iter(SVG_TEXT) if re.fullmatch(r"[\d.,µs %−-]*", text.text or "")}
+            on_axes |= {text for text in group.iter(SVG_TEXT) if re.fullmatch(r"[\d.,µs %×−-]*", text.text or "")}
     for text in root.iter(SVG_TEXT):
         if text not in on_axes:
             yield " ".join((text.text or "").split())
 
 
-def blocks_of(document: Path) -> list[tuple[str, str]]:
-    """Place and text of each block; of a document in Markdown a line is a block, without its links and its code."""
+class Block(NamedTuple):
+    """A piece of a document's text. ``rows``: of the table of which it is the title; None for any other block."""
+
+    place: str
+    text: str
+    rows: int | None = None
+
+
+def blocks_of(document: Path) -> list[Block]:
+    """The blocks of a document; of one in Markdown a line is a block, without its links and its code."""
     text = document.read_text("utf-8")
     if document.suffix == ".html":
         page = PageBlocks()
         page.feed(text)
         page.close()
-        return page.found
+        return [Block(place, text, page.rows.get(place)) for place, text in page.found]
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.startswith("    "):
             without_links = re.sub(r"\]\([^)]*\)", "]", line)
-            found.append((f"line {number}", re.sub(r"`[^`]*`", "", without_links)))
+            found.append(Block(f"line {number}", re.sub(r"`[^`]*`", "", without_links)))
     return found

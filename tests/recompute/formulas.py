@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 SHOWN = r"[-−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 STUDENT = {13: 1.7709, 14: 1.7613, 15: 1.7531, 16: 1.7459}
 """The 95th percentile of Student's t, by degrees of freedom."""
+STEPS = {"recurrence": 1500, "acrobot": 500, "simulation": 1500, "rastrigin": 100}
+"""The steps that a workload has, where a page tells them."""
 Source = Mapping[str, Any]
 
 
@@ -102,7 +104,8 @@ class Files:
             if path.name == "next_run.json":
                 self.spreads = data["spreads"]
                 self.costs = data["costs"]
-            elif "records" in data:
+            elif "created" in data and "machine" in data:
+                data = {"records": [], "comparisons": [], "contention": [], **data}
                 self.runs[f"{data['created']} {data['machine']['id']}"] = data
         self._names: set[str] = set()
 
@@ -113,9 +116,23 @@ class Files:
                 day, time = run["created"][:10], run["created"][11:16]
                 self._names |= {day, f"{day} {time} UTC", f"{day} at {time} UTC", run["machine"]["cpu"]}
                 self._names |= {gpu["name"] for gpu in run["machine"].get("gpus", ())}
-                self._names |= {f"method {run['method_version']}"}
-                self._names |= {version for version in run.get("versions", {}).values() if re.search(r"\d", version)}
+                method = run["method_version"]
+                self._names |= {f"method {method}", *(f"method {other} → {method}" for other in range(1, method))}
+                self._names |= {
+                    version for version in run.get("versions", {}).values() if re.search(r"\d\.\d", version)
+                }
+                for record in run["records"]:
+                    self._names |= sizes_of(record)
         return self._names
+
+    def kinds_of_machine(self, of: Source) -> Interval:
+        """How many kinds of machine the files are of."""
+        return Interval(len({run["machine"]["id"] for run in self.runs.values()}))
+
+    def boards_of_spread(self, of: Source) -> Interval:
+        """From how many boards it is known how far another run may differ."""
+        kind = of["words"]
+        return Interval(max(one["boards"] for name, one in self.spreads.items() if name.endswith(f", {kind}")))
 
     def formed(self, of: Any) -> Interval:
         """The value of an origin: a figure of a file, a plain number, or an operation on origins."""
@@ -225,12 +242,31 @@ def key_of(record: Source) -> str:
     return " ".join(words)
 
 
+def sizes_of(record: Source) -> set[str]:
+    """What a record is about, where that is a number: elements, steps and dispatches."""
+    found = set()
+    elements = record.get("params", {}).get("elements")
+    if elements is not None:
+        found.add(f"{elements:,} elements")
+    if record["workload"] in STEPS:
+        found.add(f"{STEPS[record['workload']]:,} steps")
+    dispatches = record.get("window", {}).get("dispatches")
+    if isinstance(dispatches, int):
+        found |= {f"{dispatches:,} dispatches", f"{dispatches:,} when fused"}
+    return found
+
+
 def is_of_peers(one: Source, of: Source) -> bool:
     target, case = one["target"], one["case"]
     usual = {"caller": "binding", "dependency": "chained", "workload": "step"}
     key = key_of({**usual, **target, **case})
     where = (one["way"], one["peers"], one.get("placement", "free"))
     return key == of["record"] and where == (of["way"], of["peers"], of["placement"])
+
+
+def state_of_run(files: Files, of: Source) -> Interval:
+    """What the run tells of the machine's state."""
+    return Interval(files.runs[of["run"]]["volatile"][of["words"]])
 
 
 OF_RUN: dict[str, Callable[[Files, Source], Interval]] = {
@@ -241,6 +277,9 @@ OF_RUN: dict[str, Callable[[Files, Source], Interval]] = {
     "below other boards": Files.below_other_boards,
     "above other boards": Files.above_other_boards,
     "boards": Files.boards,
+    "boards of a spread": Files.boards_of_spread,
+    "kinds of machine": Files.kinds_of_machine,
+    "state of the run": state_of_run,
 }
 """Operations that need more of a file than a figure."""
 

@@ -38,8 +38,10 @@ def wrong_numbers(document: Path, facts: Sequence[dict[str, Any]], files: Files)
         problem = problem_of(fact, files)
         if problem:
             yield f"{fact['place']}: {fact['text']}: {problem}"
-    for place, text in blocks_of(document):
+    for place, text, rows in blocks_of(document):
         left = text
+        if rows is not None:
+            left = left.removesuffix(f"({rows})")
         for fact in by_place[place]:
             if fact["text"] not in left:
                 yield f"{place}: {fact['text']} does not stand in: {text}"

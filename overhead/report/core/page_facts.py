@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import itertools
 import re
 import xml.etree.ElementTree as ET
 from collections import defaultdict
@@ -22,6 +23,8 @@ from overhead.results import Origin
 BLOCK_TAGS = frozenset({"p", "li", "td", "th", "dt", "dd", "figcaption", "caption", "summary", "h1", "h3", "div"})
 _NUMBER = re.compile(r"(?<![\w.,:/−-])[−-]?\d[\d,]*(?:\.\d+)?(?![\w]|[-:/]\d)")
 """A number that is no part of a name, a date or a time."""
+BEFORE_SECTIONS, AFTER_SECTIONS = "head", "foot"
+"""What stands for the name of a section in the place of a block outside of all sections."""
 _SVG_TEXT = "{http://www.w3.org/2000/svg}text"
 _SVG_DATA = "data:image/svg+xml;base64,"
 
@@ -40,7 +43,7 @@ class _Blocks(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.found: list[Block] = []
-        self._section = "head"
+        self._section = BEFORE_SECTIONS
         self._numbers: dict[str, int] = defaultdict(int)
         self._text: list[str] = []
         self._skipped = 0
@@ -65,6 +68,8 @@ class _Blocks(HTMLParser):
             self._skipped -= 1
         if tag in BLOCK_TAGS or tag == "section":
             self._end_block()
+        if tag == "section":
+            self._section = AFTER_SECTIONS
 
     def handle_data(self, data: str) -> None:
         if not self._skipped:
@@ -86,7 +91,7 @@ def drawn_texts(svg: str) -> Iterator[str]:
     on_axes = set()
     for group in root.iter():
         if re.match(r"[xy]tick", group.get("id") or ""):
-            on_axes |= {text for text in group.iter(_SVG_TEXT) if re.fullmatch(r"[\d.,µs %−-]*", text.text or "")}
+            on_axes |= {text for text in group.iter(_SVG_TEXT) if re.fullmatch(r"[\d.,µs %×−-]*", text.text or "")}
     for text in root.iter(_SVG_TEXT):
         if text not in on_axes:
             yield " ".join((text.text or "").split())
@@ -100,51 +105,62 @@ def blocks(page: str) -> list[Block]:
     return parser.found
 
 
-def facts(page: str, printed: Sequence[Printed], views: Iterable[View]) -> list[dict[str, Any]]:
-    """For each number of the page that shows a figure: its place, text, value, interval and origin."""
+def facts(page: str, printed: Mapping[str, Sequence[Printed]], views: Iterable[View]) -> list[dict[str, Any]]:
+    """For each number of the page that shows a figure: its place, text, value, interval and origin.
+
+    ``printed``: by the name of a section the figures that became text while the section was made.
+    """
     sources = _sources(views)
-    by_text: dict[str, list[Printed]] = defaultdict(list)
-    for one in printed:
-        by_text[one.text].append(one)
-    # By the number that a text begins with: a page has thousands of texts, and each is looked for in each block.
-    by_start: dict[str, list[str]] = defaultdict(list)
-    for text in sorted(by_text, key=len, reverse=True):
-        start = _NUMBER.match(text)
-        if start is not None:
-            by_start[start[0]].append(text)
+    # A section may show what was put into words for an earlier one: its own texts first, then those of all.
+    everything = list(itertools.chain.from_iterable(printed.values()))
+    by_section = {section: _PrintedTexts([*own, *everything]) for section, own in printed.items()}
     found = []
     for block in blocks(page):
-        for text in _shown(block.text, by_start):
-            found.append({"place": block.place, **_fact(_best(by_text[text]), sources)})
+        texts = by_section.get(block.place.rpartition(" ")[0])
+        for one in texts.shown_in(block.text) if texts is not None else ():
+            origin = _as_json(one.value.origin, sources) if one.value.origin is not None else None
+            if origin is not None:
+                numbers = {"value": one.value.value, "low": one.value.low, "high": one.value.high}
+                found.append({"place": block.place, "text": one.text, **numbers, "of": origin})
     return found
 
 
-def _shown(block: str, by_start: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """The texts of figures that a block has, in their order; of several that begin alike, the longest."""
-    at = 0
-    while number := _NUMBER.search(block, at):
-        candidates = by_start.get(number[0], ())
-        text = next((one for one in candidates if _stands_at(one, block, number.start())), "")
-        if text:
-            yield text
-        at = number.start() + len(text) if text else number.end()
+class _PrintedTexts:
+    """The figures that became text for one section, to be found again in its blocks.
+
+    Texts are made in about the order in which they stand. So of several figures with one text, that is meant which was
+    made next after the figure found before.
+    """
+
+    def __init__(self, printed: Sequence[Printed]) -> None:
+        self._printed = printed
+        self._last = -1
+        self._at: dict[str, list[int]] = defaultdict(list)
+        for number, one in enumerate(printed):
+            if one.value.origin is not None:
+                self._at[one.text].append(number)
+        # By the number that a text begins with: a section has hundreds of texts, and each could stand in each block.
+        self._by_start: dict[str, list[str]] = defaultdict(list)
+        for text in sorted(self._at, key=len, reverse=True):
+            start = _NUMBER.match(text)
+            if start is not None:
+                self._by_start[start[0]].append(text)
+
+    def shown_in(self, block: str) -> Iterator[Printed]:
+        """The figures whose texts the block has, in its order; of several that begin alike, the longest text."""
+        at = 0
+        while number := _NUMBER.search(block, at):
+            candidates = self._by_start.get(number[0], ())
+            text = next((one for one in candidates if _stands_at(one, block, number.start())), "")
+            if text:
+                self._last = next((place for place in self._at[text] if place > self._last), self._at[text][0])
+                yield self._printed[self._last]
+            at = number.start() + len(text) if text else number.end()
 
 
 def _stands_at(text: str, block: str, at: int) -> bool:
     """Whether the text stands there as a whole, and not as the beginning of a longer number or word."""
     return block.startswith(text, at) and re.match(r"[\w]|[.,:/-]\d", block[at + len(text) :]) is None
-
-
-def _best(candidates: Sequence[Printed]) -> Printed:
-    """One whose origin is known, if there is one."""
-    return next((one for one in candidates if one.value.origin is not None), candidates[0])
-
-
-def _fact(one: Printed, sources: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
-    value = one.value
-    numbers = {"value": value.value, "low": value.low, "high": value.high}
-    origin = value.origin
-    return {"text": one.text, **numbers, "of": _as_json(origin, sources) if origin is not None else None}
 
 
 def _as_json(origin: Origin, sources: Mapping[int, dict[str, Any]]) -> dict[str, Any] | None:
@@ -153,10 +169,10 @@ def _as_json(origin: Origin, sources: Mapping[int, dict[str, Any]]) -> dict[str,
         if source is None:
             return None
         return {**source, "mode": origin.mode} if origin.mode is not None else source
-    curve = sources.get(id(origin.record), {}) if origin.record is not None else {}
+    holder = sources.get(id(origin.of), {}) if origin.of is not None else {}
     parts = [_as_json(part, sources) if isinstance(part, Origin) else part for part in origin.parts]
     words = {"words": origin.words} if origin.words else {}
-    return {"operation": origin.operation, "parts": parts, **curve, **words}
+    return {"operation": origin.operation, "parts": parts, **holder, **words}
 
 
 def _sources(views: Iterable[View]) -> dict[int, dict[str, Any]]:
@@ -165,6 +181,7 @@ def _sources(views: Iterable[View]) -> dict[int, dict[str, Any]]:
     for view in views:
         run = view.fingerprint
         name = f"{run.created} {run.machine.id}"
+        found[id(run)] = {"run": name}
         for record in run.records:
             found[id(record)] = {"run": name, "record": record.key}
             for figure in record.figures:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead.reading.dispatch_costs import DispatchCosts
-from overhead.reading.format import count, plain, run_time
-from overhead.results import Fingerprint
+from overhead.reading.format import (
+    count,
+    plain,
+    run_time,
+    whole,
+)
+from overhead.results import (
+    Fingerprint,
+    formed,
+)
 from overhead.words.report.machines import machine_name
 
 
@@ -37,12 +45,12 @@ def drawn_from(machines: int) -> str:
     """What the pages were made of."""
     if machines == 1:
         return "the result file of one machine"
-    return f"the result files of {machines:,} kinds of machine"
+    return f"the result files of {whole(machines, formed('kinds of machine'))} kinds of machine"
 
 
 def title_with_number(title: str, number: int) -> str:
     """The title of a page of many in the navigation."""
-    return f"{title} ({number:,})"
+    return f"{title} ({whole(number, formed('kinds of machine'))})"
 
 
 def section_failed(section: str, reason: str) -> str:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.format import MICRO, between, cost_text, listed, micro_spread, number, plain
+from overhead.reading.format import (
+    MICRO,
+    cost_text,
+    ends_text,
+    listed,
+    micro_spread,
+    number,
+    plain,
+)
 from overhead.reading.host_shares import BELOW_ZERO
 from overhead.reading.missing_values import why
+from overhead.reading.printed import printed
 from overhead.reading.synchronising import Synchronised, varied_for_label, wait_of
 from overhead.reading.view import CALLER_WORDS, TargetView, stack_name, words
 from overhead.results import Record, Value
@@ -90,14 +99,14 @@ def cost_or_range(record: Record | None) -> str:
         return ""
     if figure.status == "ok" or figure.low is None or figure.high is None:
         return micro_spread(figure) + (f" ({figure.status})" if figure.status != "ok" else "")
-    return positive_range(Value(figure.value or 0.0, figure.low, figure.high))
+    return positive_range(figure.measured)
 
 
 def positive_range(ns: Value) -> str:
     """The interval of a time in microseconds; its upper end alone where it reaches zero, since no time lies below."""
     if ns.floor <= 0:
-        return f"at most {number(ns.ceiling / 1e3)}"
-    return between(ns.floor / 1e3, ns.ceiling / 1e3)
+        return f"at most {printed(number(ns.ceiling / 1e3), ns / 1e3)}"
+    return ends_text(ns / 1e3)
 
 
 def wait_label(target: TargetView, record: Record) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
+import math
 from collections.abc import Iterator
 
-from overhead.results import Value
+from overhead.results import Origin, Value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +28,11 @@ def printed(text: str, value: Value) -> str:
     if found is not None:
         found.append(Printed(text, value))
     return text
+
+
+def of_the_method(text: str) -> str:
+    """The text, which has numbers that no run gives, such as ``9 of 10 runs``."""
+    return printed(text, Value(math.nan, origin=Origin(operation="of the method")))
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ Operation = Literal[
     "median",
     "minimum",
     "number",
+    "of the method",
     "point",
     "run-to-run range",
     "run-to-run share",

@@ -32,6 +32,7 @@ from overhead.reading.format import (
 )
 from overhead.reading.key_figures import overstatement
 from overhead.reading.next_run import half_width, kind_of, spread_of
+from overhead.reading.printed import of_the_method
 from overhead.reading.view import CALLER_WORDS, graph_maker
 from overhead.results import (
     Machine,
@@ -180,14 +181,14 @@ def trust_sentences(costs: DispatchCosts) -> list[str]:
         return [less] if (less := _unpinned_less(costs)) else []
     machine = costs.view.fingerprint.machine
     spread = spread_of("host", machine)
-    again = (
-        next_run_sentence(machine)
-        if spread is None
-        else (
-            "On the same GPU and processor model, 9 of 10 runs should put a CPU-bound figure within "
-            f"{percent(_share_of(machine, half_width(spread)))} of the one shown. On other hardware, measure again."
+    if spread is None:
+        again = next_run_sentence(machine)
+    else:
+        runs, share = of_the_method("9 of 10 runs"), percent(_share_of(machine, half_width(spread)))
+        again = (
+            f"On the same GPU and processor model, {runs} should put a CPU-bound figure within {share} of the one "
+            "shown. On other hardware, measure again."
         )
-    )
     said = (again, place_sentence(costs), _unpinned(costs))
     return [sentence for sentence in said if sentence]
 

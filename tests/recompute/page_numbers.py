@@ -38,26 +38,33 @@ def wrong_numbers(document: Path, facts: Sequence[dict[str, Any]], files: Files)
         problem = problem_of(fact, files)
         if problem:
             yield f"{fact['place']}: {fact['text']}: {problem}"
+    known = sorted({*files.names(), *METHOD}, key=len, reverse=True)
+    no_figures = re.compile("|".join(map(re.escape, known)))
     for place, text, rows in blocks_of(document):
         left = text
         if rows is not None:
             left = left.removesuffix(f"({rows})")
         for fact in by_place[place]:
-            if fact["text"] not in left:
+            at = place_of(fact["text"], left)
+            if at is None:
                 yield f"{place}: {fact['text']} does not stand in: {text}"
-            left = left.replace(fact["text"], "_", 1)
-        for name in sorted(files.names(), key=len, reverse=True):
-            left = left.replace(name, "_")
-        for constant in METHOD:
-            left = left.replace(constant, "_")
-        for number in NUMBER.findall(left):
+                continue
+            left = left[: at.start()] + "\N{PILCROW SIGN}" + left[at.end() :]
+        for number in NUMBER.findall(no_figures.sub("\N{PILCROW SIGN}", left)):
             yield f"{place}: nothing tells what {number} is in: {text}"
+
+
+def place_of(shown: str, text: str) -> re.Match[str] | None:
+    """Where a figure stands in a text as a whole, and not as a part of a longer number or word."""
+    return re.search(rf"(?<![\w.,−-]){re.escape(shown)}(?![\w]|[.,]\d)", text)
 
 
 def problem_of(fact: dict[str, Any], files: Files) -> str:
     """Why a fact is wrong; '' for a right one."""
     if fact["of"] is None:
         return "nothing tells what it was formed from"
+    if fact["of"].get("operation") == "of the method":
+        return "" if fact["text"] in METHOD else "no number of the method"
     try:
         found = files.formed(fact["of"])
     except (LookupError, ValueError, ZeroDivisionError) as error:

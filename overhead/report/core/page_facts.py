@@ -66,6 +66,8 @@ class _Blocks(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in ("script", "style", "title"):
             self._skipped -= 1
+        if tag == "summary":
+            self._end_title()
         if tag in BLOCK_TAGS or tag == "section":
             self._end_block()
         if tag == "section":
@@ -74,6 +76,10 @@ class _Blocks(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._skipped:
             self._text.append(data)
+
+    def _end_title(self) -> None:
+        """The title of a table ends with the number of its rows, which is no figure."""
+        self._text = [re.sub(r" \([\d,]+\)\s*$", "", "".join(self._text))]
 
     def _end_block(self) -> None:
         self._add(" ".join("".join(self._text).split()))

@@ -118,7 +118,9 @@ def facts(page: str, printed: Mapping[str, Sequence[Printed]], views: Iterable[V
     """
     sources = _sources(views)
     # A section may show what was put into words for an earlier one: its own texts first, then those of all.
-    everything = list(itertools.chain.from_iterable(printed.values()))
+    around = (BEFORE_SECTIONS, AFTER_SECTIONS)
+    of_sections = [own for section, own in printed.items() if section not in around]
+    everything = list(itertools.chain.from_iterable(of_sections))
     by_section = {section: _PrintedTexts([*own, *everything]) for section, own in printed.items()}
     found = []
     for block in blocks(page):

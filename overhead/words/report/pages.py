@@ -11,8 +11,10 @@ from overhead.reading.format import (
     run_time,
     whole,
 )
+from overhead.reading.printed import printed
 from overhead.results import (
     Fingerprint,
+    Value,
     formed,
 )
 from overhead.words.report.machines import machine_name
@@ -45,7 +47,8 @@ def drawn_from(machines: int) -> str:
     """What the pages were made of."""
     if machines == 1:
         return "the result file of one machine"
-    return f"the result files of {whole(machines, formed('kinds of machine'))} kinds of machine"
+    number = printed(f"{machines:,} kinds of machine", Value(machines, origin=formed("kinds of machine")))
+    return f"the result files of {number}"
 
 
 def title_with_number(title: str, number: int) -> str:

@@ -119,7 +119,7 @@ def _arm(view: View, record: Record) -> ArmFit | None:
         return None
     shared = {"elements", *dict(_variant(record))}
     own = {k: v for k, v in record.params.items() if k not in shared}
-    made = [f"made by {graph_maker(record)}"] if own.pop("maker", None) else []
+    made = [f"made by {graph_maker(record, view.facts(record.stack))}"] if own.pop("maker", None) else []
     what = " ".join([record.pattern, *words(dict(sorted(own.items()))), *made])
     return ArmFit(record, f"{view.target(record).short}, {what}", slope, fixed)
 

@@ -10,11 +10,11 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from overhead.reading.chains import ArmFit, Group, groups, measured_time, steps_of, why_no_speed
-from overhead.reading.format import MICRO, listed, number, run_time
+from overhead.reading.format import MICRO, listed, number, plain, run_time
 from overhead.reading.missing_values import absent_stacks
 from overhead.reading.precision import by_interval
 from overhead.reading.view import View, graph_maker, with_fields
-from overhead.results import Fingerprint, Record, Value, exactly, ratio
+from overhead.results import ChainWayFacts, Fingerprint, Record, Value, WayKind, exactly, ratio
 from overhead.workloads import workloads
 
 SAME_WITHIN = 0.05
@@ -27,17 +27,8 @@ _LITTLE = 0.1
 """If the graph adds a smaller share to a step, a fused kernel can save only little."""
 _OTHER = "other"
 """The kind of a way that is in a row only because it is the cheapest that any run measured."""
-_WAYS = (
-    ("eager", "torch", "per-submit", "eager, PyTorch"),
-    ("launches", "cuda-driver", "per-submit", "a launch a step, CUDA driver"),
-    ("graph-driver", "cuda-graph", "replay", "a graph, by the CUDA driver"),
-    ("fused-cuda", "cuda-driver", "fused", "fused CUDA"),
-    ("wgsl", "dawn", "one-pass", "a WGSL dispatch a step, Dawn"),
-    ("fused-wgsl", "dawn", "fused", "fused WGSL, Dawn"),
-    ("wgsl", "wgpu-native", "one-pass", "a WGSL dispatch a step, wgpu-native"),
-    ("fused-wgsl", "wgpu-native", "fused", "fused WGSL, wgpu-native"),
-)
-"""Kind, stack, pattern and label of the ways, in the order of the picture."""
+_FIRST_KINDS: tuple[WayKind, ...] = ("eager", "launches", "graph-driver", "fused-cuda")
+"""The kinds of ways that come first in the picture; then come the others, stack by stack."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,14 +202,15 @@ def _other_ways(view: View, row: WorkRow) -> Iterator[ChainWay]:
         for arm in group.arms if graph is not None else ():
             if arm.record.caller != "binding" or arm.processor != "gpu":
                 continue
-            way = _way(_OTHER, _arm_label(arm), arm.record, arm, steps)
+            way = _way(_OTHER, _arm_label(view, arm), arm.record, arm, steps)
             yield dataclasses.replace(way, run=run_time(view.fingerprint.created), run_base=graph)
 
 
-def _arm_label(arm: ArmFit) -> str:
+def _arm_label(view: View, arm: ArmFit) -> str:
     """The way in words: ``CUDA graph by torch.compile``, else the arm's own label."""
-    if arm.record.stack == "cuda-graph":
-        return f"CUDA graph by {graph_maker(arm.record)}"
+    facts = view.facts(arm.record.stack)
+    if facts.graphs:
+        return f"CUDA graph by {graph_maker(arm.record, facts)}"
     return arm.label
 
 
@@ -252,7 +244,8 @@ def _ways(view: View, group: Group) -> list[ChainWay]:
     arms = {id(arm.record): arm for arm in group.arms}
     records = [r for r in (*(a.record for a in group.arms), *group.failed) if not r.software]
     found = []
-    for kind, stack, pattern, label in _WAYS:
+    for stack, known in _known_ways(view):
+        kind, pattern, label = known.kind, known.pattern, plain(known.label, 60)
         fitting = [
             r
             for r in with_fields(records, stack=stack, pattern=pattern, caller="binding")
@@ -267,6 +260,17 @@ def _ways(view: View, group: Group) -> list[ChainWay]:
     found = [way for way in found if way.kind != "launches" or "eager" not in kinds]
     has_graph = "graph-driver" in kinds
     return [way for way in found if (way.kind != "wgsl" if has_graph else way.cost or way.kind == "graph-driver")]
+
+
+def _known_ways(view: View) -> list[tuple[str, ChainWayFacts]]:
+    """The ways of all known stacks, each with its stack, in the order of the picture."""
+    found = [(stack, way) for stack, facts in view.known_stacks.items() for way in facts.ways]
+
+    def order(one: tuple[str, ChainWayFacts]) -> int:
+        kind = one[1].kind
+        return _FIRST_KINDS.index(kind) if kind in _FIRST_KINDS else len(_FIRST_KINDS)
+
+    return sorted(found, key=order)
 
 
 def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) -> ChainWay:

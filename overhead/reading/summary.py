@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from overhead.reading.format import MICRO, count, listed, percent
 from overhead.reading.missing_values import by_mend
-from overhead.reading.view import CUDA_ONLY, View
+from overhead.reading.view import View
 from overhead.results import Machine
 
 _STEADY_RATIO = 1.05
@@ -44,7 +44,8 @@ def missing_stacks(view: View, where: str = "below") -> str:
     if not absent:
         return ""
     lacks_gpu = not _has_nvidia(view.fingerprint.machine)
-    for_nvidia = [stack for stack in reversed(absent) if lacks_gpu and stack in CUDA_ONLY]
+    nvidia_only = view.in_role("nvidia-only") if lacks_gpu else ()
+    for_nvidia = [stack for stack in reversed(absent) if stack in nvidia_only]
     others = [absent[stack] for stack in reversed(absent) if stack not in for_nvidia]
     said = []
     if others:

@@ -51,7 +51,7 @@ def replay(view: View) -> Finding | None:
         after = count(max(1, math.ceil(replays.value)), "replay")
         repaid = f"; a graph of {_NODES} nodes pays for itself after {after}"
         interval = f" Making it costs as much as {between(replays.floor, replays.ceiling)} replays save."
-    maker = graph_maker(first.after)
+    maker = graph_maker(first.after, view.facts(first.after.stack))
     title = f"Replay a CUDA graph made by {maker}: {first.instead}{repaid}."
     condition = f"It applies where the same launches come again with the same shapes and addresses.{interval}"
     return finding([one for one, _ in found], lambda _: title, condition)

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from overhead.reading.findings import Finding, rule
 from overhead.reading.findings._changes import Change, change_above, changes, finding, variant
-from overhead.reading.format import MICRO, cost_text
+from overhead.reading.format import MICRO, cost_text, plain
 from overhead.reading.view import TargetView, View
-from overhead.results import Scalar
 
 _LEAST_TIMES = 1.3
 """Another way to call must be surely this many times as cheap."""
-_SHORT_WAYS: dict[str, tuple[dict[str, Scalar], str]] = {
-    "triton": ({"entry": "compiled"}, "Launch Triton's compiled kernel instead of the jit function"),
-    "cupy": ({"operation": "raw-kernel"}, "Write the operation as a RawKernel instead of CuPy's array operation"),
-    "torch": ({"operand": "tensor"}, "Pass PyTorch a tensor operand instead of a Python number"),
-}
-"""By stack: the parameters of a case with less work on the host, and what to do in words."""
 
 
 @rule("compiled")
@@ -41,12 +34,18 @@ def short_way(view: View) -> Finding | None:
     """Advise a library's own shorter way to the same launch where it surely costs less; else None."""
 
     def shorter(target: TargetView) -> Change | None:
-        if target.stack not in _SHORT_WAYS or target.first.api == "CPU":
+        way = target.facts.short_way
+        if way is None or target.first.api == "CPU":
             return None
-        return change_above(_LEAST_TIMES, target, target.base, variant(target, _SHORT_WAYS[target.stack][0]))
+        return change_above(_LEAST_TIMES, target, target.base, variant(target, way.params))
 
     return finding(
         changes(view, shorter),
-        lambda first: f"{_SHORT_WAYS[first.target.stack][1]}: {first.instead}.",
+        lambda first: f"{_advice(first)}: {first.instead}.",
         "It applies where the launch itself, and not the kernel, limits the speed.",
     )
+
+
+def _advice(change: Change) -> str:
+    way = change.target.facts.short_way
+    return plain(way.advice, 120) if way is not None else ""

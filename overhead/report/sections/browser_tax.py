@@ -12,7 +12,6 @@ from overhead.reading.format import MICRO, factor_spread, listed, number
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, View, stack_name
 from overhead.report.core.dots import DotRow, Mark, dot_figure
-from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
 from overhead.results import Record
 
@@ -36,7 +35,7 @@ def browser_tax(view: View) -> Iterator[Part]:
 
 def _row(tax: Tax) -> DotRow:
     times = tax.slope_ratio("native")
-    marks = [Mark(times, colour(tax.target.stack))] if times is not None else []
+    marks = [Mark(times, tax.target.facts.colour)] if times is not None else []
     label = f"{stack_name(tax.target)}, {tax.target.pattern_label(tax.record)}"
     return DotRow(label, marks, tax.refused.get("native", "") or "not resolved")
 

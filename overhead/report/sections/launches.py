@@ -23,7 +23,7 @@ def launches(view: View) -> Iterator[Part]:
         instead = f"{micro_cell(g.eager, 'complete')} ({g.eager.stack})" if g.eager else ""
         costs = [micro_cell(g.record, "complete"), instead, micro_cell(g.record, "fixed")]
         made = spread(making / 1e3) if (making := g.making_time(100)) is not None else ""
-        name = f"made by {graph_maker(g.record)}, replayed {CALLER_WORDS[g.record.caller]}"
+        name = f"made by {graph_maker(g.record, g.target.facts)}, replayed {CALLER_WORDS[g.record.caller]}"
         rows.append([Cell(name, g.target.stack), *costs, made, *(_pays(g, nodes) for nodes in _NODES)])
     costs = ["a node", "a launch instead", "once a replay", "making 100 nodes"]
     pays = [f"pays off after, {nodes:,} nodes" for nodes in _NODES]

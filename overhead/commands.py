@@ -61,6 +61,7 @@ def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence
     """Measure as ``runner.run.run`` does with these options, and print the figures. Returns the exit code."""
     from overhead.runner.progress import Progress
     from overhead.runner.run import Interrupted, run
+    from overhead.words.reasons import sentence
 
     try:
         with Progress() as listener:
@@ -74,7 +75,7 @@ def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence
     both = [outcome, outcome.second] if outcome.second else [outcome]
     missing = {name: reason for one in both for name, reason in one.without_figure(require).items()}
     for name, reason in missing.items():
-        complain(f"required stack {name} gave no figure: {reason}")
+        complain(f"required stack {name} gave no figure: {sentence(reason)}")
     if not outcome.measured:
         print(f"overhead: no case was measured; {outcome.path} says why", file=sys.stderr)
     return GATE if missing or not outcome.measured else DONE
@@ -83,10 +84,10 @@ def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
     if outcome.second is not None:
         from overhead.comparing import compare
-        from overhead.comparing.show import comparison_blocks
+        from overhead.comparing.show import comparison_blocks, comparison_data
 
         found = compare(outcome.path, outcome.second.path)
-        answer(a, found.to_dict, comparison_blocks(found))
+        answer(a, lambda: comparison_data(found), comparison_blocks(found))
         where = f"fingerprints: {outcome.path} and {outcome.second.path}"
     else:
         from overhead.report.brief import end_blocks
@@ -128,12 +129,13 @@ def doctor_command(a: argparse.Namespace) -> int:
     """Print what would disturb a measurement on this machine."""
     import dataclasses
 
-    from overhead.blocks.parts import Table
-    from overhead.machine.doctor import run_checks
+    from overhead.blocks.parts import Cell, Table, Tone
+    from overhead.machine.doctor import CheckStatus, run_checks
 
+    tones: dict[CheckStatus, Tone] = {"ok": "good", "warn": "unsure", "bad": "bad"}
     found = run_checks()
-    rows = [(check.status, check.name, check.found, check.advice) for check in found]
-    table = Table("What would disturb a measurement here", ["", "check", "found", "advice"], rows, status=0)
+    rows = [(Cell(check.status, tone=tones[check.status]), check.name, check.found, check.advice) for check in found]
+    table = Table("What would disturb a measurement here", ["", "check", "found", "advice"], rows)
     return answer(a, lambda: [dataclasses.asdict(check) for check in found], [table])
 
 
@@ -178,7 +180,7 @@ def _show_other_answer(a: argparse.Namespace, path: Path, answered: OtherAnswer)
     if found is None:
         raise answered
     data, blocks = found
-    return answer(a, lambda: data, blocks)
+    return answer(a, lambda: data, blocks, is_file=True)
 
 
 def report_command(a: argparse.Namespace) -> int:
@@ -193,21 +195,21 @@ def report_command(a: argparse.Namespace) -> int:
 def compare_command(a: argparse.Namespace) -> int:
     """Compare two runs and print the verdicts; with ``--fail-over``, the exit code is that of the gate."""
     from overhead.comparing import compare
-    from overhead.comparing.show import comparison_blocks
+    from overhead.comparing.show import comparison_blocks, comparison_data
+    from overhead.words.comparing import gate_untested
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
     found = compare(a.base, a.new, a.fail_over, across=a.across)
-    answer(a, found.to_dict, comparison_blocks(found))
+    answer(a, lambda: comparison_data(found), comparison_blocks(found))
     if a.fail_over is None:
         return DONE
     if found.failed:
         return GATE
     if found.tested_enough(allow_missing=a.allow_missing):
         return DONE
-    untested = f"{len(found.untested)} of {found.measured} cases could not detect {found.fail_over:g} %"
-    hint = "; --allow-missing forgives them" if found.tested_enough(allow_missing=True) else ""
-    print(f"overhead: the gate did not pass: {untested}{hint}", file=sys.stderr)
+    may_forgive = found.tested_enough(allow_missing=True)
+    complain(gate_untested(found, may_forgive=may_forgive))
     return UNTESTED
 
 
@@ -226,12 +228,18 @@ def completion_command(a: argparse.Namespace) -> int:
     return DONE
 
 
-def answer(a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part]) -> int:
-    """Print the data with ``--json``, else the blocks, as Markdown with ``--markdown``. Returns exit code 0."""
+def answer(a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part], *, is_file: bool = False) -> int:
+    """Print the data with ``--json``, else the blocks, as Markdown with ``--markdown``. Returns exit code 0.
+
+    ``is_file``: the data can be saved and read again, so their reasons stay codes.
+    """
     if a.json:
         import json
 
-        print(json.dumps(data(), indent=1, allow_nan=False))
+        from overhead.words.reasons import in_words
+
+        found = data()
+        print(json.dumps(found if is_file else in_words(found), indent=1, allow_nan=False))
     elif getattr(a, "markdown", False):
         from overhead.blocks.markdown import markdown
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from overhead.blocks.parts import Part, StatusLine, Text
+from overhead.blocks.parts import Part, StatusLine, Text, Tone
 from overhead.errors import OutOfTime, UsageError, stack_code_of
 from overhead.measure.sampling.events import reason_of, status_of
 
@@ -18,6 +18,14 @@ Level = Literal["error", "warning"]
 Result = Literal["verified", "opened", "unavailable", "failed", "hung", "crashed", "not checked"]
 """``verified``: every unit was counted from values. ``opened``: a null backend, which runs nothing."""
 FAULTS: frozenset[str] = frozenset({"failed", "hung", "crashed"})
+_TONES: dict[Result, Tone] = {
+    "verified": "good",
+    "opened": "good",
+    "failed": "bad",
+    "hung": "bad",
+    "crashed": "bad",
+}
+_LEVEL_TONES: dict[Level, Tone] = {"error": "bad", "warning": "unsure"}
 _WORDS = {"opened": "opened (the device runs nothing)"}
 
 
@@ -116,7 +124,8 @@ def row_blocks(row: CheckRow, told: set[tuple[str, str, str]]) -> Iterator[Part]
     if row.result != "not checked":
         reason = f": {row.reason}" if row.reason else ""
         findings = [_finding(finding, told) for finding in row.findings]
-        yield StatusLine(_WORDS.get(row.result, row.result), f"{row.what}{reason}", findings)
+        tone = _TONES.get(row.result, "")
+        yield StatusLine(_WORDS.get(row.result, row.result), f"{row.what}{reason}", findings, tone)
 
 
 def _finding(finding: CheckFinding, told: set[tuple[str, str, str]]) -> StatusLine:
@@ -125,7 +134,8 @@ def _finding(finding: CheckFinding, told: set[tuple[str, str, str]]) -> StatusLi
     again = " (as above)" if key in told else ""
     trace = () if again or len(finding.trace) < 2 else finding.trace
     told.add(key)
-    return StatusLine(f"{finding.level} in {finding.step}:", f"{finding.message}{where}{again}", trace)
+    head, tone = f"{finding.level} in {finding.step}", _LEVEL_TONES[finding.level]
+    return StatusLine(head, f"{finding.message}{where}{again}", trace, tone, names=True)
 
 
 def summary_blocks(rows: Sequence[CheckRow]) -> Iterator[Part]:

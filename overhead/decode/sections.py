@@ -10,8 +10,8 @@ from functools import partial
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import DecodeArm, DecoderResults, decoder_results
-from overhead.reading.format import count, factor_spread, listed, number, positive_spread, run_time
-from overhead.reading.graph_or_fused import ChainWay, WorkRow, compared, register_rows
+from overhead.reading.format import count, factor_spread, positive_spread
+from overhead.reading.graph_or_fused import ChainWay, ProgramWork, WorkRow, register_rows
 from overhead.reading.missing_values import why
 from overhead.reading.precision import by_interval
 from overhead.reading.view import View
@@ -20,6 +20,7 @@ from overhead.report.core.lines import DrawnLine, LinePanel, line_panels
 from overhead.report.core.page_list import register_page, slug
 from overhead.report.core.registry import register
 from overhead.results import ChainWayFacts, Value, WayKind, ratio
+from overhead.words.reasons import one_line
 
 _MILLI = 1e6
 _LINES = {"complete": "o-", "issue": "--", "device_busy": ":"}
@@ -47,16 +48,9 @@ def token_rows(view: View) -> Iterator[WorkRow]:
         ways = [way for way in made if way is not None]
         if not any(way.kind == "fused-wgsl" for way in ways):
             continue
-        counts = {arm.record.params.get("fusions"): _dispatches(arm) for arm in found.arms}
-        work = f"{found.name}, {counts.get(0) or '?'} dispatches, {counts.get(len(FUSIONS)) or '?'} when fused"
-        row = WorkRow("a token", work, run_time(view.fingerprint.created), tuple(ways))
-        fused = listed([f"{compared(row, way)} through {way.through}" for way in row.of_kind("fused-wgsl")])
-        least = min(ways, key=lambda way: way.cost.value if way.cost else float("inf"))
-        beside = f"fused WGSL is {fused}, beside the CUDA driver's graph of the unfused program; " if fused else ""
-        wgsl = [way.cost for way in row.of_kind("fused-wgsl") if way.cost]
-        than = min(wgsl, key=lambda cost: cost.value) / least.cost if wgsl and least.cost else None
-        times = f", {number(than.value)} times cheaper than fused WGSL" if than and than.value > 1 else ""
-        yield dataclasses.replace(row, said=f"A token ({work}): {beside}the cheapest is {least.label}{times}.")
+        dispatches = {arm.record.params.get("fusions"): arm.dispatches for arm in found.arms}
+        work = ProgramWork(found.name, dispatches.get(0) or None, dispatches.get(len(FUSIONS)) or None)
+        yield WorkRow("a token", work, view.fingerprint.created, tuple(ways))
         return
 
 
@@ -102,7 +96,7 @@ def _token_way(found: DecoderResults, way: _TokenWay) -> ChainWay | None:
         alike = record.stack == way.stack and record.caller == "binding" and way.fields.items() <= own.items()
         if alike and arm.complete is not None:
             cost = by_interval(dataclasses.replace(arm.complete, status=record.status))
-            return ChainWay(way.kind, record.stack, way.label, cost)
+            return ChainWay(way.kind, record.stack, way.label, cost, through=arm.target.facts.label)
     return None
 
 
@@ -230,7 +224,7 @@ def _shown(found: Value | None, unit: float) -> str:
 
 def _remark(arm: DecodeArm) -> str:
     if arm.complete is None:
-        return why(arm.record, "complete")
+        return one_line(why(arm.record, "complete"))
     doubts: list[str] = [arm.record.status] if arm.record.status != "ok" else []
     if arm.device is not None and arm.device.value > arm.complete.value:
         sure = arm.device.floor > arm.complete.ceiling

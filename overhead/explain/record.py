@@ -1,17 +1,19 @@
-"""The file of one explained step: ``overhead-explain``, version 1. Times are nanoseconds for each step."""
+"""The file of one explained step: ``overhead-explain``, version 1. Times are nanoseconds for each step.
+
+What the file says is in codes with values (``Reason``). Older files have sentences in their place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from overhead.loading.files import save_file
-from overhead.reading.format import MICRO, factor_spread, micro_spread, plain
-from overhead.results import Count, Figure, LongText, Machine, Moment, Name, stacks_in
+from overhead.results import Count, Figure, LongText, Machine, Moment, Name, Why, because, stacks_in
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
 EXPLAIN_VERSION = 1
@@ -26,13 +28,16 @@ LIBRARIES: Mapping[str, UsedLibrary] = {
 }
 """The library of each wait (``waits.KNOWN_WAITS``), the surest first."""
 BoundKind = Literal["host", "device", "synchronisation", "mixed", "unclear"]
-KIND_LABELS = {"measured": "", "condition": "", "bound": " (a bound)", "prediction": " (predicted)"}
-"""What stands behind the name of an alternative."""
 AlternativeStatus = Literal["ok", "refused", "differs", "failed"]
-NOT_IN_A_TRACE = "not in a trace"
+NOT_MEASURED = because("not-measured")
+NOT_IN_A_TRACE = because("not-in-a-trace")
 """The reason of each time that no trace holds."""
-NOT_MEASURED_MET = "not measured in this run"
+NOT_MEASURED_MET = because("not-measured-in-this-run")
 """The reason of a missing ``met`` or ``everything``, also in older files, which have none."""
+BETWEEN = "between operations"
+"""The name of what the host does outside of all operations: the program's own Python, and that of its libraries."""
+UNKNOWN_MACHINE = "0" * 12
+"""The id of the machine where a trace was recorded."""
 MOST_ROWS = 200
 """Most rows of a list in the file."""
 
@@ -97,7 +102,10 @@ class CallSite(_Part, kw_only=True):
 
 
 class OperationRow(_Part, kw_only=True):
-    """Outermost operations of one name and line. ``host_ns``: without waits. ``device_ns``: of the work they issued."""
+    """Outermost operations of one name and line. ``host_ns``: without waits. ``device_ns``: of the work they issued.
+
+    ``name``: ``BETWEEN`` for what is outside of all.
+    """
 
     name: LongText
     count: float
@@ -107,16 +115,22 @@ class OperationRow(_Part, kw_only=True):
 
 
 class SynchronisationRow(_Part, kw_only=True):
-    """Synchronisations of one kind and line. ``blocked_ns``: how long the host waits for the device, all together."""
+    """Synchronisations of one kind and line. ``blocked_ns``: how long the host waits for the device, all together.
 
-    what: LongText
+    ``what``: the name of the call; the code ``from-pageable-memory`` with it for such an upload.
+    """
+
+    what: Why
     count: float
     blocked_ns: float
     site: CallSite = CallSite()
 
 
 class DeviceGap(_Part, kw_only=True):
-    """A time in which the device has no work. ``before``: the device work that ends it. ``host``: what the host did."""
+    """A time in which the device has no work. ``before``: the device work that ends it.
+
+    ``host``: the operation of the host; ``BETWEEN`` outside of all.
+    """
 
     ns: float
     before: LongText = ""
@@ -135,18 +149,19 @@ class ReplayCheck(_Part, kw_only=True):
     ratio: float | None = None
     ok: bool = False
     unchecked: bool = False
-    reason: LongText = ""
+    reason: Why = ""
 
 
 class StepVerdict(_Part, kw_only=True):
     """``factor``: how many times the part that bounds the step takes of the next one. ``overhead_share``: of a step in
-    which the device does not work; from 0 to 1. ``sentences``: the verdict in words, the most important one first.
+    which the device does not work; from 0 to 1. ``sentences``: what is said of the step, each a code with its values,
+    the most important one first; in older files they are texts.
     """
 
     kind: BoundKind
     factor: float | None = None
     overhead_share: float | None = None
-    sentences: Annotated[list[LongText], Meta(max_length=20)] = []
+    sentences: Annotated[list[Why], Meta(max_length=20)] = []
 
 
 class Alternative(_Part, kw_only=True):
@@ -167,22 +182,25 @@ class Alternative(_Part, kw_only=True):
     same_results: bool | None = None
     compared: Count | None = None
     not_compared: Count = 0
-    results: LongText = ""
-    reason: LongText = ""
+    results: Why = ""
+    reason: Why = ""
     site: CallSite = CallSite()
 
-    def verdict(self) -> str:
-        """In words, whether its results are those of the step; empty for one that has no results to compare."""
+    @property
+    def agreement(self) -> Why:
+        """Whether its results are those of the step; '' for one that has no results to compare."""
         if self.status == "differs":
-            return "other results"
+            return because("other-results")
         if self.status != "ok" or self.kind != "measured":
             return ""
         if not self.same_results:
-            return "results not compared"
+            return because("results-not-compared")
         if self.compared is None:
-            return "same results (count not recorded)"
-        of = f" of {self.compared + self.not_compared:,}" if self.not_compared else ""
-        return f"same results ({self.compared:,}{of} {'value' if self.compared == 1 and not of else 'values'} compared)"
+            return because("same-results-not-counted")
+        if self.not_compared:
+            whole = self.compared + self.not_compared
+            return because("same-results-in-part", compared=self.compared, whole=whole)
+        return because("same-results", compared=self.compared)
 
 
 class RankRow(_Part, kw_only=True):
@@ -200,7 +218,7 @@ class RankRow(_Part, kw_only=True):
 
 
 class Explanation(_Part, kw_only=True):
-    """Everything about one step. ``not_seen``: what this library or device does not tell, in sentences.
+    """Everything about one step. ``not_seen``: what this library or device does not tell.
 
     ``ranks``: of the traces of several ranks, of which the others describe the first.
     ``host``: what the host does beside the step, as shares of its time (``queued``, ``throttled``, ``collector``,
@@ -223,30 +241,36 @@ class Explanation(_Part, kw_only=True):
     verdict: StepVerdict
     alternatives: Annotated[list[Alternative], Meta(max_length=MOST_ROWS)] = []
     ranks: Annotated[list[RankRow], Meta(max_length=1024)] = []
-    not_seen: Annotated[list[LongText], Meta(max_length=64)] = []
+    not_seen: Annotated[list[Why], Meta(max_length=64)] = []
     host: Annotated[list[Figure], Meta(max_length=64)] = []
 
+    @property
+    def is_of_a_trace(self) -> bool:
+        """Whether it was made from a trace, of which nobody knows the machine."""
+        return self.machine.id == UNKNOWN_MACHINE
+
+    in_words: ClassVar[Callable[[Explanation], str]]
+    """How an explanation reads as text: in codes, until ``explain.in_words`` is imported, which has words."""
+
     def __str__(self) -> str:
-        """The verdict, the time of a step and the alternatives, in some lines; ``to_dict`` has all."""
-        on = self.program.device or self.machine.cpu
-        lines = [f"{plain(self.program.function)} in {plain(self.program.file)}, on {on}", *self.verdict.sentences]
-        if self.step.wall.measured:
-            lines.append(f"a step: {micro_spread(self.step.wall)} {MICRO}")
-        for one in self.alternatives:
-            gain = f"{factor_spread(one.gain.measured)} as fast" if one.gain.measured else one.reason or one.results
-            why = one.verdict() if one.status == "ok" else one.status
-            lines.append(f"{plain(one.name)}{KIND_LABELS[one.kind]}: {'; '.join(filter(None, (gain, why)))}")
-        return "\n".join(lines)
+        return type(self).in_words(self)
 
     __repr__ = __str__
 
 
-def missing(name: str, reason: str, unit: str = "ns") -> Figure:
+def _in_codes(found: Explanation) -> str:
+    return "\n".join(map(str, found.verdict.sentences))
+
+
+Explanation.in_words = _in_codes
+
+
+def missing(name: str, reason: Why, unit: str = "ns") -> Figure:
     """A figure without a value, and the reason."""
     return Figure(name=name, unit=unit, status="unavailable", reason=reason)
 
 
-def renamed(figure: Figure | None, name: str, reason: str = "not measured") -> Figure:
+def renamed(figure: Figure | None, name: str, reason: Why = NOT_MEASURED) -> Figure:
     """The figure under this name; for None, one without a value, for this reason."""
     return msgspec.structs.replace(figure, name=name) if figure else missing(name, reason)
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from overhead.results import JournalLine
+from overhead.results import JournalLine, LongText, Reason, Scalar, Why
 
 L = TypeVar("L", bound=JournalLine)
 # Fields whose text comes from outside the suite. Names of stacks, cases and targets are not redacted: a host with the
@@ -86,6 +86,18 @@ def redact(text: str, of: Owner | None = None) -> str:
     return text
 
 
+def redact_reason(why: Why, of: Owner | None = None) -> Why:
+    """The reason with its texts redacted."""
+    if isinstance(why, str):
+        return redact(why, of)
+    values = {name: _redact_value(value, of) for name, value in why.values.items()}
+    return Reason(why.code, values, [redact_reason(one, of) for one in why.also])
+
+
+def _redact_value(value: Scalar | LongText | Reason, of: Owner | None) -> Scalar | LongText | Reason:
+    return redact_reason(value, of) if isinstance(value, str | Reason) else value
+
+
 def hide_secrets(name: str, value: str) -> str:
     """The value of a variable without passwords and keys: all of it if the name is that of a secret.
 
@@ -111,12 +123,17 @@ def redacted(line: L, of: Owner | None = None) -> L:
     return msgspec.convert(_redact_fields(msgspec.to_builtins(line), of, free=False), type(line))
 
 
+def _is_free(name: str, free: bool) -> bool:
+    """Whether a field is free text: one of those named, or a value of a reason; not the reason's code."""
+    return name in _FREE_TEXT or (free and name != "code")
+
+
 def _redact_fields(value: Any, of: Owner | None, free: bool) -> Any:
     match value:
         case str():
             return redact(value, of) if free else value
         case dict():
-            return {name: _redact_fields(inner, of, free or name in _FREE_TEXT) for name, inner in value.items()}
+            return {name: _redact_fields(inner, of, _is_free(name, free)) for name, inner in value.items()}
         case list():
             return [_redact_fields(inner, of, free) for inner in value]
         case _:

@@ -68,7 +68,8 @@ class TargetView:
     """A stack on a device, with its records (the measured cases).
 
     ``label``: unique in the file, with "(software)" for an adapter that computes on the CPU. ``short``: the same
-    without the device, where the file has one GPU only. ``facts``: of the stack.
+    without the device, where the file has one GPU only. ``short_names_cpu``: whether it ends with "(CPU)", which tells
+    the target from one of its stack on the GPU. ``facts``: of the stack.
     """
 
     key: str
@@ -76,6 +77,7 @@ class TargetView:
     records: tuple[Record, ...]
     short: str
     facts: StackFacts
+    short_names_cpu: bool = False
 
     @property
     def first(self) -> Record:
@@ -178,10 +180,12 @@ class View:
         firsts = [records[0] for records in groups.values()]
         labels = _labels(firsts)
         short = _without_device(firsts, labels)
-        return [
-            TargetView(key, labels[key], tuple(records), short[key], self.facts(records[0].stack))
-            for key, records in groups.items()
-        ]
+        found = []
+        for key, records in groups.items():
+            names_cpu = records[0].api == "CPU" and short[key] != labels[key]
+            facts = self.facts(records[0].stack)
+            found.append(TargetView(key, labels[key], tuple(records), short[key], facts, names_cpu))
+        return found
 
     @cached_property
     def executing(self) -> list[TargetView]:

@@ -24,8 +24,12 @@ from overhead.results.journal_lines import (
 from overhead.results.reason import (
     Reason as Reason,
     Why as Why,
+    about as about,
     because as because,
+    cause_of as cause_of,
+    code_of as code_of,
     codes_of as codes_of,
+    parts_of as parts_of,
     together as together,
 )
 from overhead.results.records import (

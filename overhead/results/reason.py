@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from overhead.errors import file_text, without_details
 from overhead.results.vocabulary import LongText, Name, Scalar
 
 Code = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,63}$(?!\n)")]
@@ -14,11 +16,12 @@ Code = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,63}$(?!\n)")]
 class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A code, the values that its sentence names, and further reasons that hold too.
 
-    Of ``also``, a text is one from outside: an error of a driver, a library or a user's program.
+    A value may be a reason itself. Of ``also``, a text is one from outside: an error of a driver, a library or a
+    user's program.
     """
 
     code: Code
-    values: Annotated[dict[Name, Scalar | LongText], Meta(max_length=32)] = {}
+    values: Annotated[dict[Name, Scalar | LongText | Reason], Meta(max_length=32)] = {}
     also: Annotated[list[Why], Meta(max_length=32)] = []
 
     def __str__(self) -> str:
@@ -27,11 +30,15 @@ class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
         own = f"{self.code} ({values})" if values else self.code
         return "; ".join([own, *map(str, self.also)])
 
+    def __hash__(self) -> int:
+        return hash((self.code, tuple(self.values.items()), tuple(self.also)))
+
     @property
     def codes(self) -> frozenset[str]:
         """The code of this reason and of all that hold too."""
         found = {self.code}
-        for one in self.also:
+        inner = [value for value in self.values.values() if isinstance(value, Reason)]
+        for one in [*inner, *self.also]:
             found |= codes_of(one)
         return frozenset(found)
 
@@ -42,7 +49,14 @@ Why = LongText | Reason
 
 def because(code: str, /, **values: Any) -> Reason:
     """The reason with this code. ``overhead.words.reasons`` has its sentence, which names exactly these values."""
-    return Reason(code, values)
+    return Reason(code, {name: _value(value) for name, value in values.items()})
+
+
+def _value(given: Any) -> bool | int | float | str | Reason:
+    """The value as one that a file can hold: a scalar of NumPy is its number, and another object is its text."""
+    if hasattr(given, "item"):
+        given = given.item()
+    return given if isinstance(given, bool | int | float | str | Reason) else file_text(given)
 
 
 def together(*reasons: Why) -> Why:
@@ -54,6 +68,39 @@ def together(*reasons: Why) -> Why:
     if isinstance(first, Reason):
         return Reason(first.code, first.values, [*first.also, *others])
     return Reason("quoted", {"text": first}, others)
+
+
+def parts_of(reason: Why) -> list[Why]:
+    """The reasons that hold together, each alone."""
+    if isinstance(reason, str):
+        return [reason] if reason else []
+    return [Reason(reason.code, reason.values), *reason.also]
+
+
+def about(what: str, why: Why) -> Why:
+    """The reason with what it is about, such as a status, a stack or a file; ``what`` alone without a reason.
+
+    A sentence has a colon between them.
+    """
+    if not what:
+        return why
+    return because("about", what=what, why=why) if why else because("bare", what=what)
+
+
+def cause_of(why: Why) -> Hashable:
+    """Equal for reasons of one cause, which differ in numbers and in quoted names."""
+    if isinstance(why, str):
+        return without_details(why)
+    said = [value for value in why.values.values() if isinstance(value, str | Reason)]
+    return (why.code, tuple(cause_of(one) for one in said), tuple(cause_of(one) for one in why.also))
+
+
+def code_of(reason: Why) -> str:
+    """The code of a reason, and of one that is about something, what holds of that; '' of a text from outside."""
+    if isinstance(reason, str):
+        return ""
+    inner = reason.values.get("why") if reason.code == "about" else None
+    return code_of(inner) if isinstance(inner, str | Reason) else reason.code
 
 
 def codes_of(reason: Why) -> frozenset[str]:

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from overhead.reading.findings import Finding, rule
-from overhead.reading.findings._changes import Change, change_above, changes, finding, variant
-from overhead.reading.format import MICRO, cost_text, plain
+from overhead.reading.findings._changes import Change, change_above, changes, changes_finding, variant
+from overhead.reading.format import plain
 from overhead.reading.view import TargetView, View
 
 _LEAST_TIMES = 1.3
 """Another way to call must be surely this many times as cheap."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CompiledCodePays:
+    """The same calls cost less from compiled code than from Python: the largest saving first."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class ShortWayPays:
+    """A library's own shorter way to the same launch costs less: the largest saving first. ``advice``: what to do."""
+
+    changes: tuple[Change, ...]
+    advice: str
 
 
 @rule("compiled")
@@ -19,14 +36,8 @@ def from_compiled_code(view: View) -> Finding | None:
         usual = view.comparison("python-share", target.base.key) is not None and target.first.api != "CPU"
         return change_above(_LEAST_TIMES, target, target.base, variant(target, caller="native") if usual else None)
 
-    return finding(
-        changes(view, compiled),
-        lambda first: (
-            f"Call {first.name} from compiled code: {cost_text(first.after)} {MICRO} a {first.before.unit} "
-            f"instead of {cost_text(first.before)} from Python."
-        ),
-        "The calls are the same; the loop around them is not Python.",
-    )
+    found = changes(view, compiled)
+    return changes_finding(CompiledCodePays(tuple(found)), found)
 
 
 @rule("short-way")
@@ -39,13 +50,6 @@ def short_way(view: View) -> Finding | None:
             return None
         return change_above(_LEAST_TIMES, target, target.base, variant(target, way.params))
 
-    return finding(
-        changes(view, shorter),
-        lambda first: f"{_advice(first)}: {first.instead}.",
-        "It applies where the launch itself, and not the kernel, limits the speed.",
-    )
-
-
-def _advice(change: Change) -> str:
-    way = change.target.facts.short_way
-    return plain(way.advice, 120) if way is not None else ""
+    found = changes(view, shorter)
+    way = found[0].target.facts.short_way if found else None
+    return changes_finding(ShortWayPays(tuple(found), plain(way.advice, 120)), found) if way is not None else None

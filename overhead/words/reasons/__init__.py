@@ -1,7 +1,9 @@
 """The sentence of each reason: a code of ``results.Reason`` with its values.
 
 A module of this folder holds the sentences of one package's codes, as templates. ``{name}`` stands for a value of the
-reason, with a format of Python's behind a colon.
+reason, with a format of Python's or of ``words.formats`` behind a colon. A value that is a reason itself stands there
+as its sentence. ``{also}`` stands for the sentences of the further reasons, which come behind where a template does not
+name them.
 """
 
 from __future__ import annotations
@@ -9,15 +11,29 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Mapping
+import string
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from overhead.results.reason import Reason, Why
+import msgspec
+
+from overhead.errors import say_reasons_by
+from overhead.reading.format import plain
+from overhead.results import Reason, Why, about, cause_of
+from overhead.words.formats import Formatter
+
+_FORMATTER = Formatter()
+_MOST_NAMED = 3
+_FIELDS = ("reason", "case_reason", "rule", "why", "flags", "notes", "results", "not_seen")
+"""Fields that hold reasons. In the output of a command the code stands beside each: ``reason_code``."""
+_ALSO = "also"
+"""What a template calls the sentences of the further reasons."""
 
 
 @functools.cache
 def templates() -> Mapping[str, str]:
     """The template of every code."""
-    found = {"quoted": "{text}"}
+    found = {"quoted": "{text}", "about": "{what}: {why}", "bare": "{what}"}
     for module in pkgutil.iter_modules(__path__):
         own: dict[str, str] = importlib.import_module(f"{__name__}.{module.name}").TEMPLATES
         assert found.keys().isdisjoint(own), f"{module.name}: a code that another module has too"
@@ -29,12 +45,98 @@ def sentence(reason: Why) -> str:
     """The reason in words; a text from outside as it is. A code that is not known here is shown with its values."""
     if isinstance(reason, str):
         return reason
-    template = templates().get(reason.code)
+    also = [sentence(one) for one in reason.also]
+    template = templates().get(reason.code, "")
+    if not template:
+        return "; ".join([_as_code(reason), *also])
+    inside = any(name == _ALSO for _, name, _, _ in string.Formatter().parse(template))
+    values: dict[str, Any] = {
+        name: sentence(value) if isinstance(value, Reason) else value for name, value in reason.values.items()
+    }
+    if inside:
+        values[_ALSO] = "; ".join(also)
     try:
-        own = template.format(**reason.values) if template is not None else _as_code(reason)
-    except (KeyError, ValueError):  # a file of another version, or of another's hand
-        own = _as_code(reason)
-    return "; ".join([own, *(sentence(one) for one in reason.also)])
+        own = _FORMATTER.vformat(template, (), values)
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+        # A file of another version, or of another's hand.
+        return "; ".join([_as_code(reason), *also])
+    return own if inside else "; ".join([own, *also])
+
+
+say_reasons_by(sentence)
+
+
+def one_line(reason: Why, limit: int = 200) -> str:
+    """The reason as one line of at most so many characters, safe for terminals and drawings."""
+    return plain(sentence(reason), limit)
+
+
+def with_status(status: str, reason: Why) -> str:
+    """``noisy: half-width 12 %``, or the one of them that is there; '' without both."""
+    return sentence(about(status, reason))
+
+
+def reasons_said(missing: Iterable[tuple[str, Why]], start: str) -> list[str]:
+    """A sentence for each reason, with what it explains: ``missing`` has names with their reasons.
+
+    Reasons of one cause count as one; the first of them stands. Three names are said, and how many more there are.
+    """
+    causes: dict[object, list[tuple[str, str]]] = {}
+    for name, reason in missing:
+        causes.setdefault(cause_of(reason), []).append((name, sentence(reason)))
+    said = []
+    for alike in causes.values():
+        others = f" and {len(alike) - _MOST_NAMED:,} more" if len(alike) > _MOST_NAMED else ""
+        texts = {text for _, text in alike}
+        differ = " (the first; the others differ in numbers or names)" if len(texts) > 1 else ""
+        names = "; ".join(name for name, _ in alike[:_MOST_NAMED])
+        said.append(f"{start} {names}{others}: {alike[0][1]}{differ}")
+    return said
+
+
+def in_words(data: Any) -> Any:
+    """Data of a command as its ``--json`` prints it: each reason is its sentence, with its code in a field beside it.
+
+    ``data``: builtins, as ``msgspec.to_builtins`` makes them. ``{"reason": {"code": "too-few"}}`` becomes
+    ``{"reason": "too few", "reason_code": "too-few"}``.
+    """
+    if (reason := _reason_in(data)) is not None:
+        return sentence(reason)
+    if isinstance(data, list | tuple):
+        return [in_words(one) for one in data]
+    if not isinstance(data, dict):
+        return data
+    found = {}
+    for name, value in data.items():
+        found[name] = in_words(value)
+        code = _code_beside(value) if name in _FIELDS else None
+        if code:
+            found[f"{name}_code"] = code
+    return found
+
+
+def _code_beside(value: Any) -> str | list[str] | None:
+    """The code of a reason, or those of a list of reasons with '' for a text from outside; None where there is none."""
+    if isinstance(value, list | tuple):
+        codes = [_code(one) for one in value]
+        return codes if any(codes) else None
+    return _code(value)
+
+
+def _code(value: Any) -> str:
+    reason = _reason_in(value)
+    while reason is not None and reason.code == "about":
+        inner = reason.values.get("why")
+        reason = inner if isinstance(inner, Reason) else None
+    return reason.code if reason is not None else ""
+
+
+def _reason_in(data: Any) -> Reason | None:
+    if isinstance(data, Reason):
+        return data
+    if not isinstance(data, dict) or "code" not in data or not data.keys() <= {"code", "values", "also"}:
+        return None
+    return msgspec.convert(data, Reason)
 
 
 def _as_code(reason: Reason) -> str:

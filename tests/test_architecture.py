@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from overhead.slices import SLICES
+from tests.trials import LIBRARIES
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
@@ -43,10 +44,7 @@ ORDER = (
 APART = ({"probes", "reading"}, {"runner", "comparing"})
 SLICE_ARROWS = {("claims", "decode"): "some claims are about tokens"}
 """Which slice may import which other one, and why."""
-HEAVY = {
-    "numpy", "scipy", "pandas", "matplotlib", "numba", "torch", "wgpu", "wgpudawn", "vulkan", "cupy", "jax", "triton",
-    "onnxruntime", "warp", "pyopencl", "mlx",
-}  # fmt: skip
+HEAVY = {"numpy", "scipy", "pandas", "matplotlib", *LIBRARIES}
 
 SAME_NAME = {
     "REGISTERS": "each family of stacks names its modules that register one",

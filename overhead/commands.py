@@ -196,6 +196,7 @@ def compare_command(a: argparse.Namespace) -> int:
     """Compare two runs and print the verdicts; with ``--fail-over``, the exit code is that of the gate."""
     from overhead.comparing import compare
     from overhead.comparing.show import comparison_blocks, comparison_data
+    from overhead.words.comparing import gate_untested
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
@@ -207,9 +208,8 @@ def compare_command(a: argparse.Namespace) -> int:
         return GATE
     if found.tested_enough(allow_missing=a.allow_missing):
         return DONE
-    untested = f"{len(found.untested)} of {found.measured} cases could not detect {found.fail_over:g} %"
-    hint = "; --allow-missing forgives them" if found.tested_enough(allow_missing=True) else ""
-    print(f"overhead: the gate did not pass: {untested}{hint}", file=sys.stderr)
+    may_forgive = found.tested_enough(allow_missing=True)
+    complain(gate_untested(found, may_forgive=may_forgive))
     return UNTESTED
 
 

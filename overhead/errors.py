@@ -9,14 +9,35 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType, ModuleType
+from typing import Any
 
 _MOST_TEXT = 2000
 
 
+_in_words: Callable[[Any], str] = str
+
+
+def say_reasons_by(in_words: Callable[[Any], str]) -> None:
+    """Let errors that hold a reason say it in words. ``overhead.words``, which may not be imported here, calls this."""
+    global _in_words
+    _in_words = in_words
+
+
 class UsageError(ValueError):
-    """Wrong use or bad input. The message is one line that says what and where; the command line exits with 2."""
+    """Wrong use or bad input. The message is one line that says what and where; the command line exits with 2.
+
+    It may be given a reason of ``overhead.results`` in place of the message.
+    """
+
+    @property
+    def why(self) -> Any:
+        """The reason, or the message."""
+        return self.args[0] if self.args else ""
+
+    def __str__(self) -> str:
+        return self.why if isinstance(self.why, str) else _in_words(self.why)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from overhead.reading.format import micro_spread
-from overhead.reading.glossary import Term
 from overhead.results import Record
+from overhead.words.glossary import Term
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

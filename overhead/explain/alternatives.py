@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from overhead.explain.waits import has_cuda_context
+from overhead.results import Reason, Why, because
 
 StepFunction = Callable[[], Any]
-NO_TORCH = "the step does not use PyTorch"
 CUDA_GRAPH, PINNED, UNSYNCHRONISED = "CUDA graph", "pinned uploads", "without synchronisations"
 _RECORDED_STEPS = 4
 """How many steps are recorded without synchronisations; they are handed out in turn."""
@@ -24,26 +24,37 @@ class StepChange:
     """Another way to run the same step.
 
     ``make``: gives the step in the other way, or raises what forbids it. ``why_not``: why it does not apply to what has
-    run in this process; empty if it does. ``label``: ``measured`` if it computes the same, ``bound`` if it leaves out
+    run in this process; '' if it does. ``label``: ``measured`` if it computes the same, ``bound`` if it leaves out
     something that the program needs. ``captures``: it records the step once, so Python values stay as they were then.
     ``compiles``: it translates the step first, which may take minutes.
     """
 
     make: Callable[[StepFunction], StepFunction]
-    why_not: Callable[[], str]
+    why_not: Callable[[], Why]
     label: Literal["measured", "bound"] = "measured"
     captures: bool = False
     compiles: bool = False
 
 
-def _without_cuda() -> str:
-    """Why PyTorch's CUDA features do not apply to what runs in this process; empty if they do."""
+class ReadsDiffer(RuntimeError):
+    """A step that gets recorded values reads more of them than were recorded: it reads not the same in each step."""
+
+
+def no_torch() -> Reason:
+    """Why an alternative of PyTorch's does not apply to a step without PyTorch."""
+    return because("step-without-torch")
+
+
+def _without_cuda() -> Why:
+    """Why PyTorch's CUDA features do not apply to what runs in this process; '' if they do."""
     torch = sys.modules.get("torch")
     if torch is None:
-        return NO_TORCH
+        return no_torch()
     if not torch.cuda.is_available():
-        return "no CUDA device"
-    return "" if torch.cuda.is_initialized() or has_cuda_context() else "the step does not use PyTorch on CUDA"
+        return because("alternative-needs-cuda-device")
+    if torch.cuda.is_initialized() or has_cuda_context():
+        return ""
+    return because("step-without-torch-on-cuda")
 
 
 def capture_graph(step: StepFunction) -> StepFunction:
@@ -77,10 +88,12 @@ def _compiled(mode: str, step: StepFunction) -> StepFunction:
     return compiled
 
 
-def _not_compiled(mode: str) -> str:
+def _not_compiled(mode: str) -> Why:
     if "torch" not in sys.modules:
-        return NO_TORCH
-    return "on the CPU it is the same as the default mode" if mode == "reduce-overhead" and _without_cuda() else ""
+        return no_torch()
+    if mode == "reduce-overhead" and _without_cuda():
+        return because("same-as-default-mode-on-cpu")
+    return ""
 
 
 def _without_synchronisations(step: StepFunction) -> StepFunction:
@@ -149,7 +162,7 @@ class Tape:
         return self._run("recording", self._steps[-1], step)
 
     def replay(self, step: StepFunction) -> Any:
-        """Run a step that gets recorded values instead of reading. Raises ``RuntimeError`` if it reads more of them."""
+        """Run a step that gets recorded values instead of reading. Raises ``ReadsDiffer`` if it reads more of them."""
         self._steps.append(self._steps.pop(0))
         return self._run("replaying", [*self._steps[-1]], step)
 
@@ -174,7 +187,7 @@ class Tape:
             if method.__name__ == "to" and not _goes_to("cpu", args, kwargs):
                 return method(tensor, *args, **kwargs)
             if not self._values:
-                raise RuntimeError("the step reads more values from the device in some steps than in others")
+                raise ReadsDiffer
             return self._values.pop(0)
 
         return reading

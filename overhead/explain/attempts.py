@@ -10,7 +10,6 @@ import functools
 import mmap
 import os
 import random
-import re
 import shutil
 import sys
 import time
@@ -26,7 +25,7 @@ from overhead import scratch
 from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import one_line
 from overhead.explain import state
-from overhead.explain.alternatives import ALTERNATIVES, StepFunction
+from overhead.explain.alternatives import ALTERNATIVES, ReadsDiffer, StepFunction
 from overhead.explain.outcome import (
     MOST_BYTES,
     LaterSteps,
@@ -40,6 +39,7 @@ from overhead.explain.outcome import (
 )
 from overhead.explain.steps import error_text, program_line
 from overhead.reading.format import few
+from overhead.results import Reason, Why, because
 
 _WARM_STEPS = 3
 _COMPARED_STEPS = 3
@@ -48,6 +48,8 @@ _SOON_STEPS = 50
 _SOON_S = 5.0
 """Longer steps get so many seconds more for that."""
 _SEED = 1
+_ADVICE = (" Search for `cuda", " CUDA kernel errors might")
+"""How the advice begins that PyTorch adds to an error of CUDA's."""
 
 
 class AttemptJob(Struct, frozen=True, kw_only=True):
@@ -75,14 +77,18 @@ class Attempt(Struct, frozen=True):
     """
 
     outcome: StepOutcome | None = None
-    reason: str = ""
+    reason: Why = ""
     where: str = ""
     refused: bool = False
     making_s: float = 0.0
 
 
 class NotPossible(Exception):
-    """The alternative does not apply to this step; the message is the reason."""
+    """The alternative does not apply to this step."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
@@ -147,16 +153,24 @@ def prepare_step(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
     if not job.alternative:
         return step, step, 0.0
     alternative = ALTERNATIVES[job.alternative]
-    if reason := alternative.why_not():
+    reason = alternative.why_not()
+    if isinstance(reason, Reason):
         raise NotPossible(reason)
     if alternative.captures and changing:
-        optimiser = any(".state." in name and name.endswith(".step") for name in changing)
-        hint = "; capturable=True keeps the counters of PyTorch's optimisers on the device" if optimiser else ""
-        raise NotPossible(f"not capturable: state on the host that changes with every step: {few(changing)}{hint}")
+        raise NotPossible(_not_capturable(changing))
     began = time.perf_counter()
     made = alternative.make(step)
     wait_for_device()
     return made, step, time.perf_counter() - began
+
+
+def _not_capturable(changing: list[str]) -> Reason:
+    """Why a step that changes these values on the host cannot be captured."""
+    named = few(changing)
+    has_optimiser = any(".state." in name and name.endswith(".step") for name in changing)
+    if has_optimiser:
+        return because("optimiser-not-capturable", names=named)
+    return because("step-not-capturable", names=named)
 
 
 def _warm(step: StepFunction) -> list[str]:
@@ -205,16 +219,24 @@ def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda foun
             left_out |= unread
         values, unread = state_values(step, before, room)
     except NotPossible as error:
-        return Attempt(reason=str(error), refused=True)
+        return Attempt(reason=error.reason, refused=True)
+    except ReadsDiffer as error:
+        return Attempt(reason=because("reads-differ-between-steps"), where=program_line(error, texts=True))
     except Exception as error:
-        reason = re.split(" Search for `cuda| CUDA kernel errors might", one_line(error))[0]  # PyTorch's advice
-        return Attempt(reason=reason, where=program_line(error, texts=True))
+        return Attempt(reason=_without_advice(one_line(error)), where=program_line(error, texts=True))
     found = Attempt(StepOutcome(results, values, left_out | unread), making_s=making_s)
     if not job.vary:
         return found
     save(found)
     responds, later = _later_steps(step, job.later_s, room // 4)
     return Attempt(StepOutcome(results, values, left_out | unread, responds, later), making_s=making_s)
+
+
+def _without_advice(text: str) -> str:
+    """What an error says, without what PyTorch adds for who debugs CUDA."""
+    for beginning in _ADVICE:
+        text = text.partition(beginning)[0]
+    return text
 
 
 def _later_steps(step: StepFunction, later_s: float, room: int) -> tuple[bool | None, LaterSteps | None]:

@@ -21,8 +21,7 @@ from overhead.explain.record import CallSite, missing, renamed
 from overhead.explain.timing import Timing, sampling_plan, time_statements
 from overhead.explain.verdict import resolved_times
 from overhead.profiles import Plan
-from overhead.reading.format import few
-from overhead.results import Figure, Why, exactly, together
+from overhead.results import Figure, Why, because, exactly, together
 from overhead.runner.progress import Listener
 
 AGAINST = "your alternative"
@@ -35,6 +34,8 @@ _PROCESSES = 3
 _ALONE_S, _IN_TURN_S = 3.0, 1.5
 """Seconds that each process samples the step: alone, and in turn with alternatives, which it samples as long."""
 _FEWEST_CALLS = 15
+_MOST_PARTS = 3
+"""So many parts of a result that are not compared are named."""
 _RESOLVED_HALF = 0.3
 """Half an interval over its time, for which the time is resolved."""
 _LEAST_S, _OPENING_S, _MOST_S, _CALIBRATING = 0.3, 3.0, 1800.0, 300
@@ -48,13 +49,13 @@ class _CountingWaits(Listener):
     def __init__(self, inner: Listener) -> None:
         self._inner, self.waited_s = inner, 0.0
 
-    def note(self, text: Why) -> None:
-        self._inner.note(text)
+    def note(self, what: Why) -> None:
+        self._inner.note(what)
 
     def begin(self) -> None:
         self._inner.begin()
 
-    def working(self, what: str) -> None:
+    def working(self, what: Why) -> None:
         self._inner.working(what)
 
     def left(self, seconds: float) -> None:
@@ -66,7 +67,7 @@ class _CountingWaits(Listener):
     def waited(self, seconds: float) -> None:
         self.waited_s += seconds
         if seconds >= 1:
-            self.note(f"waited {seconds:.0f} s for another run; --seconds does not count this")
+            self.note(because("waited-beside-seconds", seconds=seconds))
 
 
 class Changes:
@@ -115,8 +116,10 @@ class Changes:
         half = math.inf if not wall.value or wall.high is None else (wall.high - wall.value) / wall.value
         more_s = _PROCESSES * (self.loading_s + _OPENING_S + self._sampled_s * (half / _RESOLVED_HALF) ** 2)
         needed_s = time.monotonic() - self._began - self._listener.waited_s + more_s
-        said = f"--seconds {needed_s:,.0f} would be needed" if needed_s < _MOST_S else "measuring longer would not help"
-        return msgspec.structs.replace(timing, notes=[*timing.notes, f"The time of a step is not resolved: {said}."])
+        note = because("step-not-resolved")
+        if needed_s < _MOST_S:
+            note = because("step-needs-seconds", needed=needed_s)
+        return msgspec.structs.replace(timing, notes=[*timing.notes, note])
 
     def time_left_s(self) -> float:
         """Seconds until everything must end. Waiting for other runs does not count."""
@@ -154,9 +157,10 @@ class Changes:
             compiles, began = _change(name).compiles, time.monotonic()
             asked_for = compiles or name == AGAINST
             if not asked_for and self._left_s() < 2 * self.loading_s:
-                found[name] = _alternative(name, "refused", "no time was left: a larger --seconds gives it some")
+                found[name] = _alternative(name, "refused", because("no-time-for-alternative"))
                 continue
-            self._listener.working(f"{name}: one attempt{', which compiles the step' if compiles else ''}")
+            doing = because("attempting-with-compilation", name=name) if compiles else because("attempting", name=name)
+            self._listener.working(doing)
             made = self._attempted(job, limit_s=COMPILE_S if compiles else ATTEMPT_S)
             found[name] = self._compared(name, made)
             self.ends += time.monotonic() - began if compiles else 0.0
@@ -174,18 +178,18 @@ class Changes:
             same = not found.unknown or None
             return _alternative(name, "ok", _remark(found), making_s=made.making_s, same_results=same, **counts)
         if compare_outcomes(self._original, self._again).differences:
-            remark = "the step itself gives different results in two processes"
-            return _alternative(name, "ok", remark, making_s=made.making_s)
+            return _alternative(name, "ok", because("step-not-repeatable"), making_s=made.making_s)
         return _alternative(name, "differs", found.differences[0], same_results=False, **counts)
 
     @functools.cached_property
     def _original(self) -> StepOutcome:
         """What the step computes in a process of its own. Raises ``UsageError``."""
-        self._listener.working("the step once more")
+        self._listener.working(because("running-the-step-once-more"))
         made = self._attempted(self._job, limit_s=ATTEMPT_S)
         if made.outcome is None:
-            where = f" ({made.where})" if made.where else ""
-            raise UsageError(f"the step cannot be repeated: {made.reason}{where}")
+            if made.where:
+                raise UsageError(because("step-cannot-be-repeated-at", why=made.reason, line=made.where))
+            raise UsageError(because("step-cannot-be-repeated", why=made.reason))
         return made.outcome
 
     @functools.cached_property
@@ -199,7 +203,7 @@ class Changes:
         """The step and these alternatives in turn, in the same processes. One that fails there is tried alone."""
         compiles, began = any(_change(name).compiles for name in jobs), self.time_left_s()
         if jobs:
-            self._listener.working(f"timing the step and {', '.join(jobs)} in turn")
+            self._listener.working(because("timing-in-turn", names=", ".join(jobs)))
         try:
             timing = self._timed(
                 self.spec(*jobs.values()),
@@ -211,8 +215,7 @@ class Changes:
         except UsageError as error:
             if not jobs:
                 raise
-            timing = self.time_alone()
-            reasons: dict[str, Why] = dict.fromkeys(jobs, str(error))
+            timing, reasons = self.time_alone(), dict.fromkeys(jobs, error.why)
         else:
             others = zip(jobs, timing.calls[1:], strict=True)
             reasons = {name: call.reason for name, call in others if call.figure("complete") is None}
@@ -264,17 +267,31 @@ def _change(name: str) -> StepChange:
     return ALTERNATIVES.get(name) or StepChange(lambda step: step, lambda: "")
 
 
-def _remark(found: OutcomeComparison) -> str:
-    """Why two outcomes without a difference may differ, and which parts are not compared, in words; may be empty."""
-    left_out = few([f"{name or 'the step'} ({why})" for name, (_, why) in found.left_out.items()])
-    return "; ".join(filter(None, [found.unknown, found.remark, f"not compared: {left_out}" if left_out else ""]))
+def _remark(found: OutcomeComparison) -> Why:
+    """Why two outcomes without a difference may differ, and which parts are not compared; '' if nothing says so."""
+    return together(found.unknown, found.remark, _not_compared(found))
+
+
+def _not_compared(found: OutcomeComparison) -> Why:
+    """Which parts are not compared, each with the reason: the first ones, and how many more there are."""
+    if not found.left_out:
+        return ""
+    parts = []
+    for name, (_, why) in list(found.left_out.items())[:_MOST_PARTS]:
+        parts.append(
+            because("part-not-compared", name=name, why=why) if name else because("step-not-compared", why=why)
+        )
+    more = len(found.left_out) - len(parts)
+    if more:
+        parts.append(because("more-not-compared", more=more))
+    return because("not-compared", parts=together(*parts))
 
 
 def _alternative(
     name: str, status: record.AlternativeStatus, reason: Why = "", where: str = "", making_s: float = 0.0, **fields: Any
 ) -> record.Alternative:
     """An alternative that has no times yet."""
-    making = Figure(name="making", value=making_s * 1e9, rule="one attempt, with the first step")
+    making = Figure(name="making", value=making_s * 1e9, rule=because("one-attempt"))
     return record.Alternative(
         name=name,
         kind=_change(name).label,
@@ -307,7 +324,8 @@ def _gain(ratio: Figure | None) -> Figure:
     """The step as it is over the alternative, from the alternative over the step."""
     of = ratio.measured if ratio is not None else None
     if ratio is None or of is None or not of.bounded or of.floor <= 0:
-        return missing("gain", (ratio.reason if ratio is not None else "") or "not resolved", "ratio")
+        known = ratio.reason if ratio is not None else ""
+        return missing("gain", known or because("gain-not-resolved"), "ratio")
     gain = exactly(1.0) / of
     return msgspec.structs.replace(ratio, name="gain", unit="ratio", value=gain.value, low=gain.low, high=gain.high)
 
@@ -315,7 +333,7 @@ def _gain(ratio: Figure | None) -> Figure:
 def _repaid(making: Figure, saved: Figure | None) -> Figure:
     """After how many steps the making has paid for itself. ``saved``: the alternative less the step."""
     if saved is None or saved.value is None or saved.high is None:
-        return missing("repaid_after", "the difference is not known", "count")
+        return missing("repaid_after", because("difference-not-known"), "count")
     if saved.high >= 0:
-        return missing("repaid_after", "no step is saved time", "count")
+        return missing("repaid_after", because("saves-no-time"), "count")
     return Figure(name="repaid_after", unit="count", value=float(math.ceil((making.value or 0.0) / -saved.value)))

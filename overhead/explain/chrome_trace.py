@@ -52,7 +52,8 @@ _start = operator.attrgetter("start")
 STEP_MARK = "overhead step "
 SITE_MARK = "overhead site "
 """Names of the annotations around a step, and around an operation whose line is known (``line|line of a library``)."""
-_STEP = re.compile(r"(?:ProfilerStep#|(?:\w+ )?(?:step|iter|iteration|batch|token)[ _#:=-]+)\d+", re.I | re.A)
+_STEP_WORDS = ("step", "iter", "iteration", "batch", "token")
+_STEP = re.compile(rf"(?:ProfilerStep#|(?:\w+ )?(?:{'|'.join(_STEP_WORDS)})[ _#:=-]+)\d+", re.I | re.A)
 _PROFILER_STEP = "ProfilerStep#"
 MIGRATION = "Memcpy UVM"
 """The name of a copy of managed memory, which no call issues."""
@@ -154,6 +155,8 @@ class _Category(msgspec.Struct):
 
 
 _LATEST_US = 1e16
+_MOST_CATEGORIES = 281
+"""Most characters of the categories of a trace of another program."""
 MOST_TRACE_BYTES, _MOST_OBJECTS, _MOST_STREAMS = 1 << 30, 20_000_000, 1000
 """Most bytes of a file, objects in it, and streams of a device."""
 _KINDS = {
@@ -166,7 +169,7 @@ _KINDS = {
     **dict.fromkeys(("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"), "work"),
 }
 """PyTorch 1.8 to 1.12 writes Operator, Runtime, Kernel, Memcpy and Memset."""
-_PROFILER_COSTS = re.compile(r"Activity Buffer Request|Buffer Flush|Instrumentation|Resource|UVM Activity Init")
+_PROFILER_COSTS = ("Activity Buffer Request", "Buffer Flush", "Instrumentation", "Resource", "UVM Activity Init")
 """What CUPTI does for itself. Of the same category are the loading of kernels and a full queue: the program's own."""
 _DEVICE_CALLS = re.compile(r"(cuda|hip|xpu|mtia|privateuse1)_(runtime|driver)")
 
@@ -187,16 +190,14 @@ def read_chrome_trace(raw: bytes, name: str = "the trace", *, trimmed: bool = Fa
         if raw.count(b"{") > _MOST_OBJECTS:
             raise ValueError(f"more than {_MOST_OBJECTS:,} objects")
         data, unreadable = _decoded(raw)
-        if reason := _of_another_program(data.traceEvents, raw):
-            raise BadFile(reason)
+        _refuse_other_programs(data.traceEvents, raw)
         steps, recording, processes = steps_of(data.traceEvents, unreadable, trimmed=trimmed)
     except BadFile as error:
         raise BadFile(f"{name}: {error}") from None
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        reason = _quote_in_a_name(raw, str(error)) or (
-            f"not a trace: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        )
-        raise BadFile(f"{name}: {reason}") from None
+        _refuse_quotes_in_names(raw, str(error), name)
+        said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise BadFile(f"{name}: not a trace: {said}") from None
     device = str(data.deviceProperties[0].get("name", "")) if data.deviceProperties else ""
     rank = str(data.distributedInfo.get("rank", ""))[:200]
     ranks = data.distributedInfo.get("world_size", 0)
@@ -225,32 +226,36 @@ def _decoded(raw: bytes) -> tuple[_File, int]:
     return _File(events, whole.distributedInfo, whole.deviceProperties), unreadable
 
 
-def _of_another_program(events: Sequence[TraceEvent], raw: bytes) -> str:
-    """Why a trace without any event of PyTorch's is not read; empty if it has one, or no events at all."""
+def _refuse_other_programs(events: Sequence[TraceEvent], raw: bytes) -> None:
+    """Raise ``BadFile`` for a trace that has events, and none of PyTorch's."""
     if not events or any(_kind_of(event.cat) for event in events):
-        return ""
+        return
     if b'"/host:' in raw or b'"/device:' in raw:
-        made = "a trace of JAX or TensorFlow (XProf), not of PyTorch; it has no launches"
-        return f"{made}. Explain the program itself: overhead explain STEP"
+        raise BadFile(
+            "a trace of JAX or TensorFlow (XProf), not of PyTorch; it has no launches. Explain the program itself: "
+            "overhead explain STEP"
+        )
     categories = sorted({event.cat for event in events if event.cat})
-    known = f"its categories are {', '.join(categories[:6])}" if categories else "its events have no categories"
-    return f"not a trace of PyTorch: {known[:300]}"
+    if not categories:
+        raise BadFile("not a trace of PyTorch: its events have no categories")
+    names = ", ".join(categories[:6])[:_MOST_CATEGORIES]
+    raise BadFile(f"not a trace of PyTorch: its categories are {names}")
 
 
-def _quote_in_a_name(raw: bytes, error: str) -> str:
-    """Why JSON is malformed, if PyTorch did not escape a quote in the name of an event; else empty."""
+def _refuse_quotes_in_names(raw: bytes, error: str, file: str) -> None:
+    """Raise ``BadFile`` if JSON is malformed since PyTorch did not escape a quote in the name of an event."""
     found = re.search(r"malformed.*\(byte (\d+)\)", error)
     if found is None or b'"traceEvents"' not in raw:
-        return ""
+        return
     at = int(found[1])
     begin = raw.rfind(b'"name"', max(0, at - 2000), at)
     if begin < 0:
-        return ""
+        return
     shown = " ".join(raw[begin : at + 40].decode(errors="replace").split())[:80]
-    return (
-        f"JSON that is not valid at byte {at:,}, near {shown}: PyTorch does not escape quotes in names. Record without "
-        "with_stack=True"
-    )
+    raise BadFile(
+        f"{file}: JSON that is not valid at byte {at:,}, near {shown}: PyTorch does not escape quotes in names. Record "
+        "without with_stack=True"
+    ) from None
 
 
 def steps_of(
@@ -337,7 +342,7 @@ class _SortedEvents:
                 continue
             if kind in ("operations", "annotations"):
                 kind = _kind_by_name(kind, event.name)
-            elif kind == "costs" and not _PROFILER_COSTS.fullmatch(event.name):
+            elif kind == "costs" and event.name not in _PROFILER_COSTS:
                 continue
             elif kind in ("calls", "work"):
                 key = (event.ts, event.pid, event.tid, event.args.correlation, event.name)

@@ -26,7 +26,7 @@ from overhead.explain.waits import joined_actions
 from overhead.machine.host import HOST, Host
 from overhead.machine.state import control_group, cpu_quota
 from overhead.measure.sampling.clock import SystemClock, every_processor
-from overhead.results import Figure
+from overhead.results import Figure, Reason, because
 
 _ALONE_S, _STRETCH_S, _BLOCK_S = 1.0, 0.3, 0.03
 """Seconds of the step as it is, of each of the stretches of a condition, and of a block of steps, at least."""
@@ -87,9 +87,7 @@ def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
         return []
     draw = np.random.default_rng(0)
     usual = [time_ns for one in found for time_ns in one.usual]
-    rows = [
-        _row(REFERENCE, _step(usual, _drawn(draw, usual)), missing("gain", "the gains are relative to it", "ratio"))
-    ]
+    rows = [_row(REFERENCE, _step(usual, _drawn(draw, usual)), missing("gain", because("reference-of-gains"), "ratio"))]
     for one in found:
         before, under = _drawn(draw, one.usual), _drawn(draw, one.under)
         gain = missing("gain", few_blocks(min(len(one.usual), len(one.under))), "ratio")
@@ -99,9 +97,9 @@ def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
     return rows
 
 
-def few_blocks(number: int) -> str:
-    """Why there is no interval, in words."""
-    return "measured once" if number == 1 else f"measured {number} times, too few for an interval"
+def few_blocks(number: int) -> Reason:
+    """Why there is no interval."""
+    return because("measured-once") if number == 1 else because("measured-too-few-times", number=number)
 
 
 def _row(name: str, step: Figure, gain: Figure) -> record.Alternative:
@@ -111,8 +109,8 @@ def _row(name: str, step: Figure, gain: Figure) -> record.Alternative:
         status="ok",
         step=step,
         gain=gain,
-        making=missing("making", "nothing is made"),
-        repaid_after=missing("repaid_after", "nothing is made", "count"),
+        making=missing("making", because("nothing-is-made")),
+        repaid_after=missing("repaid_after", because("nothing-is-made"), "count"),
         reason=step.reason,
     )
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from overhead.errors import BadFile
 from overhead.explain.chrome_trace import EventArguments, TraceEvent, steps_of
+from overhead.explain.nsys_queries import GPU_NAME, SELECTS, TABLES
 from overhead.explain.trace import Trace
 
 _MOST_ROWS, _MOST_SECONDS = 4_000_000, 60.0
@@ -21,27 +22,6 @@ _MOST_TEXT, _MOST_NAMES = 10_000_000, 100_000_000
 """Most bytes of a value, also of one that the database computes, and most characters of all different names."""
 _ADDED = re.compile(r"_v\d{4,}$|, (?:op_id|seq|sizes) = .*")
 """Nsight Systems adds CUDA's version to a call (``cudaLaunchKernel_v7000``), PyTorch a number to an operation."""
-_TEXT = "(SELECT substr(value, 1, 1000) FROM StringIds WHERE id = {})"
-_COPY = """'Memcpy ' || CASE copyKind WHEN 1 THEN 'HtoD' WHEN 2 THEN 'DtoH' WHEN 11 THEN 'UVM'
-    WHEN 12 THEN 'UVM' WHEN 13 THEN 'UVM' ELSE '' END
-    || CASE srcKind WHEN 0 THEN ' Pageable ->' ELSE '' END
-    || CASE dstKind WHEN 0 THEN ' -> Pageable' ELSE '' END"""
-_WORK = {"KERNEL": _TEXT.format("demangledName"), "GRAPH_TRACE": "'CUDA graph'", "MEMSET": "'Memset'", "MEMCPY": _COPY}
-"""The names of device work, by table. CUPTI numbers the kinds of copies and of memory."""
-_SELECTS = {
-    f"CUPTI_ACTIVITY_KIND_{table}": f"""globalPid >> 24, 'kernel', {name}, start, end, deviceId, streamId,
-    correlationId FROM CUPTI_ACTIVITY_KIND_{table}"""
-    for table, name in _WORK.items()
-} | {
-    "CUPTI_ACTIVITY_KIND_RUNTIME": f"""globalTid >> 24, 'cuda_runtime', {_TEXT.format("nameId")}, start, end,
-    0, globalTid, correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME""",
-    "NVTX_EVENTS": f"""globalTid >> 24, 'cpu_op', coalesce(substr(text, 1, 1000), {_TEXT.format("textId")}), start,
-    end, 0, globalTid, 0 FROM NVTX_EVENTS WHERE end IS NOT NULL""",
-}
-"""By table: the process, category, name, times in ns, device, thread or stream, correlation.
-
-The lowest 24 bits of a global number are a thread.
-"""
 
 
 def read_nsys_export(path: Path) -> Trace:
@@ -55,9 +35,9 @@ def read_nsys_export(path: Path) -> Trace:
             base.set_progress_handler(lambda: time.monotonic() > stop, 1000)
             base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
             base.execute("PRAGMA trusted_schema = OFF")
-            stored = base.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
+            stored = base.execute(TABLES).fetchall()
             tables = {table for (table,) in stored}
-            if not tables & set(_SELECTS):
+            if not tables & set(SELECTS):
                 raise ValueError("none of its tables is there")
             if "StringIds" not in tables:
                 raise ValueError("no table StringIds, which holds the names")
@@ -94,14 +74,16 @@ def _check_whole(path: Path) -> None:
         except OSError:
             continue
         if size:
-            what = f"{beside.name} beside it holds changes that are not in it"
-            raise BadFile(f"{path}: {what}; close what writes it, then: sqlite3 {whole.name} {remedy}")
+            raise BadFile(
+                f"{path}: {beside.name} beside it holds changes that are not in it; close what writes it, then: "
+                f"sqlite3 {whole.name} {remedy}"
+            )
 
 
 def _rows(base: sqlite3.Connection, tables: Collection[str]) -> list[tuple[Any, ...]]:
     """The rows of all tables. Raises ``ValueError`` for too many, or for names that are too long together."""
     rows, names, size = list[tuple[Any, ...]](), dict[str, str](), 0
-    for table, select in _SELECTS.items():
+    for table, select in SELECTS.items():
         if table not in tables:
             continue
         for process, kind, name, *rest in base.execute(f"SELECT {select} LIMIT {_MOST_ROWS + 1}"):
@@ -120,5 +102,5 @@ def _gpu(base: sqlite3.Connection, tables: Collection[str]) -> str:
     """The name of the GPU; empty where the table was not exported."""
     if "TARGET_INFO_GPU" not in tables:
         return ""
-    found = base.execute("SELECT name FROM TARGET_INFO_GPU").fetchone()
+    found = base.execute(GPU_NAME).fetchone()
     return str(found[0])[:200] if found else ""

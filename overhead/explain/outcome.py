@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from overhead.errors import file_text
 from overhead.explain import state
+from overhead.results import Reason, Why, because
 
 MOST_BYTES = 1 << 31
 """The values of an outcome beyond this many bytes are not compared."""
@@ -26,14 +27,7 @@ Integers must be equal. A Python ``float`` may have been a float32 before it was
 _MOST_FACTORS, _MOST_DRAWN = 1 << 20, 1 << 24
 _STRUCTURE = ("indptr", "indices", "row", "col")
 """Arrays of sparse matrices that say where the values are: with other ones a library may read beyond its memory."""
-_CACHED = (
-    "the results of the step change with the values that it reaches, those of your alternative do not, or not in the "
-    "same way: it may return earlier results, or hold its own copies"
-)
-_STOPS = "after more steps the results of your alternative are others than those of the step"
-_NOTHING_VARIED = "nothing could be varied, so earlier results that are kept would look alike"
-_NOT_VARIED = "the results of the step are the same in each step, so earlier results that are kept would look alike"
-NotCompared = dict[str, tuple[int, str]]
+NotCompared = dict[str, tuple[int, Why]]
 """Parts that are not compared: how many values, and the reason."""
 
 
@@ -91,17 +85,17 @@ class StepOutcome(Struct, frozen=True):
 
 
 class OutcomeComparison(Struct, frozen=True):
-    """Two outcomes. ``differences``: in words. ``count``: of the values that were compared. ``left_out``: the others.
+    """Two outcomes. ``differences``: of values. ``count``: of the values that were compared. ``left_out``: the others.
 
     ``unknown``: why the results may differ although these values do not; empty if they are the same. ``remark``: what
     this comparison could not see.
     """
 
-    differences: list[str]
+    differences: list[Reason]
     count: int
     left_out: NotCompared = {}
-    unknown: str = ""
-    remark: str = ""
+    unknown: Why = ""
+    remark: Why = ""
 
 
 def result_values(name: str, result: Any, room: int = MOST_BYTES) -> tuple[list[StepValue], NotCompared]:
@@ -112,7 +106,7 @@ def result_values(name: str, result: Any, room: int = MOST_BYTES) -> tuple[list[
 
 def _reached(root: Any, name: str = "") -> tuple[dict[str, Any], NotCompared]:
     """What an object reaches, by name, and the parts that cannot be read."""
-    unread: dict[str, str] = {}
+    unread: dict[str, Why] = {}
     found = state.reachable_values(root, unread)
     leaves = {file_text(f"{name}.{part}".strip(".")): leaf for part, leaf in found.items()}
     return leaves, {file_text(f"{name}.{part}".strip(".")): (1, reason) for part, reason in unread.items()}
@@ -274,15 +268,26 @@ def _readable(leaves: Mapping[str, Any], left_out: NotCompared, room: int) -> li
     for name, leaf in leaves.items():
         try:
             if room < int(getattr(leaf, "nbytes", 0)):
-                left_out[name] = (math.prod(leaf.shape), "too large to compare")
+                left_out[name] = (math.prod(leaf.shape), because("part-too-large"))
             elif not state.is_array(leaf) and not state.is_plain(leaf):
-                left_out[name] = (1, f"cannot be compared: {type(leaf).__module__}.{type(leaf).__qualname__}")
+                kind = f"{type(leaf).__module__}.{type(leaf).__qualname__}"
+                left_out[name] = (1, because("part-of-unknown-type", type=kind))
             else:
                 values.append(_value(name, leaf))
                 room -= values[-1].data.nbytes
+        except _HoldsOtherThings as error:
+            left_out[name] = (1, because("part-holds-other-things", type=error.dtype))
         except Exception as error:  # the class of the program may raise anything
             left_out[name] = (1, state.why_unread(error))
     return values
+
+
+class _HoldsOtherThings(Exception):
+    """An array of other things than numbers and text. ``dtype``: its type."""
+
+    def __init__(self, dtype: str) -> None:
+        super().__init__(dtype)
+        self.dtype = dtype
 
 
 def _value(name: str, leaf: Any) -> StepValue:
@@ -296,7 +301,7 @@ def _value(name: str, leaf: Any) -> StepValue:
         if array.dtype.kind == "O":  # no number, or an integer of over 64 bits
             return StepValue(name, dtype, text=_text(leaf))
     if array.dtype.kind not in "biufcSUMm":
-        raise TypeError(f"{dtype} holds other things than numbers and text")
+        raise _HoldsOtherThings(dtype)
     if array.dtype.kind in "SUMm":
         return StepValue(name, dtype, tuple(array.shape), text=_text(array.tolist()))
     return StepValue(name, dtype, tuple(array.shape), memoryview(_bytes(array).tobytes()), array.dtype.str)
@@ -321,54 +326,57 @@ def compare_outcomes(first: StepOutcome, second: StepOutcome, *, own: bool = Fal
     it is a difference that the first changes its state. If the first responds to other values of its arrays, the second
     must too.
     """
-    left_out, unknown, remark = first.left_out | second.left_out, "", ""
+    left_out = first.left_out | second.left_out
+    unknown: Why = ""
+    remark: Why = ""
     results = [[one for one in each.results if one.name not in left_out] for each in (first, second)]
     ours, theirs = ({one.name: one for one in each.state if one.name not in left_out} for each in (first, second))
     found = differences(*results)
     if own:
         gone = [one for name, one in ours.items() if one.changed and name not in theirs]
         both = [name for name, one in ours.items() if name in theirs and (one.changed or theirs[name].changed)]
-        left_out |= {one.name: (one.count, "your alternative does not reach it") for one in gone}
+        left_out |= {one.name: (one.count, because("not-reached-by-alternative")) for one in gone}
         if gone and not both:
-            unknown = "your alternative has no reference to an array that the step changes"
+            unknown = because("alternative-lacks-changed-array")
             if not any(one.count for one in results[0]) and not any(one.changed for one in theirs.values()):
-                found.append(f"{gone[0].name}: {_shown(gone[0])} and nothing")
+                found.append(because("value-only-of-step", name=gone[0].name, value=_shown(gone[0])))
         ours, theirs = {name: ours[name] for name in both}, {name: theirs[name] for name in both}
         unknown = unknown or _doubt_of_later_steps(first, second)
         if first.responds is False and not found:
-            remark = _NOT_VARIED
+            remark = because("step-does-not-vary")
     found += differences(list(ours.values()), list(theirs.values()))
     compared = [*results[0], *ours.values()]
     count = sum(one.count for one in compared)
     changed = [one for one in ours.values() if one.changed]
     computed = [one for one in [*results[0], *changed] if one.count]
     if not count:
-        unknown = "there are no values to compare"
+        unknown = because("no-values-to-compare")
     elif not computed:
-        unknown = unknown or "the step returns nothing and changes no array: there are no results to compare"
+        unknown = unknown or because("step-without-results")
     elif not any(map(_is_finite, computed)):
-        unknown = "the results are not finite, so they cannot be compared"
+        unknown = because("results-not-finite")
     return OutcomeComparison(found, count, left_out, unknown, "" if unknown else remark)
 
 
-def _doubt_of_later_steps(first: StepOutcome, second: StepOutcome) -> str:
+def _doubt_of_later_steps(first: StepOutcome, second: StepOutcome) -> Why:
     """Why the second may not do the work of the first in later steps, or with other values; '' if nothing says so."""
     ours, theirs = first.later, second.later
     if ours is not None and not ours.varied:
-        return _NOTHING_VARIED
+        return because("nothing-varied")
     if first.responds and second.responds is False:
-        return _CACHED
+        return because("alternative-does-not-vary-alike")
     if ours is None or theirs is None:
         return ""
     if ours.soon is not None and theirs.soon is not None and differences(ours.soon, theirs.soon):
-        return _STOPS
+        return because("alternative-stops-working")
     # The two made different numbers of steps since then. That is no matter if the results do not change with them.
     if ours.soon is None or differences(ours.soon, ours.usual):
         return ""
     if differences(ours.usual, theirs.usual):
-        return _STOPS
-    alike = not differences(ours.middle, theirs.middle) and not differences(ours.whole, theirs.whole)
-    return "" if alike else _CACHED
+        return because("alternative-stops-working")
+    if differences(ours.middle, theirs.middle) or differences(ours.whole, theirs.whole):
+        return because("alternative-does-not-vary-alike")
+    return ""
 
 
 def _is_finite(value: StepValue) -> bool:
@@ -376,23 +384,27 @@ def _is_finite(value: StepValue) -> bool:
     return bool(value.text) or bool(np.isfinite(value.elements()).any())
 
 
-def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list[str]:
-    """The values that differ by more than the tolerance of their type, and those that one side lacks, in words."""
+def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list[Reason]:
+    """The values that differ by more than the tolerance of their type, and those that one side lacks."""
     theirs = {value.name: value for value in second}
     found = []
     for value in first:
         other = theirs.pop(value.name, None)
-        if difference := f"{_shown(value)} and nothing" if other is None else _difference(value, other):
-            found.append(f"{value.name}: {difference}")
-    return [*found, *(f"{value.name}: nothing and {_shown(value)}" for value in theirs.values())]
+        if other is None:
+            found.append(because("value-only-of-step", name=value.name, value=_shown(value)))
+        elif (difference := _difference(value, other)) is not None:
+            found.append(difference)
+    for value in theirs.values():
+        found.append(because("value-only-of-alternative", name=value.name, value=_shown(value)))
+    return found
 
 
-def _difference(first: StepValue, second: StepValue) -> str:
-    """Both values where they differ most; empty if they do not differ."""
+def _difference(first: StepValue, second: StepValue) -> Reason | None:
+    """Both values where they differ most; None if they do not differ."""
     ours, theirs = first.elements(), second.elements()
     other = (first.shape, first.text, ours.size) != (second.shape, second.text, theirs.size)
     if other or (first.shape and first.dtype != second.dtype):
-        return f"{_kind(first)} and {_kind(second)}"
+        return because("values-differ", name=first.name, first=_kind(first), second=_kind(second))
     tolerance = max(_tolerance(first.dtype), _tolerance(second.dtype))
     scale = max(_scale(ours), _scale(theirs)) if tolerance else 0.0
     at = np.flatnonzero(ours != theirs)
@@ -401,13 +413,15 @@ def _difference(first: StepValue, second: StepValue) -> str:
         wrong = ~np.isclose(near, far, rtol=0, atol=tolerance * scale, equal_nan=True)
         at, near, far = at[wrong], near[wrong], far[wrong]
     if not at.size:
-        return ""
+        return None
     with np.errstate(invalid="ignore"):
         distance = np.nan_to_num(np.abs(near - far), nan=np.inf, posinf=np.inf)
     worst = int(distance.argmax())
-    known = scale > 0 and distance[worst] < math.inf
-    share = f" (difference {distance[worst] / scale:.1e} of the largest value)" if known else ""
-    return f"{_number(ours[at[worst]])} and {_number(theirs[at[worst]])}{share}"
+    shown = {"first": _number(ours[at[worst]]), "second": _number(theirs[at[worst]])}
+    if scale > 0 and distance[worst] < math.inf:
+        share = float(distance[worst] / scale)
+        return because("values-differ-by-share", name=first.name, share=share, **shown)
+    return because("values-differ", name=first.name, **shown)
 
 
 def _scale(values: Any) -> float:

@@ -1,6 +1,6 @@
 """What a recording holds beside its steps, what it has lost, and whether its two clocks agree. Pure.
 
-A sentence about a step is true only if the recording is whole. So everything that is left out is counted, and above a
+What is said of a step is true only if the recording is whole. So everything that is left out is counted, and above a
 share the recording allows no verdict.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overhead.reading.format import count, micro_of, percent
+from overhead.results import Reason, Why, because, together
 
 MOST_LOST = 0.02
 """The largest share of launches or of device time without its other half that still allows a verdict."""
@@ -185,148 +185,126 @@ def _drifting(lower: np.ndarray, upper: np.ndarray, checked: bool) -> Clocks:
     return Clocks(late, drift / length, float(middle), checked)
 
 
-def why_no_verdict(found: Recording) -> str:
-    """Why the recording allows no verdict, in words; empty if it does."""
-    return "; ".join(_reasons(found))
+def why_no_verdict(found: Recording) -> Why:
+    """Why the recording allows no verdict; '' if it does."""
+    return together(*_reasons(found))
 
 
-def _reasons(found: Recording) -> Iterator[str]:
+def _reasons(found: Recording) -> Iterator[Reason]:
     yield from _lost(found)
     yield from _contradictions(found)
     if found.backwards > MOST_LOST * max(found.events, 1):
-        yield f"{found.backwards:,} of {found.events:,} events end before they begin"
+        yield because("many-events-backwards", backwards=found.backwards, events=found.events)
     if found.unreadable > MOST_LOST * max(found.events, 1):
-        yield f"{found.unreadable:,} of {found.events:,} events cannot be read"
+        yield because("many-events-unreadable", unreadable=found.unreadable, events=found.events)
     if found.rounded_ns > _COARSE_NS:
-        yield f"its times are rounded to {micro_of(found.rounded_ns)} µs"
+        yield because("times-rounded", rounded_ns=found.rounded_ns)
 
 
-def _lost(found: Recording) -> Iterator[str]:
+def _lost(found: Recording) -> Iterator[Reason]:
     """What is missing, by the other half of it."""
     launches = max(found.launches, 1)
     if found.launches_without_work > MOST_LOST * launches:
-        share = percent(found.launches_without_work / launches)
-        yield (
-            f"{found.launches_without_work:,} of {launches:,} launches ({share}) have no device work in this "
-            "recording; its buffers may have overflowed"
-        )
+        share = found.launches_without_work / launches
+        yield because("many-launches-without-work", lost=found.launches_without_work, launches=launches, share=share)
     elif found.lost_ns > MOST_LOST * found.steps_ns:
-        lost = {
-            f"{found.launches_without_work:,} of {launches:,} launches": found.launches_without_work,
-            f"{found.copies_without_work:,} of {found.copies:,} copies and fills": found.copies_without_work,
-        }
-        yield (
-            f"{' and '.join(words for words, number in lost.items() if number)} have no device work in this recording; "
-            f"it may have taken {percent(found.lost_ns / found.steps_ns)} of the time of the steps"
-        )
+        share = found.lost_ns / found.steps_ns
+        yield because("much-work-lost", calls=_calls_without_work(found), share=share)
     if found.work_without_call_ns > MOST_LOST * found.work_ns:
-        whose = " (managed memory)" if found.migrations == found.work_without_call else ""
-        what = "copies" if whose else "kernels and copies"
-        yield (
-            f"{found.work_without_call:,} {what}{whose} were issued by no call in this recording, "
-            f"{percent(found.work_without_call_ns / found.work_ns)} of the device's time"
-        )
+        pieces, share = found.work_without_call, found.work_without_call_ns / found.work_ns
+        if found.migrations == pieces:
+            yield because("many-migrations-without-call", pieces=pieces, share=share)
+        else:
+            yield because("much-work-without-call", pieces=pieces, share=share)
     if found.shared > MOST_LOST * launches:
-        yield f"{found.shared:,} kernels share the number of a launch with another kernel"
+        yield because("many-launch-numbers-shared", kernels=found.shared)
 
 
-def _contradictions(found: Recording) -> Iterator[str]:
+def _calls_without_work(found: Recording) -> Reason:
+    """Which calls have no device work in the recording: launches, copies and fills, or both."""
+    launches = max(found.launches, 1)
+    of_launches = because("calls-of-launches", lost=found.launches_without_work, launches=launches)
+    of_copies = because("calls-of-copies", lost=found.copies_without_work, copies=found.copies)
+    if found.launches_without_work and found.copies_without_work:
+        return because("calls-of-both", launches=of_launches, copies=of_copies)
+    return of_launches if found.launches_without_work else of_copies
+
+
+def _contradictions(found: Recording) -> Iterator[Reason]:
     """What cannot be true together, if nothing is missing and the clocks are one."""
     launches = max(found.launches, 1)
-    if found.nodes_missing > MOST_LOST * (found.nodes + found.nodes_missing):
-        yield (
-            f"replays of one graph have different numbers of kernels: {found.nodes_missing:,} of "
-            f"{found.nodes + found.nodes_missing:,} are missing"
-        )
+    nodes = found.nodes + found.nodes_missing
+    if found.nodes_missing > MOST_LOST * nodes:
+        yield because("replays-differ", missing=found.nodes_missing, nodes=nodes)
     if found.unexplained_ns > MOST_LOST * found.steps_ns:
-        share = percent(found.unexplained_ns / found.steps_ns)
-        yield (
-            f"{count(found.unexplained_waits, 'wait')} for the device, {share} of the time of the steps, end when no "
-            "recorded work ends: device work is missing, or the clocks of host and device differ"
-        )
+        share = found.unexplained_ns / found.steps_ns
+        yield because("many-waits-unexplained", waits=found.unexplained_waits, share=share)
     if found.beside_ns > MOST_BESIDE * found.steps_ns:
-        yield (
-            f"a thread waits for the device for {percent(found.beside_ns / found.steps_ns)} of the time of the steps "
-            "while another one runs operations; threads that work side by side are not told apart"
-        )
+        yield because("threads-side-by-side", share=found.beside_ns / found.steps_ns)
     if found.clocks.wrong_ns:
-        yield (
-            f"the times of host and device contradict each other by {micro_of(found.clocks.wrong_ns)} µs, "
-            "as after a jump of a clock"
-        )
+        yield because("clocks-contradict", wrong_ns=found.clocks.wrong_ns)
     if found.clocks.outliers > MOST_LOST * launches:
-        yield (
-            f"{count(found.clocks.outliers, 'piece')} of device work of {launches:,} began before the call that "
-            "issued it, or ended after the wait for it"
-        )
+        yield because("many-times-contradict", pieces=found.clocks.outliers, launches=launches)
 
 
-def caveats(found: Recording, shown_ns: float) -> list[str]:
-    """What a reader must know before the verdict, in sentences. ``shown_ns``: how long the steps take together."""
+def caveats(found: Recording, shown_ns: float) -> list[Reason]:
+    """What a reader must know before the verdict. ``shown_ns``: how long the steps take together."""
     said = []
-    if not found.marked:
-        part = f"the recording of {_seconds(found.recorded_ns)} is taken as one step"
-        if shown_ns < 0.98 * found.recorded_ns:
-            part = (
-                f"{_seconds(shown_ns)} of the recording of {_seconds(found.recorded_ns)} are taken as one step, from "
-                "the first launch to the last device work"
-            )
-        said.append(f"No steps are marked: {part}. Mark them: profiler.step(), or ranges of NVTX named step 1, step 2.")
+    if not found.marked and shown_ns < 0.98 * found.recorded_ns:
+        said.append(because("part-taken-as-one-step", shown_ns=shown_ns, recorded_ns=found.recorded_ns))
+    elif not found.marked:
+        said.append(because("taken-as-one-step", recorded_ns=found.recorded_ns))
     if found.start_up:
-        said.append(f"The first call of {found.start_up}, {_seconds(found.start_up_ns)}, is left out as start-up.")
+        said.append(because("start-up-left-out", operation=found.start_up, took_ns=found.start_up_ns))
     if found.steps_without_work:
-        said.append(f"Left out: {count(found.steps_without_work, 'marked step')} without device work.")
+        said.append(because("steps-without-work-left-out", steps=found.steps_without_work))
     if found.profiler_ns > MOST_LOST * found.steps_ns:
-        share = percent(found.profiler_ns / found.steps_ns)
-        said.append(
-            f"The profiler itself holds up calls for {share} of the time of the steps; that counts as host work."
-        )
-    late = found.clocks.late_ns
-    if late or found.clocks.drift:
-        drift = f", and drifts by {1e6 * abs(found.clocks.drift):,.0f} µs a second" if found.clocks.drift else ""
-        side = "late" if late > 0 else "early"
-        said.append(
-            f"The device's clock is about {micro_of(abs(late))} µs {side} against the host's{drift}: corrected by its "
-            "launches and waits."
-        )
+        said.append(because("profiler-holds-up-calls", share=found.profiler_ns / found.steps_ns))
+    late, drift = found.clocks.late_ns, found.clocks.drift
+    if drift:
+        apart = {"apart_ns": abs(late), "side": _side(late), "drift_us": 1e6 * abs(drift)}
+        said.append(because("device-clock-drifts", **apart))
+    elif late:
+        said.append(because("device-clock-apart", apart_ns=abs(late), side=_side(late)))
     return said
 
 
-def left_out(found: Recording) -> Iterator[str]:
-    """What is left out, in sentences; nothing where it is so much that the verdict says it."""
+def _side(late_ns: float) -> str:
+    return "late" if late_ns > 0 else "early"
+
+
+def left_out(found: Recording) -> Iterator[Reason]:
+    """What is left out; nothing where it is so much that the verdict says it."""
     if why_no_verdict(found):
         return
     yield from _little_doubts(found)
     if found.work_without_call:
-        share = percent(found.work_without_call_ns / found.work_ns) if found.work_ns else "0 %"
-        whose = f", {found.migrations:,} of them of managed memory" if found.migrations else ""
-        pieces = count(found.work_without_call, "piece")
-        yield f"Left out: {pieces} of device work without a call ({share} of the device's time){whose}."
+        pieces = found.work_without_call
+        share = found.work_without_call_ns / found.work_ns if found.work_ns else 0.0
+        if found.migrations:
+            yield because("migrations-left-out", pieces=pieces, share=share, migrations=found.migrations)
+        else:
+            yield because("work-without-call-left-out", pieces=pieces, share=share)
     if found.shared:
-        yield f"{count(found.shared, 'kernel')} have the launch number of another kernel; they are kept."
+        yield because("launch-numbers-shared", kernels=found.shared)
     if found.earlier:
-        yield f"Left out: {count(found.earlier, 'piece')} of device work from before the recording."
+        yield because("earlier-work-left-out", pieces=found.earlier)
     if found.doubled:
-        yield f"Left out: {count(found.doubled, 'event')} that the recording has twice."
+        yield because("doubled-events-left-out", events=found.doubled)
     if bad := found.backwards + found.unreadable:
-        yield f"Left out: {count(bad, 'event')} that cannot be read or end before they begin."
+        yield because("bad-events-left-out", events=bad)
 
 
-def _little_doubts(found: Recording) -> Iterator[str]:
+def _little_doubts(found: Recording) -> Iterator[Reason]:
     """What is missing or contradicts the rest, and is too little to change a verdict."""
     if found.launches_without_work:
-        yield f"{found.launches_without_work:,} of {found.launches:,} launches have no device work in this recording."
+        yield because("launches-without-work", lost=found.launches_without_work, launches=found.launches)
     if found.copies_without_work:
-        copies = f"{found.copies_without_work:,} of {found.copies:,} copies and fills"
-        yield f"{copies} have no device work in this recording."
+        yield because("copies-without-work", lost=found.copies_without_work, copies=found.copies)
     if found.nodes_missing:
-        yield f"Replays of one graph differ: {found.nodes_missing:,} of their kernels are missing."
+        yield because("nodes-missing", missing=found.nodes_missing)
     if found.unexplained_waits:
-        share = percent(found.unexplained_ns / found.steps_ns)
-        yield f"{count(found.unexplained_waits, 'wait')} ({share} of the steps) end when no recorded work ends."
+        share = found.unexplained_ns / found.steps_ns
+        yield because("waits-unexplained", waits=found.unexplained_waits, share=share)
     if found.clocks.outliers:
-        yield f"{count(found.clocks.outliers, 'piece')} of device work with times that contradict all others."
-
-
-def _seconds(ns: float) -> str:
-    return f"{ns / 1e9:.3g} s" if ns >= 0.9995e9 else f"{ns / 1e6:.3g} ms"
+        yield because("times-contradict", pieces=found.clocks.outliers)

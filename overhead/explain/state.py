@@ -11,12 +11,14 @@ import sysconfig
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from overhead.errors import one_line
+from overhead.results import Reason, Why, because
 
 SUITE = str(Path(__file__).parents[1]) + os.sep
 _FOLDERS = operator.itemgetter("stdlib", "platstdlib", "purelib", "platlib")(sysconfig.get_paths())
@@ -31,7 +33,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, bytearray, type(None), range, e
 
 
 def reachable_values(
-    root: Any, unread: dict[str, str] | None = None, holders: list[Any] | None = None
+    root: Any, unread: dict[str, Why] | None = None, holders: list[Any] | None = None
 ) -> dict[str, Any]:
     """What a step or its result reaches, by name (``model.weight``): arrays, plain values, objects without known parts.
 
@@ -61,7 +63,7 @@ def reachable_values(
                 keep.append(child)
                 todo.append((name if part in _HIDDEN else f"{name}.{part}".strip("."), child))
     if todo and unread is not None:
-        unread[todo[0][0]] = f"this and later parts are not visited: the step reaches over {_MOST:,} objects"
+        unread[todo[0][0]] = because("reaches-too-many-objects", most=_MOST)
     return found
 
 
@@ -73,9 +75,9 @@ def is_plain(value: Any) -> bool:
         return False
 
 
-def why_unread(error: Exception) -> str:
+def why_unread(error: Exception) -> Reason:
     """Why a part of the state is not known: what the class of the program raised."""
-    return f"cannot be read: {one_line(error)[:200]}"
+    return because("part-unreadable", error=one_line(error)[:200])
 
 
 def is_array(value: Any) -> bool:
@@ -103,11 +105,18 @@ def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[s
     return [name for name, value in after.items() if name not in before or not _same(before[name], value)]
 
 
+@dataclass(frozen=True)
+class _Unreadable:
+    """Stands for an array that cannot be read; equal to that of another array of this type."""
+
+    type_name: str
+
+
 def _copied(value: Any) -> Any:
     try:
         return np.array(to_numpy(value))
     except Exception:  # the class of the program may raise anything
-        return f"a {type(value).__name__} that cannot be read"
+        return _Unreadable(type(value).__name__)
 
 
 def to_numpy(value: Any) -> Any:
@@ -135,15 +144,23 @@ def _same(first: Any, second: Any) -> bool:
         return False
 
 
-def _known_children(value: Any) -> tuple[list[tuple[str, Any]], str]:
+class _WithoutOrder(Exception):
+    """A set of objects, which are in another order in another process."""
+
+
+def _known_children(value: Any) -> tuple[list[tuple[str, Any]], Why]:
     """The parts of a value, and why they are not all of them: reading one raises, or there are over ``_MOST``."""
     found = []
     try:
         for part in itertools.islice(_children(value), _MOST + 1):
             found.append(part)
+    except _WithoutOrder:
+        return found, because("set-without-order")
     except Exception as error:  # the class of the program may raise anything
         return found, why_unread(error)
-    return found[:_MOST], f"has over {_MOST:,} parts" if len(found) > _MOST else ""
+    if len(found) > _MOST:
+        return found[:_MOST], because("too-many-parts", most=_MOST)
+    return found, ""
 
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:
@@ -165,7 +182,7 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
         yield from _numbered(value)
     elif isinstance(value, Set):
         if not _is_key(tuple(value)):
-            raise TypeError("the objects of a set have no order")
+            raise _WithoutOrder
         yield from _numbered(sorted(value, key=repr))
     elif not isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
         yield from _of_object(value)

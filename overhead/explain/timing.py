@@ -102,7 +102,7 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
     __repr__ = __str__
 
 
-def untimed(tried: FoundCall, reason: str, figures: list[Figure]) -> CallTiming:
+def untimed(tried: FoundCall, reason: results.Why, figures: list[Figure]) -> CallTiming:
     """The result for a step that was not timed. ``reason``: why not."""
     return CallTiming(
         call="step()", status="unavailable", reason=reason, wait=tried.said, on=tried.adapter, flags=[], figures=figures

@@ -18,24 +18,23 @@ from overhead.explain.call_spec import FoundCall
 from overhead.explain.chrome_trace import MOST_TRACE_BYTES, read_chrome_trace
 from overhead.explain.doubts import working_threads
 from overhead.explain.explaining import explanation
+from overhead.explain.export import save_replay
 from overhead.explain.host_work import HostTimes, ProfilerCost
 from overhead.explain.nsys_export import read_nsys_export
 from overhead.explain.profiling import StepProfile
-from overhead.explain.ranks import RankComparison, compare_ranks, rank_sentences, same_ranks
+from overhead.explain.ranks import RankComparison, compare_ranks, rank_reasons, same_ranks
 from overhead.explain.record import NOT_IN_A_TRACE, Explanation, StepVerdict, missing
 from overhead.explain.recording import caveats, left_out, why_no_verdict
-from overhead.explain.replay import StepParts, mean_parts, save_replay, step_parts
+from overhead.explain.replay import StepParts, mean_parts, step_parts
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing, untimed
 from overhead.explain.trace import DeviceWork, StepTrace, Trace, busy_by_device, busy_ns
 from overhead.explain.verdict import UNCHECKED, WITHIN, bound_of
 from overhead.loading.outputs import same_file
-from overhead.reading.format import count, micro_of, percent, plain
-from overhead.results import Figure, Machine
+from overhead.reading.format import count, plain
+from overhead.results import Figure, Machine, Reason, Why, because, together
 
 _NOT_KNOWN = Machine(id="0" * 12, cpu="a processor that is not known", cores=0, memory_gib=0)
-_NOT_SEEN = "A trace does not show lines of the program, times without the profiler, or alternatives."
-_NO_ALLOCATIONS = "Allocations of the library were not recorded (profile_memory=True records them)."
 _MOST_COST_NS = 5000.0
 """The most that a profiler costs an operation."""
 _LITTLE = 0.1
@@ -44,7 +43,8 @@ _FEW_STEPS = 3
 """Of more steps than these the first one does not count where steps are compared."""
 _APART = 1.3
 """Steps differ if the ratio of host to device differs by this factor, as a gain that is named."""
-_MOST_SENTENCES = 20
+_MOST_SENTENCES, _MOST_DEVICES = 20, 32
+"""What the file of an explanation can hold."""
 _DATABASE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 _REPORTS = (".nsys-rep", ".qdrep", ".qdstrm")
 
@@ -79,11 +79,12 @@ def _check_halves(trace: Trace, path: Path) -> None:
     launches = recording.launches or sum(step.count("launch") for step in trace.steps)
     if not launches and not recording.work_without_call and any(step.operations for step in trace.steps):
         return  # a program on the processor
-    why = "no device work in this trace that a call launched"
     if recording.backwards or recording.work_without_call:
-        raise BadFile(f"{path}: {why}: {why_no_verdict(recording) or 'its calls were not recorded'}")
-    have = f"it has {launches:,} launches; " if launches else ""
-    raise BadFile(f"{path}: {why}; {have}record both host and device (ProfilerActivity.CPU and CUDA)")
+        why = why_no_verdict(recording) or because("calls-not-recorded")
+        raise BadFile(because("trace-of-one-half", file=str(path), why=why))
+    if launches:
+        raise BadFile(because("trace-of-launches-alone", file=str(path), launches=launches))
+    raise BadFile(because("trace-without-device-work", file=str(path)))
 
 
 def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | None = None) -> Explanation:
@@ -97,7 +98,7 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
     if rank := same_ranks(traces):
         raise UsageError(f"two of these traces are of rank {plain(rank, 60)}; give one of each rank")
     traces = _with_names(traces, paths)
-    trace, given = traces[0], "given by --step-ms" if step_ms else ""
+    trace, given = traces[0], because("given-by-step-ms") if step_ms else ""
     if chrome is not None and not trace.has_device:
         raise UsageError(f"{chrome}: no replay to write: {paths[0].name} has no work on a device")
     host = host_times(trace, 1e6 * step_ms)
@@ -108,15 +109,19 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
     call = untimed(tried, NOT_IN_A_TRACE, figures)
     found = explanation(source, profile, Timing(created="", setup="", machine=_NOT_KNOWN, versions={}, calls=[call]))
     ranks = compare_ranks(traces) if len(traces) > 1 else None
-    lost = [f"rank {plain(each.rank, 30)}: {why}" for each in traces if (why := why_no_verdict(each.recording))]
+    lost = [
+        because("recording-of-rank", rank=each.rank, why=why)
+        for each in traces
+        if (why := why_no_verdict(each.recording))
+    ]
     found = msgspec.structs.replace(
         found,
-        not_seen=[_NOT_SEEN, *_not_read(trace), *found.not_seen],
+        not_seen=[because("not-in-any-trace"), *_not_read(trace), *found.not_seen],
         verdict=_verdict(found, trace, host, ranks, lost),
         ranks=list(ranks.rows) if ranks else [],
     )
     if not trace.recording.memory_recorded:
-        unknown = missing("allocations", "not recorded", "count")
+        unknown = missing("allocations", because("allocations-unknown"), "count")
         found = msgspec.structs.replace(found, per_step=msgspec.structs.replace(found.per_step, allocations=unknown))
     if chrome is not None:
         save_replay(chrome, trace.quiet(), host)
@@ -151,17 +156,17 @@ def _with_names(traces: Sequence[Trace], paths: Sequence[Path]) -> list[Trace]:
     ]
 
 
-def _not_read(trace: Trace) -> list[str]:
+def _not_read(trace: Trace) -> list[Reason]:
     said = []
     if trace.processes > 1:
-        said.append(f"Only one process was read, of {trace.processes} with device work.")
+        said.append(because("one-process-read", processes=trace.processes))
     if not trace.recording.memory_recorded:
-        said.append(_NO_ALLOCATIONS)
+        said.append(because("allocations-not-recorded"))
     return [*left_out(trace.recording), *said]
 
 
 def _verdict(
-    found: Explanation, trace: Trace, host: HostTimes, ranks: RankComparison | None, lost_by_rank: Sequence[str]
+    found: Explanation, trace: Trace, host: HostTimes, ranks: RankComparison | None, lost_by_rank: Sequence[Reason]
 ) -> StepVerdict:
     """The verdict with what the recording allows to say, and what a reader must know first.
 
@@ -169,52 +174,53 @@ def _verdict(
     """
     verdict = found.verdict
     shown_ns = sum(step.end - step.start for step in trace.steps)
-    first = caveats(trace.recording, shown_ns)
+    first: list[Why] = [*caveats(trace.recording, shown_ns)]
     if ranks is not None and len(ranks.rows) < trace.ranks:
-        given = f"These are traces of {len(ranks.rows):,} of {count(trace.ranks, 'rank')}"
-        first.append(f"{given}: collectives may also wait for the others, and a rank that is late may be one of them.")
+        first.append(because("traces-of-some-ranks", given=len(ranks.rows), ranks=trace.ranks))
     said = list(verdict.sentences)
     if lost := why_no_verdict(trace.recording):
-        why = f"No verdict: {lost}."
-        times = "The times below are of what was recorded."
         verdict = StepVerdict(kind="unclear", overhead_share=None, sentences=[])
-        first, said = [why, *first, times], []
+        first = [because("no-verdict", why=lost), *first, because("times-of-what-was-recorded")]
+        said = []
     elif not trace.has_device:
-        said = _processor_sentences(found, said)
+        said = _on_processor_only(found, said)
     elif verdict.kind != "unclear":
-        if why := _other_steps(trace, host) or _calls_without_work(verdict, trace):
+        why = _other_steps(trace, host) or _calls_without_work(verdict, trace)
+        if why is not None:
             verdict, said = StepVerdict(kind="unclear", sentences=[]), [why]
         else:
             verdict, said = _without_waits_for_ranks(verdict, said, trace, host, ranks)
     if not lost:
-        said += _device_sentences(found, trace) + _runtime_sentences(found, trace)
-        said += _cost_sentence(host)
+        said += _several_devices(found, trace) + _runtime_call(found, trace)
+        said += _chosen_cost(host)
     if ranks is not None:
-        said.append(f"The rest is rank {plain(ranks.rows[0].rank, 60)}'s.")
-        said += [f"Ranks cannot be compared: {lost_by_rank[0]}."] if lost_by_rank else rank_sentences(ranks)
-    # The first sentences say what the others are true of; the last ones are of the ranks.
-    sentences = [*first, *said]
-    if len(sentences) > _MOST_SENTENCES:
-        sentences = sentences[: _MOST_SENTENCES - 1] + sentences[-1:]
-    return msgspec.structs.replace(verdict, sentences=sentences)
+        said.append(because("rest-is-of-rank", rank=ranks.rows[0].rank))
+        if lost_by_rank:
+            said.append(because("ranks-not-comparable", why=lost_by_rank[0]))
+        else:
+            said += rank_reasons(ranks)
+    # The first ones say what the others are true of; the last ones are of the ranks.
+    reasons = [*first, *said]
+    if len(reasons) > _MOST_SENTENCES:
+        reasons = reasons[: _MOST_SENTENCES - 1] + reasons[-1:]
+    return msgspec.structs.replace(verdict, sentences=reasons)
 
 
-def _other_steps(trace: Trace, host: HostTimes) -> str:
-    """Why the quiet steps stand not for all of them; empty if the same bounds both.
+def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:
+    """Why the quiet steps stand not for all of them; None if the same bounds both.
 
     The first step alone may differ: programs warm up in it.
     """
     first = 1 if len(trace.steps) > _FEW_STEPS else 0
     quiet, mean = step_parts(trace.quiet(), host), mean_parts(trace, host, first)
     if _same_bound(quiet, mean):
-        return ""
-    kinds = [_BOUNDS[bound_of(parts)[0]] for parts in (quiet, mean)]
-    all_steps = f"{'The' if first else 'All'} {count(len(trace.steps) - first, 'step')}{' after the first' * first}"
-    return (
-        f"No verdict: the steps differ. The shortest ones take the host {micro_of(quiet.host)} µs and the device "
-        f"{micro_of(quiet.device)} µs: {kinds[0]}. {all_steps} take the host {micro_of(mean.host)} µs and the device "
-        f"{micro_of(mean.device)} µs on average: {kinds[1]}."
-    )
+        return None
+    times = {"host_ns": quiet.host, "device_ns": quiet.device, "bound": bound_of(quiet)[0]}
+    times |= {"mean_host_ns": mean.host, "mean_device_ns": mean.device, "mean_bound": bound_of(mean)[0]}
+    steps = len(trace.steps) - first
+    if first:
+        return because("steps-after-the-first-differ", steps=steps, **times)
+    return because("steps-differ", steps=steps, **times)
 
 
 def _same_bound(first: StepParts, second: StepParts) -> bool:
@@ -226,54 +232,48 @@ def _same_bound(first: StepParts, second: StepParts) -> bool:
     return alike and abs(first.synchronisation_share - second.synchronisation_share) <= _LITTLE
 
 
-def _calls_without_work(verdict: StepVerdict, trace: Trace) -> str:
-    """Why calls that last without host work forbid a verdict; empty if they do not.
+def _calls_without_work(verdict: StepVerdict, trace: Trace) -> Reason | None:
+    """Why calls that last without host work forbid a verdict; None if they do not.
 
     A wait that counts as host work makes a step look bound by the host, or mixed.
     """
     found = trace.recording
     if verdict.kind not in ("host", "mixed"):
-        return ""
+        return None
     if found.profiler_ns >= _LITTLE * found.steps_ns > 0:
-        return (
-            f"No verdict: the profiler holds up calls for {percent(found.profiler_ns / found.steps_ns)} of the steps."
-        )
+        return because("no-verdict-beside-the-profiler", share=found.profiler_ns / found.steps_ns)
     if found.may_wait_ns < _LITTLE * found.steps_ns:
-        return ""
-    mean = found.may_wait_ns / max(1, len(trace.steps))
-    share = percent(found.may_wait_ns / found.steps_ns)
-    return (
-        f"No verdict: calls such as {plain(found.may_wait, 60)}, {micro_of(mean)} µs of a step ({share}), last while "
-        "the device works. They may be waits for it, which are no host work."
+        return None
+    mean_ns = found.may_wait_ns / max(1, len(trace.steps))
+    return because(
+        "no-verdict-with-calls-that-may-wait",
+        call=found.may_wait,
+        mean_ns=mean_ns,
+        share=found.may_wait_ns / found.steps_ns,
     )
 
 
-def _cost_sentence(host: HostTimes) -> list[str]:
+def _chosen_cost(host: HostTimes) -> list[Reason]:
     if not host.cost.operation_ns:
         return []
-    return [
-        f"The profiler's cost, {micro_of(host.cost.operation_ns)} µs an operation, was chosen so that the replay takes "
-        "--step-ms. So --step-ms cannot check the replay."
-    ]
+    return [because("cost-chosen-by-step-ms", operation_ns=host.cost.operation_ns)]
 
 
-def _processor_sentences(found: Explanation, said: Sequence[str]) -> list[str]:
+def _on_processor_only(found: Explanation, said: Sequence[Why]) -> list[Why]:
     """The verdict on a trace of operations on the processor only."""
-    took, first = found.replay.measured, said[:1]
     if found.verdict.kind == "unclear":
-        first = said[:2]
+        return [*said]
+    took = found.replay.measured
+    if took.value is None:
+        first = because("processor-only-without-a-time")
     else:
-        time = f"{micro_of(took.value)} µs, {took.rule}" if took.value is not None else "a time that is not known"
-        first = [
-            f"Operations on the processor only: a step takes {time}. If the program uses a GPU, record "
-            "ProfilerActivity.CUDA too."
-        ]
-    return [*first, *said[len(first) :]]
+        first = because("processor-only", step_ns=took.value, how=took.rule)
+    return [first, *said[1:]]
 
 
 def _without_waits_for_ranks(
-    verdict: StepVerdict, said: list[str], trace: Trace, host: HostTimes, ranks: RankComparison | None
-) -> tuple[StepVerdict, list[str]]:
+    verdict: StepVerdict, said: list[Why], trace: Trace, host: HostTimes, ranks: RankComparison | None
+) -> tuple[StepVerdict, list[Why]]:
     """The verdict where kernels of collectives, which may wait for other ranks, count as work.
 
     Where it would be another one without these waits, it is not given; with several ranks the waits are known.
@@ -294,42 +294,32 @@ def _without_waits_for_ranks(
     waiting_ns = statistics.median(
         busy_ns(step.device) - busy_ns(without.device) for step, without in zip(steps, shortened, strict=True)
     )
-    mostly = f"Of the {micro_of(device_ns)} µs in which the device works on a step, {micro_of(collective_ns)} µs are "
+    mostly = because("collectives-may-wait", device_ns=device_ns, collective_ns=collective_ns)
     if known:
-        mostly += f"collectives, {micro_of(waiting_ns)} µs of which it waits for other ranks."
+        times = {"device_ns": device_ns, "collective_ns": collective_ns, "waiting_ns": waiting_ns}
+        mostly = because("collectives-wait", **times)
         if len(steps) < len(trace.steps):
-            mostly += f" That is of the {len(steps):,} of {count(len(trace.steps), 'step')} that are in all traces."
-    else:
-        mostly += "collectives, which may be waiting for other ranks."
+            mostly = because("collectives-wait-in-shared-steps", shared=len(steps), steps=len(trace.steps), **times)
     kinds = [bound_of(each)[0] for each in (parts, least)]
     if kinds[0] == kinds[1] == verdict.kind:
         return verdict, [*said, mostly] if collective_ns >= _LITTLE * device_ns else said
     if known and kinds[0] == kinds[1]:
         unchecked = [UNCHECKED] if UNCHECKED in said else []
-        return _bound_without_waits(verdict, parts), [*unchecked, mostly, _without("these waits", parts)]
-    why = "No verdict from one rank: collectives may be waiting. Give the traces of all ranks."
+        without = because("step-without-these-waits", **_bounds(parts))
+        return _bound_without_waits(verdict, parts), [*unchecked, mostly, without]
+    why = because("no-verdict-of-one-rank")
     if known:
-        why = "No verdict: collectives that are not in all traces may be waiting for other ranks."
+        why = because("no-verdict-with-other-collectives")
     elif ranks is not None:
-        why = "No verdict: collectives may be waiting for other ranks, and the ranks cannot be compared."
-    return StepVerdict(kind="unclear", sentences=[]), [why, mostly, _without("collectives", least)]
+        why = because("no-verdict-without-comparing-ranks")
+    without = because("step-without-collectives", **_bounds(least))
+    return StepVerdict(kind="unclear", sentences=[]), [why, mostly, without]
 
 
-def _without(what: str, parts: StepParts) -> str:
+def _bounds(parts: StepParts) -> dict[str, float | str]:
+    """The times of a step and what bounds it, as values of a reason."""
     kind, _ = bound_of(parts)
-    return (
-        f"Without {what}, a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs: "
-        f"{_BOUNDS[kind]}."
-    )
-
-
-_BOUNDS = {
-    "host": "host-bound",
-    "device": "device-bound",
-    "synchronisation": "bound by synchronisation",
-    "mixed": "mixed",
-    "unclear": "unclear",
-}
+    return {"host_ns": parts.host, "device_ns": parts.device, "bound": kind}
 
 
 def _bound_without_waits(verdict: StepVerdict, parts: StepParts) -> StepVerdict:
@@ -359,7 +349,7 @@ def _shortened(step: StepTrace, waits: Mapping[DeviceWork, float], unknown: floa
     return dataclasses.replace(step, device=device)
 
 
-def _device_sentences(found: Explanation, trace: Trace) -> list[str]:
+def _several_devices(found: Explanation, trace: Trace) -> list[Reason]:
     """How long each device works, where there are several."""
     steps = [busy_by_device(step.device) for step in trace.steps]
     devices = sorted(set().union(*steps))
@@ -369,13 +359,12 @@ def _device_sentences(found: Explanation, trace: Trace) -> list[str]:
     works = []
     for device in devices:
         busy = statistics.fmean(step.get(device, 0.0) for step in steps)
-        idle = percent(max(0.0, 1 - busy / length))
-        works.append(f"device {device} works {micro_of(busy)} µs of a step and is idle for {idle} of it")
-    said = f"{len(devices)} devices take part, and the verdict is of the one that works longest"
-    return [f"{said}: {'; '.join(works)}."]
+        idle = max(0.0, 1 - busy / length)
+        works.append(because("device-works", device=device, busy_ns=busy, idle=idle))
+    return [because("several-devices", devices=len(devices), each=together(*works[:_MOST_DEVICES]))]
 
 
-def _runtime_sentences(found: Explanation, trace: Trace) -> list[str]:
+def _runtime_call(found: Explanation, trace: Trace) -> list[Reason]:
     """The call of the runtime that takes most of the host's time outside of operations, if that is much."""
     whole = sum(row.host_ns for row in found.operations)
     times: dict[str, float] = {}
@@ -387,10 +376,10 @@ def _runtime_sentences(found: Explanation, trace: Trace) -> list[str]:
     if not times or not found.replay.ok:
         return []
     name = max(times, key=times.__getitem__)
-    mean = times[name] / len(trace.steps)
-    if mean < _LITTLE * whole:
+    mean_ns = times[name] / len(trace.steps)
+    if mean_ns < _LITTLE * whole:
         return []
-    return [f"Outside of operations, {micro_of(mean)} µs of the host's time of a step are in {plain(name, 60)}."]
+    return [because("call-outside-of-operations", call=name, mean_ns=mean_ns)]
 
 
 def host_times(trace: Trace, step_ns: float) -> HostTimes:

@@ -95,6 +95,14 @@ def cause_of(why: Why) -> Hashable:
     return (why.code, tuple(cause_of(one) for one in said), tuple(cause_of(one) for one in why.also))
 
 
+def code_of(reason: Why) -> str:
+    """The code of a reason, and of one that is about something, what holds of that; '' of a text from outside."""
+    if isinstance(reason, str):
+        return ""
+    inner = reason.values.get("why") if reason.code == "about" else None
+    return code_of(inner) if isinstance(inner, str | Reason) else reason.code
+
+
 def codes_of(reason: Why) -> frozenset[str]:
     """The codes of a reason. A text from outside has none."""
     return reason.codes if isinstance(reason, Reason) else frozenset()

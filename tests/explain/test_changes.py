@@ -13,6 +13,7 @@ from overhead.explain.call_spec import FoundCall
 from overhead.explain.changes import AGAINST, Changes
 from overhead.explain.outcome import StepOutcome, result_values
 from overhead.explain.timing import CallRatio
+from overhead.results import because, codes_of
 from overhead.runner.progress import Listener
 from tests.fakes.timings import call, figure, timing
 
@@ -87,7 +88,9 @@ def test_an_alternative_with_other_results_shows_both_values_and_is_not_timed() 
     attempts = {"": Attempt(outcome(1.0, 2.0)), "CUDA graph": Attempt(outcome(1.0, 3.0))}
     found = one(attempts, "CUDA graph", times_of(2e6))
     assert (found.status, found.same_results) == ("differs", False)
-    assert found.results.startswith("step 2: 2 and 3")
+    assert codes_of(found.results) == {"values-differ-by-share"}
+    assert found.results.values["name"] == "step 2"
+    assert (found.results.values["first"], found.results.values["second"]) == ("2", "3")
     assert found.step.value is None
 
 
@@ -95,15 +98,16 @@ def test_a_step_with_other_results_in_each_process_gets_alternatives_without_com
     attempts = {"": [Attempt(outcome(1.0)), Attempt(outcome(5.0))], "CUDA graph": Attempt(outcome(3.0))}
     found = one(attempts, "CUDA graph", times_of(10e6, 2e6))
     assert found.same_results is None
-    assert "the step itself gives different results in two processes" in found.reason
+    assert "step-not-repeatable" in codes_of(found.reason)
     assert found.status == "ok"
 
 
 def test_an_alternative_names_the_parts_of_the_state_that_were_not_compared() -> None:
-    made = Attempt(StepOutcome(outcome(1.0).results, [], {"model.cache": (7, "too large to compare")}))
+    made = Attempt(StepOutcome(outcome(1.0).results, [], {"model.cache": (7, because("part-too-large"))}))
     found = one({"CUDA graph": made}, "CUDA graph", times_of(10e6, 2e6))
     assert (found.status, found.same_results) == ("ok", True)
-    assert found.reason == "not compared: model.cache (too large to compare)"
+    part = because("part-not-compared", name="model.cache", why=because("part-too-large"))
+    assert found.reason == because("not-compared", parts=part)
     assert (found.compared, found.not_compared) == (1, 7)
 
 
@@ -122,8 +126,9 @@ def test_an_alternative_that_cannot_be_made_has_the_reason_and_the_line(refused:
 
 
 def test_a_step_that_cannot_be_repeated_raises_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="cannot be repeated: ValueError: no"):
+    with pytest.raises(UsageError) as refused:
         one({"": Attempt(reason="ValueError: no"), "CUDA graph": Attempt(outcome(1.0))}, "CUDA graph")
+    assert refused.value.why == because("step-cannot-be-repeated", why="ValueError: no")
 
 
 def test_an_alternative_with_a_wide_interval_gets_no_gain() -> None:
@@ -169,8 +174,8 @@ def test_a_step_without_pytorch_is_compared_only_with_the_alternative_of_the_use
     assert own.gain.value == pytest.approx(2)
 
 
-@pytest.mark.parametrize(("second", "said"), [(0.02, ""), (0.6, "--seconds"), (6.0, "would not help")])
-def test_a_step_that_is_not_resolved_is_timed_again_for_longer_and_says_what_it_needs(second: float, said: str) -> None:
+@pytest.mark.parametrize(("second", "note"), [(0.02, ""), (0.6, "step-needs-seconds"), (6.0, "step-not-resolved")])
+def test_a_step_that_is_not_resolved_is_timed_again_for_longer_and_says_what_it_needs(second: float, note: str) -> None:
     asked: list[int] = []
     first = times_of(1e6, half=0.9)
     timed = changes({}, times_of(1e6, half=second), asked)
@@ -178,10 +183,10 @@ def test_a_step_that_is_not_resolved_is_timed_again_for_longer_and_says_what_it_
     found = timed.resolved(first)
     assert asked == [1]
     assert found.calls[0].figures[0].high == pytest.approx(1e6 * (1 + second))
-    assert [said in note for note in found.notes] == ([True] if said else [])
+    assert [codes_of(one) for one in found.notes] == ([{note}] if note else [])
     timed.ends = time.monotonic()
     assert timed.resolved(first).calls == first.calls
-    assert timed.resolved(found) == found if not said else asked == [1]
+    assert timed.resolved(found) == found if not note else asked == [1]
 
 
 def test_no_alternative_is_attempted_after_the_time_of_the_user() -> None:
@@ -190,7 +195,7 @@ def test_no_alternative_is_attempted_after_the_time_of_the_user() -> None:
     timed.ends = time.monotonic()
     found = timed.try_all(compiled=False)[1]
     assert {each.status for each in found} == {"refused"}
-    assert all("--seconds" in each.reason for each in found)
+    assert {each.reason for each in found} == {because("no-time-for-alternative")}
     assert asked == [1], "the step gets its times"
 
 

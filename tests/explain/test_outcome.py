@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from overhead.explain.outcome import StepOutcome, checksums, compare_outcomes, differences, result_values, state_values
+from overhead.results import Reason, because, codes_of
 
 INF, NAN = float("inf"), float("nan")
 
@@ -28,7 +29,9 @@ def test_float32_may_differ_by_a_thousandth_of_the_largest_value(share: Any, dif
 
 def test_a_difference_shows_both_values_where_it_is_largest() -> None:
     [found] = _compare(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.5, 3.1]))
-    assert found == "step 1: 2 and 2.5 (difference 1.6e-01 of the largest value)"
+    share = found.values["share"]
+    assert found == because("values-differ-by-share", name="step 1", first="2", second="2.5", share=share)
+    assert share == pytest.approx(0.5 / 3.1)
 
 
 def test_one_wrong_element_in_a_large_array_is_reported_as_a_difference() -> None:
@@ -122,7 +125,7 @@ def test_tensors_of_each_pytorch_type_are_compared() -> None:
         assert _compare(ours, ours) == []
         assert _compare(ours, theirs)
     left_out = result_values("step 1", torch.ones(2, 2).to_sparse())[1]
-    assert "cannot be read" in left_out["step 1"][1]
+    assert codes_of(left_out["step 1"][1]) == {"part-unreadable"}
     ours = torch.rand(1000)
     assert all(_compare(ours.to(kind), (ours * 1.001).to(kind)) == [] for kind in small[:2])
 
@@ -152,18 +155,18 @@ class NoArray:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "reason"),
     [
-        (NoArray(), "RuntimeError: no array"),
-        (Hostile("a"), "RuntimeError: no text"),
-        (np.array([1, None], object), "TypeError: object holds"),
-        (np.zeros(2, [("a", "f4")]), "TypeError: [('a', '<f4')] holds"),
+        (NoArray(), because("part-unreadable", error="RuntimeError: no array")),
+        (Hostile("a"), because("part-unreadable", error="RuntimeError: no text")),
+        (np.array([1, None], object), because("part-holds-other-things", type="object")),
+        (np.zeros(2, [("a", "f4")]), because("part-holds-other-things", type="[('a', '<f4')]")),
     ],
 )
-def test_a_value_that_cannot_be_read_is_left_out_with_the_reason(value: Any, said: str) -> None:
+def test_a_value_that_cannot_be_read_is_left_out_with_the_reason(value: Any, reason: Reason) -> None:
     values, left_out = result_values("step 1", {"a": value, "b": 2})
     assert [kept.name for kept in values] == ["step 1.b"]
-    assert left_out["step 1.a"][1].startswith(f"cannot be read: {said}")
+    assert left_out["step 1.a"] == (1, reason)
 
 
 def _outcome(result: Any) -> Any:
@@ -184,7 +187,10 @@ def test_an_object_of_an_unknown_type_is_left_out_of_the_comparison_and_counted(
     found = compare_outcomes(_outcome([value, 1]), _outcome([value, 1]))
     assert (found.count, list(found.left_out), found.unknown) == (1, ["step 1.0"], "")
     assert found.left_out["step 1.0"][0] == 1
-    assert type(value).__name__ in str(found.left_out) or isinstance(value, set)
+    reason = found.left_out["step 1.0"][1]
+    type_name = f"{type(value).__module__}.{type(value).__qualname__}"
+    is_set = isinstance(value, set)
+    assert reason == (because("set-without-order") if is_set else because("part-of-unknown-type", type=type_name))
     assert compare_outcomes(_outcome(value), _outcome(value)).unknown
 
 
@@ -285,7 +291,7 @@ def test_results_that_are_not_finite_are_not_called_the_same(own: bool, value: f
         return _trained(step)
 
     found = compare_outcomes(outcome(), outcome(), own=own)
-    assert "not finite" in found.unknown
+    assert found.unknown == because("results-not-finite")
     partly = _outcome([value, 1.0])
     assert compare_outcomes(partly, partly, own=own).unknown == ""
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from overhead.explain import state
+from overhead.results import Why, codes_of
 
 ARRAY = np.arange(3.0)
 COUNTER = {"steps": 0}
@@ -98,8 +99,8 @@ class Endless(Mapping[int, int]):
 
 
 def test_objects_that_raise_or_never_end_are_skipped_with_the_reason() -> None:
-    unread: dict[str, str] = {}
+    unread: dict[str, Why] = {}
     found = state.reachable_values({"unreadable": Unreadable(), "endless": Endless(), "count": 3}, unread)
     assert found["count"] == 3
     assert list(unread) == ["unreadable", "endless"]
-    assert unread["unreadable"].startswith("cannot be read: ")
+    assert [codes_of(why) for why in unread.values()] == [{"part-unreadable"}, {"too-many-parts"}]

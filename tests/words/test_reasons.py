@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from overhead.results import Reason, because, codes_of, together
+from overhead.words import reasons
 from overhead.words.reasons import sentence, templates
 
 PACKAGE = Path(__file__).resolve().parents[2] / "overhead"
@@ -49,6 +50,15 @@ def test_a_text_from_outside_stays_as_it_is_beside_reasons_of_ours() -> None:
     assert sentence(both) == "error 999 {x}; not-of-this-version (n=3)"
     assert codes_of(both) == {"quoted", "not-of-this-version"}
     assert together("", "") == ""
+
+
+def test_a_value_may_be_a_reason_and_have_a_format_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {"outer": "No: {why}.", "inner": "{ns:micro} us in {n:count step}, {share:percent}"}
+    monkeypatch.setattr(reasons, "templates", made.copy)
+    inner = because.__call__("inner", ns=1500.0, n=2, share=0.25)
+    both = because.__call__("outer", why=together(inner, "x"))
+    assert sentence(both) == "No: 1.50 us in 2 steps, 25 %; x."
+    assert codes_of(both) == {"outer", "inner"}
 
 
 def test_values_that_a_sentence_lacks_do_not_stop_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:

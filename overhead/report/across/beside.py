@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
-from overhead.reading.beside import Beside, beside, beside_sentence, full_runs, spreads_of, version_changes
+from overhead.reading.beside import Beside, beside, full_runs, spreads_of, version_changes
 from overhead.reading.format import factor_spread, plain, run_time
 from overhead.reading.key_figures import key_figures
 from overhead.reading.view import View, without_device
@@ -18,6 +18,8 @@ from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
+from overhead.words.beside import WHY_APART, beside_sentence, version_changes_text
+from overhead.words.next_run import range_text
 from overhead.words.reasons import sentence
 from overhead.words.report.beside import (
     NEXT_RUN,
@@ -77,10 +79,13 @@ def key_figure_table(view: View, found: Sequence[Beside] = (), *, next_run_meani
     _, device = without_device([k.of for k in known])
     rows: list[list[str | Cell]] = []
     for k in known:
-        row: list[str | Cell] = [k.label, k.with_interval, k.next_run]
+        row: list[str | Cell] = [k.label, k.with_interval, range_text(k.next_run)]
         for one in found:
             pair = one.pairs.get(k.label)
-            row += [pair.other.with_interval, factor_spread(pair.ratio)] if pair else ["", one.left_out[k.label]]
+            if pair is not None:
+                row += [pair.other.with_interval, factor_spread(pair.ratio)]
+            else:
+                row += ["", WHY_APART[one.left_out[k.label]]]
         remark = "; ".join(filter(None, ("" if device else k.of, short_reason(k.reason))))
         rows.append([*row, Cell(remark, hover=sentence(k.reason)) if remark else ""])
     columns = ["", "this run", NEXT_RUN, *(c for one in found for c in (other_run(one), "this over it")), ""]
@@ -119,7 +124,7 @@ def over_time(machines: Machines) -> Iterator[Part]:
     if not panels:
         return
     both = ((after, version_changes(before.fingerprint, after.fingerprint)) for before, after in pairwise(runs))
-    changes = [(run, plain(words, 300)) for run, words in both if words]
+    changes = [(run, plain(version_changes_text(changed), 300)) for run, changed in both if changed]
     rows = [(run_time(run.fingerprint.created), words) for run, words in changes]
     table = Table("Versions that changed", ["run", "from the run before"], rows) if rows else None
     said = over_time_alternative(len(panels), len(runs))

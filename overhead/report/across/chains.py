@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Cell, Part, Table, Text
-from overhead.reading.chains import Group, groups, steps_of, why_no_speed
+from overhead.reading.chains import Group, groups, steps_of
 from overhead.reading.format import MICRO, number, plain, run_time, spread
 from overhead.reading.graph_or_fused import rows
 from overhead.reading.view import View
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
-from overhead.words.reasons import one_line
+from overhead.words.chains import arm_label, why_no_speed
 from overhead.words.report.chains import (
     CHEAPEST,
     METHOD_NOTE,
@@ -78,7 +78,7 @@ def _chosen(views: Sequence[View]) -> list[tuple[View, Group]]:
 
 def _other_runs(machines: Machines, found: Sequence[tuple[View, Group]]) -> list[str]:
     """A sentence on the workloads that the picture of the first page takes from another run than this page."""
-    here = {group.workload: run_time(view.fingerprint.created) for view, group in found}
+    here = {group.workload: view.fingerprint.created for view, group in found}
     first = {row.name: row.shown_run for row in rows(machines.own, machines.others) if row.shown_run}
     differ = [name for name in here if name in first and first[name] != here[name]]
     return [of_two_runs(differ)] if differ else []
@@ -111,11 +111,11 @@ def _table(group: Group, run: str) -> Table:
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
     rows: list[list[str | Cell]] = []
     for arm in arms:
-        name = Cell(plain(arm.label, 90), arm.record.stack)
+        name = Cell(plain(arm_label(arm), 90), arm.record.stack)
         total = spread(arm.cost(steps) / 1e3) + beyond(arm, steps)
         rows.append([name, number(arm.slope / 1e3), total, relative(arm, arms[0], steps), spread(arm.fixed / 1e3)])
     for record in group.failed:
-        reason = one_line(why_no_speed(record), 120)
+        reason = plain(why_no_speed(record), 120)
         rows.append([Cell(failed_way(record), record.stack), reason, "", "", ""])
     title = table_title(group, steps, run)
     return Table(title, columns(steps), rows, numeric=range(1, 5), folded=True)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.chains import groups
 from overhead.reading.format import TIMES, factor_spread, number, plain, positive_spread
-from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow, lead, remarks, rows, time_text
+from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow, rows
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
+from overhead.words.graph_or_fused import compared_with_ratio, lead, remarks, row_title, time_text, way_title
 from overhead.words.report.graph_or_fused import (
     CAPTION,
     COLUMNS,
@@ -27,7 +28,6 @@ from overhead.words.report.graph_or_fused import (
     source,
     table_alone,
     time_cell,
-    verdict_at_end,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
             times = "= 1" if row.base(way) is way else factor_spread(row.relative(way))
             step = number(way.step / 1e3) if way.step else ""
             least = positive_spread(at) if (at := row.cheaper_from(way)) else ""
-            cells.append([row.title, Cell(way.title, way.stack), time_cell(way), times, step, least])
+            cells.append([row_title(row), Cell(way_title(way), way.stack), time_cell(way), times, step, least])
     return Table("The same numbers", COLUMNS, cells, numeric=range(2, 6), folded=folded)
 
 
@@ -94,12 +94,12 @@ def _draw(found: Sequence[WorkRow], title: str, below: str) -> Figure:
     y, ticks, labels, values = 0.0, [], [], [1.0]
     for row in found:
         ends, first = ax.get_yaxis_transform(), y
-        ax.text(0.0, y, plain(row.title, 110), transform=ends, va="center", fontsize=8.5, weight="bold")
+        ax.text(0.0, y, plain(row_title(row), 110), transform=ends, va="center", fontsize=8.5, weight="bold")
         ax.axhline(y - 0.62, color=GRID_COLOUR, linewidth=0.8)
         for way in row.ways:
             y += 1
             ticks.append(y)
-            labels.append(plain(way.title, 48))
+            labels.append(plain(way_title(way), 48))
             if (times := row.relative(way)) is not None and way.cost is not None:
                 values.append(times.value)
                 _line(ax, y, row, way, times, way.cost)
@@ -136,4 +136,11 @@ def _line(ax: Axes, y: float, row: WorkRow, way: ChainWay, times: Value, cost: V
             markeredgewidth=1.3, zorder=3)  # fmt: skip
     ends: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
     ax.text(1.10, y, time_text(way), ha="right", **ends)
-    ax.text(1.115, y, verdict_at_end(row, way, times), color=own, weight="bold" if strong else "normal", **ends)
+    ax.text(
+        1.115,
+        y,
+        "= 1" if is_base else compared_with_ratio(row, way),
+        color=own,
+        weight="bold" if strong else "normal",
+        **ends,
+    )

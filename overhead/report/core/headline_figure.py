@@ -14,10 +14,10 @@ from overhead.reading.dispatch_costs import (
     mark_text,
     met_range,
 )
-from overhead.reading.dispatch_sentences import cheapest
 from overhead.reading.format import percent
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
+from overhead.words.headline import cheapest
 from overhead.words.reasons import one_line
 from overhead.words.report.headline_figure import LIMITS, about, axis_title
 

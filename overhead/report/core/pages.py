@@ -26,13 +26,13 @@ from overhead.export import csv_text
 from overhead.loading.files import make_folder, write_fingerprint
 from overhead.loading.outputs import Output, check_not_input, check_outputs, is_made, page_of
 from overhead.reading.dispatch_costs import dispatch_costs
-from overhead.reading.glossary import GLOSSARY, Term
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
 from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPage, pages as known_pages, slug, subpage
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import Build, MakeSection, registered, registered_across, registered_each
+from overhead.words.glossary import GLOSSARY, Term
 from overhead.words.report.pages import (
     about_run,
     about_runs,

@@ -7,15 +7,15 @@ from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Listing, Part, Table, Text, micro_cell
 from overhead.reading.dispatch_costs import KIND_WORDS, DispatchRow, Kind, dispatch_costs, met_range
-from overhead.reading.dispatch_sentences import lead_sentences, limit_sentences, trust_sentences
 from overhead.reading.findings import findings_of
 from overhead.reading.format import between
-from overhead.reading.next_run import next_run_text
-from overhead.reading.summary import missing_stacks, software_sentence, speed_change
 from overhead.reading.view import View
 from overhead.report.core.case_line import line_link
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.registry import register
+from overhead.words.findings import finding_words
+from overhead.words.headline import lead_sentences, limit_sentences, trust_sentences
+from overhead.words.next_run import next_run_text
 from overhead.words.reasons import sentence
 from overhead.words.report.headline_figure import (
     NO_SAVING,
@@ -32,6 +32,7 @@ from overhead.words.report.headline_figure import (
     stack_reason,
     without_picture,
 )
+from overhead.words.summary import missing_sentences, software_sentence, speed_sentence
 
 _MOST_REASONS = 12
 """Missing stacks whose reasons stand on the front page where nothing was measured."""
@@ -58,8 +59,8 @@ def headline(view: View) -> Iterator[Part]:
     drawn = rows_drawn(costs)
     read_as = caption(costs, [row for row in costs.rows if row not in drawn])
     yield Drawing("headline", picture_title(costs), alternative(costs), read_as, partial(headline_figure, costs))
-    missing = missing_stacks(view, "under All cases")
-    remarks = (*trust_sentences(costs), software_sentence(view), speed_change(view), missing)
+    missing = missing_sentences(view, "under All cases")
+    remarks = (*trust_sentences(costs), software_sentence(view), speed_sentence(view), missing)
     yield Text([*limit_sentences(costs), *filter(None, remarks)])
 
 
@@ -76,7 +77,8 @@ def to_do(view: View) -> Iterator[Part]:
     if not found:
         yield Text([NO_SAVING])
         return
-    yield Listing([(finding.title, finding.detail) for finding in found])
+    said = [finding_words(finding) for finding in found]
+    yield Listing([(one.title, one.detail) for one in said])
 
 
 @register("stacks", "The stacks", 25)

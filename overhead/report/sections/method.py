@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.blocks.parts import Part, Table, Terms, Text
-from overhead.reading.glossary import GLOSSARY
 from overhead.reading.view import View
 from overhead.report.core.registry import register
+from overhead.words.glossary import GLOSSARY
 from overhead.words.report.method import IDEA, RULES
 
 

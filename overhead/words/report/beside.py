@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from overhead.reading.beside import Beside, Spreads, version_changes
 from overhead.reading.format import MICRO, count, plain
 from overhead.reading.key_figures import KeyFigure
-from overhead.reading.next_run import no_next_run
+from overhead.reading.next_run import has_next_run
 from overhead.reading.view import View, boards_of
 from overhead.results import Machine, Reason, Why
+from overhead.words.beside import WHY_APART, version_changes_text
 from overhead.words.reasons import sentence
 from overhead.words.report.machines import machine_name
 
@@ -54,12 +55,12 @@ def caption(found: Sequence[Beside], spreads: Spreads, view: View) -> str:
         _band(spreads, view),
     ]
     for one in found:
-        changes = plain(version_changes(one.other.fingerprint, view.fingerprint), 300)
+        changes = plain(version_changes_text(version_changes(one.other.fingerprint, view.fingerprint)), 300)
         if changes:
             said.append(f"Versions of {other_run(one)} → of this run: {changes}.")
         if one.left_out:
             reasons = Counter(one.left_out.values())
-            numbers = [f"{count(number, 'figure')} {reason}" for reason, number in reasons.items()]
+            numbers = [f"{count(number, 'figure')} {WHY_APART[reason]}" for reason, number in reasons.items()]
             said.append(f"Left out: {'; '.join(numbers)}.")
     return " ".join(dict.fromkeys(said))
 
@@ -69,7 +70,7 @@ def _band(spreads: Spreads, view: View) -> str:
     if not spreads:
         return "No band shows how far another run here may lie: measure again to get one: make report."
     most = max(spreads.values(), key=lambda spread: spread.boards)
-    known = not no_next_run(view.fingerprint.machine)
+    known = has_next_run(view.fingerprint.machine)
     source = f"{most.boards} {'boards' if known else 'runs of this machine'}"
     return f"In 90 % of cases another run here lies in the band (from {source}); red: outside. {_HOLLOW}"
 

@@ -8,6 +8,7 @@ from overhead.reading.chains import ArmFit, Group
 from overhead.reading.format import MICRO, count, factor, listed, number, plain, run_time
 from overhead.reading.missing_values import why
 from overhead.results import Record, Value
+from overhead.words.chains import arm_label, group_title
 from overhead.words.reasons import one_line
 from overhead.workloads import workloads
 
@@ -57,7 +58,7 @@ def of_two_runs(names: Sequence[str]) -> str:
 
 def way(arm: ArmFit) -> str:
     """The way, with "(CPU)" where the CPU computes and the name of its target does not say so."""
-    return plain(arm.label, 60) + (" (CPU)" if arm.processor == "cpu" and not arm.names_processor else "")
+    return plain(arm_label(arm), 60) + (" (CPU)" if arm.processor == "cpu" and not arm.names_processor else "")
 
 
 def failed_way(record: Record) -> str:
@@ -85,7 +86,7 @@ def beyond(arm: ArmFit, steps: int) -> str:
 
 def table_title(group: Group, steps: int, other_run: str) -> str:
     """A workload and its size. ``other_run``: when its run was made, if that is not the run of the page."""
-    return f"{group.title}, {steps:,} steps" + (f", run of {run_time(other_run)}" if other_run else "")
+    return f"{group_title(group)}, {steps:,} steps" + (f", run of {run_time(other_run)}" if other_run else "")
 
 
 def columns(steps: int) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead.reading.format import MICRO, plain, positive_spread, run_time
-from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow, compared
-from overhead.results import Machine, Value
-from overhead.words.reasons import one_line, sentence
+from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow
+from overhead.results import Machine
+from overhead.words.graph_or_fused import WAY_VERDICTS, no_figure
 from overhead.words.report.chains import BEYOND
 from overhead.words.report.machines import machine_name
 
@@ -21,8 +21,6 @@ CAPTION = (
 NO_FUSED = "This run has no fused kernel on a GPU, so there is nothing to compare with a CUDA graph."
 NOTHING_BESIDE = "These times have nothing beside them: no CUDA graph and no unfused dispatches were measured."
 COLUMNS = ["work", "way", MICRO, "relative", f"a step, {MICRO}", "cheaper from step"]
-VERDICTS = {"cheaper": "cheaper", "dearer": "dearer"}
-"""The words of the verdicts that the axis names."""
 
 
 def base_name(*, with_graph: bool) -> str:
@@ -58,18 +56,13 @@ def source(created: str, drawn: Sequence[WorkRow]) -> str:
 
 def direction(verdict: str) -> str:
     """An arrow to the side of the axis that the verdict stands on."""
-    word = VERDICTS[verdict]
+    word = WAY_VERDICTS[verdict]
     return f"\u2190 {word}" if verdict == "cheaper" else f"{word} \u2192"
 
 
 def table_alone(row: WorkRow) -> str:
     """That a workload has no graph's time, so that only the table has it."""
     return f"In the table alone, without a graph's time: {row.name}."
-
-
-def no_figure(way: ChainWay) -> str:
-    """Why the way has no time."""
-    return f"no figure: {sentence(way.reason)}"
 
 
 def nothing_beside(way: ChainWay) -> str:
@@ -80,14 +73,5 @@ def nothing_beside(way: ChainWay) -> str:
 def time_cell(way: ChainWay) -> str:
     """The time of the way in the table, with the mark of one that is read off the line; or why it has none."""
     if way.cost is None:
-        return f"no figure: {one_line(way.reason, 60)}"
+        return no_figure(way, 60)
     return positive_spread(way.cost / 1e3) + (BEYOND if way.beyond else "")
-
-
-def verdict_at_end(row: WorkRow, way: ChainWay, times: Value) -> str:
-    """How the way compares with its base, at the end of its line."""
-    if row.base(way) is way:
-        return "= 1"
-    verdict = row.verdict(way)
-    told = verdict in ("cheaper", "dearer")
-    return compared(row, way) if told else f"{compared(row, way)}, {times.value:.2f}"

@@ -1,0 +1,230 @@
+"""The sentences of what a measured step or call, and a recording of one, could not tell."""
+
+from __future__ import annotations
+
+TEMPLATES = {
+    # What a step reaches, and what it computed.
+    "reaches-too-many-objects": "this and later parts are not visited: the step reaches over {most:,} objects",
+    "part-unreadable": "cannot be read: {error}",
+    "set-without-order": "cannot be read: TypeError: the objects of a set have no order",
+    "too-many-parts": "has over {most:,} parts",
+    "part-too-large": "too large to compare",
+    "part-of-unknown-type": "cannot be compared: {type}",
+    "part-holds-other-things": "cannot be read: TypeError: {type} holds other things than numbers and text",
+    "not-reached-by-alternative": "your alternative does not reach it",
+    "alternative-lacks-changed-array": "your alternative has no reference to an array that the step changes",
+    "value-only-of-step": "{name}: {value} and nothing",
+    "value-only-of-alternative": "{name}: nothing and {value}",
+    "values-differ": "{name}: {first} and {second}",
+    "values-differ-by-share": "{name}: {first} and {second} (difference {share:.1e} of the largest value)",
+    "no-values-to-compare": "there are no values to compare",
+    "step-without-results": "the step returns nothing and changes no array: there are no results to compare",
+    "results-not-finite": "the results are not finite, so they cannot be compared",
+    "step-does-not-vary": (
+        "the results of the step are the same in each step, so earlier results that are kept would look alike"
+    ),
+    "nothing-varied": "nothing could be varied, so earlier results that are kept would look alike",
+    "alternative-does-not-vary-alike": (
+        "the results of the step change with the values that it reaches, those of your alternative do not, or not in "
+        "the same way: it may return earlier results, or hold its own copies"
+    ),
+    "alternative-stops-working": ("after more steps the results of your alternative are others than those of the step"),
+    "not-compared": "not compared: {parts}",
+    "part-not-compared": "{name} ({why})",
+    "step-not-compared": "the step ({why})",
+    "more-not-compared": "and {more:,} more",
+    "step-cannot-be-repeated": "the step cannot be repeated: {why}",
+    "step-cannot-be-repeated-at": "the step cannot be repeated: {why} ({line})",
+    "step-not-repeatable": "the step itself gives different results in two processes",
+    # Why an alternative does not apply, and what its times do not tell.
+    "step-without-torch": "the step does not use PyTorch",
+    "alternative-needs-cuda-device": "no CUDA device",
+    "step-without-torch-on-cuda": "the step does not use PyTorch on CUDA",
+    "same-as-default-mode-on-cpu": "on the CPU it is the same as the default mode",
+    "reads-differ-between-steps": (
+        "RuntimeError: the step reads more values from the device in some steps than in others"
+    ),
+    "step-not-capturable": "not capturable: state on the host that changes with every step: {names}",
+    "optimiser-not-capturable": (
+        "not capturable: state on the host that changes with every step: {names}; capturable=True keeps the counters "
+        "of PyTorch's optimisers on the device"
+    ),
+    "no-time-for-alternative": "no time was left: a larger --seconds gives it some",
+    "one-attempt": "one attempt, with the first step",
+    "gain-not-resolved": "not resolved",
+    "difference-not-known": "the difference is not known",
+    "saves-no-time": "no step is saved time",
+    "reference-of-gains": "the gains are relative to it",
+    "measured-once": "measured once",
+    "measured-too-few-times": "measured {number} times, too few for an interval",
+    "nothing-is-made": "nothing is made",
+    "step-not-resolved": "The time of a step is not resolved: measuring longer would not help.",
+    "step-needs-seconds": "The time of a step is not resolved: --seconds {needed:,.0f} would be needed.",
+    # What is done now.
+    "waited-beside-seconds": "waited {seconds:.0f} s for another run; --seconds does not count this",
+    "attempting": "{name}: one attempt",
+    "attempting-with-compilation": "{name}: one attempt, which compiles the step",
+    "running-the-step-once-more": "the step once more",
+    "timing-in-turn": "timing the step and {names} in turn",
+    # Why a recording allows no verdict.
+    "many-events-backwards": "{backwards:,} of {events:,} events end before they begin",
+    "many-events-unreadable": "{unreadable:,} of {events:,} events cannot be read",
+    "times-rounded": "its times are rounded to {rounded_ns:micro} µs",
+    "many-launches-without-work": (
+        "{lost:,} of {launches:,} launches ({share:percent}) have no device work in this recording; its buffers may "
+        "have overflowed"
+    ),
+    "much-work-lost": (
+        "{calls} have no device work in this recording; it may have taken {share:percent} of the time of the steps"
+    ),
+    "calls-of-launches": "{lost:,} of {launches:,} launches",
+    "calls-of-copies": "{lost:,} of {copies:,} copies and fills",
+    "calls-of-both": "{launches} and {copies}",
+    "many-migrations-without-call": (
+        "{pieces:,} copies (managed memory) were issued by no call in this recording, {share:percent} of the device's "
+        "time"
+    ),
+    "much-work-without-call": (
+        "{pieces:,} kernels and copies were issued by no call in this recording, {share:percent} of the device's time"
+    ),
+    "many-launch-numbers-shared": "{kernels:,} kernels share the number of a launch with another kernel",
+    "replays-differ": ("replays of one graph have different numbers of kernels: {missing:,} of {nodes:,} are missing"),
+    "many-waits-unexplained": (
+        "{waits:count wait} for the device, {share:percent} of the time of the steps, end when no recorded work ends: "
+        "device work is missing, or the clocks of host and device differ"
+    ),
+    "threads-side-by-side": (
+        "a thread waits for the device for {share:percent} of the time of the steps while another one runs operations; "
+        "threads that work side by side are not told apart"
+    ),
+    "clocks-contradict": (
+        "the times of host and device contradict each other by {wrong_ns:micro} µs, as after a jump of a clock"
+    ),
+    "many-times-contradict": (
+        "{pieces:count piece} of device work of {launches:,} began before the call that issued it, or ended after the "
+        "wait for it"
+    ),
+    # What a recording does not show, or shows only in part.
+    "taken-as-one-step": (
+        "No steps are marked: the recording of {recorded_ns:length} is taken as one step. Mark them: profiler.step(), "
+        "or ranges of NVTX named step 1, step 2."
+    ),
+    "part-taken-as-one-step": (
+        "No steps are marked: {shown_ns:length} of the recording of {recorded_ns:length} are taken as one step, from "
+        "the first launch to the last device work. Mark them: profiler.step(), or ranges of NVTX named step 1, step 2."
+    ),
+    "start-up-left-out": "The first call of {operation}, {took_ns:length}, is left out as start-up.",
+    "steps-without-work-left-out": "Left out: {steps:count marked step} without device work.",
+    "profiler-holds-up-calls": (
+        "The profiler itself holds up calls for {share:percent} of the time of the steps; that counts as host work."
+    ),
+    "device-clock-apart": (
+        "The device's clock is about {apart_ns:micro} µs {side} against the host's: corrected by its launches and "
+        "waits."
+    ),
+    "device-clock-drifts": (
+        "The device's clock is about {apart_ns:micro} µs {side} against the host's, and drifts by {drift_us:,.0f} µs "
+        "a second: corrected by its launches and waits."
+    ),
+    "migrations-left-out": (
+        "Left out: {pieces:count piece} of device work without a call ({share:percent} of the device's time), "
+        "{migrations:,} of them of managed memory."
+    ),
+    "work-without-call-left-out": (
+        "Left out: {pieces:count piece} of device work without a call ({share:percent} of the device's time)."
+    ),
+    "launch-numbers-shared": "{kernels:count kernel} have the launch number of another kernel; they are kept.",
+    "earlier-work-left-out": "Left out: {pieces:count piece} of device work from before the recording.",
+    "doubled-events-left-out": "Left out: {events:count event} that the recording has twice.",
+    "bad-events-left-out": "Left out: {events:count event} that cannot be read or end before they begin.",
+    "launches-without-work": "{lost:,} of {launches:,} launches have no device work in this recording.",
+    "copies-without-work": "{lost:,} of {copies:,} copies and fills have no device work in this recording.",
+    "nodes-missing": "Replays of one graph differ: {missing:,} of their kernels are missing.",
+    "waits-unexplained": "{waits:count wait} ({share:percent} of the steps) end when no recorded work ends.",
+    "times-contradict": "{pieces:count piece} of device work with times that contradict all others.",
+    # What a trace says of its steps.
+    "trace-of-one-half": "{file}: no device work in this trace that a call launched: {why}",
+    "calls-not-recorded": "its calls were not recorded",
+    "trace-of-launches-alone": (
+        "{file}: no device work in this trace that a call launched; it has {launches:,} launches; record both host and "
+        "device (ProfilerActivity.CPU and CUDA)"
+    ),
+    "trace-without-device-work": (
+        "{file}: no device work in this trace that a call launched; record both host and device (ProfilerActivity.CPU "
+        "and CUDA)"
+    ),
+    "given-by-step-ms": "given by --step-ms",
+    "not-in-any-trace": "A trace does not show lines of the program, times without the profiler, or alternatives.",
+    "one-process-read": "Only one process was read, of {processes} with device work.",
+    "allocations-unknown": "not recorded",
+    "allocations-not-recorded": "Allocations of the library were not recorded (profile_memory=True records them).",
+    "times-of-what-was-recorded": "The times below are of what was recorded.",
+    "steps-differ": (
+        "No verdict: the steps differ. The shortest ones take the host {host_ns:micro} µs and the device "
+        "{device_ns:micro} µs: {bound:bound}. All {steps:count step} take the host {mean_host_ns:micro} µs and the "
+        "device {mean_device_ns:micro} µs on average: {mean_bound:bound}."
+    ),
+    "steps-after-the-first-differ": (
+        "No verdict: the steps differ. The shortest ones take the host {host_ns:micro} µs and the device "
+        "{device_ns:micro} µs: {bound:bound}. The {steps:count step} after the first take the host "
+        "{mean_host_ns:micro} µs and the device {mean_device_ns:micro} µs on average: {mean_bound:bound}."
+    ),
+    "no-verdict-beside-the-profiler": "No verdict: the profiler holds up calls for {share:percent} of the steps.",
+    "no-verdict-with-calls-that-may-wait": (
+        "No verdict: calls such as {call:short}, {mean_ns:micro} µs of a step ({share:percent}), last while the device "
+        "works. They may be waits for it, which are no host work."
+    ),
+    "cost-chosen-by-step-ms": (
+        "The profiler's cost, {operation_ns:micro} µs an operation, was chosen so that the replay takes --step-ms. So "
+        "--step-ms cannot check the replay."
+    ),
+    "processor-only": (
+        "Operations on the processor only: a step takes {step_ns:micro} µs, {how}. If the program uses a GPU, record "
+        "ProfilerActivity.CUDA too."
+    ),
+    "processor-only-without-a-time": (
+        "Operations on the processor only: a step takes a time that is not known. If the program uses a GPU, record "
+        "ProfilerActivity.CUDA too."
+    ),
+    "several-devices": "{devices} devices take part, and the verdict is of the one that works longest: {each}.",
+    "device-works": "device {device} works {busy_ns:micro} µs of a step and is idle for {idle:percent} of it",
+    "call-outside-of-operations": (
+        "Outside of operations, {mean_ns:micro} µs of the host's time of a step are in {call:short}."
+    ),
+    # What the traces of several ranks say.
+    "recording-of-rank": "rank {rank:plain 30}: {why}",
+    "traces-of-some-ranks": (
+        "These are traces of {given:,} of {ranks:count rank}: collectives may also wait for the others, and a rank "
+        "that is late may be one of them."
+    ),
+    "rest-is-of-rank": "The rest is rank {rank:short}'s.",
+    "ranks-not-comparable": "Ranks cannot be compared: {why}.",
+    "collectives-may-wait": (
+        "Of the {device_ns:micro} µs in which the device works on a step, {collective_ns:micro} µs are collectives, "
+        "which may be waiting for other ranks."
+    ),
+    "collectives-wait": (
+        "Of the {device_ns:micro} µs in which the device works on a step, {collective_ns:micro} µs are collectives, "
+        "{waiting_ns:micro} µs of which it waits for other ranks."
+    ),
+    "collectives-wait-in-shared-steps": (
+        "Of the {device_ns:micro} µs in which the device works on a step, {collective_ns:micro} µs are collectives, "
+        "{waiting_ns:micro} µs of which it waits for other ranks. That is of the {shared:,} of {steps:count step} that "
+        "are in all traces."
+    ),
+    "no-verdict-of-one-rank": ("No verdict from one rank: collectives may be waiting. Give the traces of all ranks."),
+    "no-verdict-with-other-collectives": (
+        "No verdict: collectives that are not in all traces may be waiting for other ranks."
+    ),
+    "no-verdict-without-comparing-ranks": (
+        "No verdict: collectives may be waiting for other ranks, and the ranks cannot be compared."
+    ),
+    "step-without-these-waits": (
+        "Without these waits, a step takes the host {host_ns:micro} µs and the device {device_ns:micro} µs: "
+        "{bound:bound}."
+    ),
+    "step-without-collectives": (
+        "Without collectives, a step takes the host {host_ns:micro} µs and the device {device_ns:micro} µs: "
+        "{bound:bound}."
+    ),
+}

@@ -180,7 +180,7 @@ def _show_other_answer(a: argparse.Namespace, path: Path, answered: OtherAnswer)
     if found is None:
         raise answered
     data, blocks = found
-    return answer(a, lambda: data, blocks)
+    return answer(a, lambda: data, blocks, is_file=True)
 
 
 def report_command(a: argparse.Namespace) -> int:
@@ -228,14 +228,18 @@ def completion_command(a: argparse.Namespace) -> int:
     return DONE
 
 
-def answer(a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part]) -> int:
-    """Print the data with ``--json``, else the blocks, as Markdown with ``--markdown``. Returns exit code 0."""
+def answer(a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part], *, is_file: bool = False) -> int:
+    """Print the data with ``--json``, else the blocks, as Markdown with ``--markdown``. Returns exit code 0.
+
+    ``is_file``: the data can be saved and read again, so their reasons stay codes.
+    """
     if a.json:
         import json
 
         from overhead.words.reasons import in_words
 
-        print(json.dumps(in_words(data()), indent=1, allow_nan=False))
+        found = data()
+        print(json.dumps(found if is_file else in_words(found), indent=1, allow_nan=False))
     elif getattr(a, "markdown", False):
         from overhead.blocks.markdown import markdown
 

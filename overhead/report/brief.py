@@ -128,4 +128,5 @@ def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
 
 def _missing(run: Fingerprint) -> Iterator[Part]:
     yield from missing_blocks(run.unavailable)
-    yield Text([*map(note, grouped(map(sentence, run.flags))), *filter(None, [left_out_sentence(len(run.left_out))])])
+    notes = map(note, grouped(map(sentence, run.flags)))
+    yield Text([*notes, *filter(None, [left_out_sentence(len(run.left_out))])])

@@ -14,7 +14,7 @@ from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, WID
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
-from overhead.words.graph_or_fused import compared_with_ratio, lead, remarks, row_title, time_text, way_title
+from overhead.words.graph_or_fused import lead, remarks, row_title, time_text, way_title
 from overhead.words.report.graph_or_fused import (
     CAPTION,
     COLUMNS,
@@ -28,6 +28,7 @@ from overhead.words.report.graph_or_fused import (
     source,
     table_alone,
     time_cell,
+    verdict_at_end,
 )
 
 if TYPE_CHECKING:
@@ -136,11 +137,4 @@ def _line(ax: Axes, y: float, row: WorkRow, way: ChainWay, times: Value, cost: V
             markeredgewidth=1.3, zorder=3)  # fmt: skip
     ends: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
     ax.text(1.10, y, time_text(way), ha="right", **ends)
-    ax.text(
-        1.115,
-        y,
-        "= 1" if is_base else compared_with_ratio(row, way),
-        color=own,
-        weight="bold" if strong else "normal",
-        **ends,
-    )
+    ax.text(1.115, y, verdict_at_end(row, way, times), color=own, weight="bold" if strong else "normal", **ends)

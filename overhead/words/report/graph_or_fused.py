@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.format import MICRO, plain, positive_spread, run_time
+from overhead.reading.format import MICRO, positive_spread, run_time
 from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow
-from overhead.results import Machine
-from overhead.words.graph_or_fused import WAY_VERDICTS, no_figure
+from overhead.results import Machine, Value
+from overhead.words.graph_or_fused import WAY_VERDICTS, compared, no_figure
 from overhead.words.report.chains import BEYOND
 from overhead.words.report.machines import machine_name
 
@@ -67,7 +67,7 @@ def table_alone(row: WorkRow) -> str:
 
 def nothing_beside(way: ChainWay) -> str:
     """Why a way has no place on the axis."""
-    return plain(no_figure(way) if way.cost is None else "nothing to compare with", 60)
+    return no_figure(way, 60) if way.cost is None else "nothing to compare with"
 
 
 def time_cell(way: ChainWay) -> str:
@@ -75,3 +75,12 @@ def time_cell(way: ChainWay) -> str:
     if way.cost is None:
         return no_figure(way, 60)
     return positive_spread(way.cost / 1e3) + (BEYOND if way.beyond else "")
+
+
+def verdict_at_end(row: WorkRow, way: ChainWay, times: Value) -> str:
+    """How the way compares with its base, at the end of its line."""
+    if row.base(way) is way:
+        return "= 1"
+    verdict = row.verdict(way)
+    told = verdict in ("cheaper", "dearer")
+    return compared(row, way) if told else f"{compared(row, way)}, {times.value:.2f}"

@@ -70,11 +70,11 @@ def issued(arm: DecodeArm) -> str:
 
 def _each(arm: DecodeArm) -> str:
     """What is handed over for each token, or for each dispatch of it."""
-    record = arm.record
+    record, facts = arm.record, arm.target.facts
     if record.pattern == "per-submit":
-        return "a launch a dispatch" if record.stack == "cuda-driver" else "a submission a dispatch"
-    if record.stack == "cuda-graph":
-        return f"a graph a token by {graph_maker(record)}"
+        return "a submission a dispatch" if "one-pass" in facts.roles else "a launch a dispatch"
+    if facts.graphs:
+        return f"a graph a token by {graph_maker(record, facts)}"
     return "one pass a token"
 
 

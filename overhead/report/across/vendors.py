@@ -17,7 +17,7 @@ from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.draw import WIDE_INCHES
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
 from overhead.report.core.registry import register_across
-from overhead.results import Figure, Record, Value
+from overhead.results import Figure, Record, Value, facts_of
 from overhead.words.report.machines import listed_name, shown_runs
 from overhead.words.report.vendors import (
     CAPTION,
@@ -121,7 +121,7 @@ def _measured(machines: Machines) -> Iterator[dict[str, Any]]:
                 if figure is None or not (ns := figure.measured) or what not in _WORK:
                     continue
                 with_arguments = record.params.get("arguments") != 0  # a published figure may be of such a kernel
-                row = row_name(what, record.api, record.stack, record.caller, with_arguments=with_arguments)
+                row = row_name(what, record.api, target.facts.label, record.caller, with_arguments=with_arguments)
                 status = by_interval(ns).status
                 made = {"what": what, "how": how, "row": row, "api": record.api, "device": device, "at": ns / 1e3,
                         "vendor": vendor(record, run.machine.cpu), "text": spread(ns / 1e3), "source": source,
@@ -155,7 +155,7 @@ def _published() -> Iterator[dict[str, Any]]:
     for p in publications().point:
         source = publications().source[p.source]
         cell = Cell(published_source(source), url=source.where[0], hover=source.title)
-        row = row_name(p.quantity, p.api, p.stack, p.caller, with_arguments=p.arguments != 0)
+        row = row_name(p.quantity, p.api, facts_of(p.stack).label, p.caller, with_arguments=p.arguments != 0)
         yield {"what": p.quantity, "how": p.contract, "row": row, "api": p.api,
                "device": p.adapter, "at": Value(p.value), "vendor": p.vendor, "text": f"{p.value:,.10g}",
                "source": cell, "remark": published_remark(p), "published": True}  # fmt: skip

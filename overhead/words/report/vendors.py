@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from overhead.reading.format import MICRO, number, plain, within
 from overhead.reading.published import PublishedPoint, Source
-from overhead.reading.view import CALLER_WORDS, STACK_NAMES
+from overhead.reading.view import CALLER_WORDS
 from overhead.results import Caller, Fingerprint, Value
 
 COLUMNS = {
@@ -28,10 +28,13 @@ _MOST_NAMES = 4
 """Devices that are named at the end of a row; the table names all."""
 
 
-def row_name(what: str, api: str, stack: str, caller: Caller, *, with_arguments: bool = True) -> str:
-    """The stack with its API, what is measured of it, and who calls. ``with_arguments``: whether its kernel has any."""
+def row_name(what: str, api: str, label: str, caller: Caller, *, with_arguments: bool = True) -> str:
+    """The label of a stack with its API, what is measured of it, and who calls.
+
+    ``with_arguments``: whether its kernel has any.
+    """
     kernel = "" if with_arguments else ", no arguments"
-    name = plain(STACK_NAMES.get(stack, stack) + kernel, 60)
+    name = plain(label + kernel, 60)
     begin = "" if api in name else f"{api}: "  # many published stacks have the API in their name
     return f"{begin}{name}{_UNITS.get(what, '')}, {CALLER_WORDS[caller]}"
 

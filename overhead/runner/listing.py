@@ -77,4 +77,5 @@ def missing_blocks(missing: Sequence[MissingStack]) -> Iterator[Part]:
             where = "".join(f"with {key}={value} " for key, value in one.environment.items()).rstrip()
             name = f"{one.stack} {where}".rstrip()
             added = f"to add {'it' if len(stacks) == 1 else 'them'}: {mend}"
-            yield StatusLine(name, sentence(one.reason), [added] if mend and one is stacks[-1] else [], names=True)
+            details = [added] if mend and one is stacks[-1] else []
+            yield StatusLine(name, sentence(one.reason), details, names=True)

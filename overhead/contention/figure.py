@@ -11,7 +11,6 @@ from overhead.blocks.parts import Drawing, Table
 from overhead.contention.rows import PeersRow
 from overhead.contention.show import finding_sentences
 from overhead.report.core.draw import INK, MUTED, PAPER, WIDE_INCHES, new_figure, plain_log_ticks, style
-from overhead.report.core.palette import colour
 from overhead.results import Value, Way, exactly
 from overhead.words.contention import figure as words
 
@@ -64,7 +63,7 @@ def _draw(way: Way, rows: Sequence[PeersRow]) -> Figure:
 
 def _line(ax: Axes, row: PeersRow, points: Mapping[int, Value]) -> _End:
     """Draw a line with its intervals; returns its label and colour, its most peers, and its value there."""
-    caller, own, label = row.first.case.caller, colour(row.first.target.stack), words.line(row)
+    caller, own, label = row.first.case.caller, row.facts.colour, words.line(row)
     ax.plot([*points], [v.value for v in points.values()], _STYLES.get(caller, "-"), color=own, linewidth=1.4)
     for k, value in points.items():
         if value.low is not None and value.high is not None:

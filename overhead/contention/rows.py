@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from overhead.reading.view import CALLERS, View
-from overhead.results import VALUED, Contention, Placement, Scalar, Value, Way
+from overhead.results import VALUED, Contention, Placement, Scalar, StackFacts, Value, Way
 
 LEAST_WORK: Mapping[Way, float] = {"processes": 0.9, "threads": 0.8}
 """The ways in which one alone is an alternative. It is advised where all together surely do less than so many times as
@@ -20,13 +20,14 @@ _SAME_RATE = 1.25
 
 @dataclass(frozen=True)
 class PeersRow:
-    """A case on a target in one way and placement, as a table has it. ``records``: by the number of peers.
+    """A case on a target in one way and placement, as a table has it.
 
-    What tells it apart from other rows: ``device``, the id of its device if the stack has several; ``on``, its adapter
+    ``records``: by the number of peers. ``facts``: of the stack. What tells it apart from other rows: ``device``, the id of its device if the stack has several; ``on``, its adapter
     and API if these differ; ``params``, in which its case differs from others by the same caller.
     """
 
     records: Mapping[int, Contention]
+    facts: StackFacts
     device: str
     on: tuple[str, ...]
     params: Mapping[str, Scalar]
@@ -79,12 +80,13 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
     rows = []
     for group in groups.values():
         medians = {k: sorted(v, key=lambda one: one.value("cost") or 0.0)[len(v) // 2] for k, v in group.items()}
-        rows.append(_row(medians, own))
+        facts = view.facts(next(iter(medians.values())).target.stack)
+        rows.append(_row(medians, facts, own))
     targets = list(dict.fromkeys(one.target.key for one in own))
     return sorted(rows, key=lambda row: (targets.index(row.first.target.key), row.order))
 
 
-def _row(records: Mapping[int, Contention], others: Sequence[Contention]) -> PeersRow:
+def _row(records: Mapping[int, Contention], facts: StackFacts, others: Sequence[Contention]) -> PeersRow:
     """The row of these records. ``others``: all records of the way."""
     one = next(iter(records.values()))
     target, case = one.target, one.case
@@ -98,7 +100,7 @@ def _row(records: Mapping[int, Contention], others: Sequence[Contention]) -> Pee
     of_target = [other.case for other in others if other.target.key == target.key]
     alike = [other.coordinates for other in of_target if other.caller == case.caller]
     params = {k: v for k, v in case.coordinates.items() if any(other.get(k) != v for other in alike)}
-    return PeersRow(records, device, tuple(on), params)
+    return PeersRow(records, facts, device, tuple(on), params)
 
 
 def _judged(rows: Sequence[PeersRow]) -> list[PeersRow]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from overhead.contention.rows import MeetAtDevice, MostPeers, PeersRow, Placing, RatioAt
 from overhead.devices import without_brackets
 from overhead.reading.format import MICRO, TIMES, between, factor_spread, listed, micro_of, number, plain
-from overhead.reading.view import CALLER_WORDS, STACK_NAMES, words
+from overhead.reading.view import CALLER_WORDS, words
 from overhead.results import Caller, Contention, Limit, Placement, Value, Way
 
 PAGE_TITLE = "Many at once"
@@ -73,8 +73,7 @@ def label_without_software(row: PeersRow) -> str:
 
 def name(row: PeersRow) -> str:
     """The stack inside a sentence, where all devices count as one: ``the CUDA driver``."""
-    stack = row.first.target.stack
-    return " ".join([STACK_NAMES.get(stack, stack), *_case(row), *_software(row)])
+    return " ".join([plain(row.facts.label, 40), *_case(row), *_software(row)])
 
 
 def _device(row: PeersRow) -> list[str]:

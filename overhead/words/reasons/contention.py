@@ -7,6 +7,9 @@ TEMPLATES = {
     "beyond-seconds-of-contention": (
         "it does not fit the {seconds:.0f} s of this measurement; overhead contention --seconds gives it more"
     ),
+    "one-thread-at-a-time": (
+        "the chains of a process share a {shares}, and {of} lets only one thread use a {shares} at a time"
+    ),
     "left-out": "left out: {target}, {way}: {why}",
     "measuring-set": "{way}: {target}, set {number} of {sets}",
     "no-common-clock": "its loop runs in another program, which keeps no common clock with the others",

@@ -419,7 +419,6 @@ NOT_YET: dict[str, int] = {
     "probes/workload_chain.py": 7,
     "profiles.py": 1,
     "reading/dispatch_costs.py": 4,
-    "reading/key_figures.py": 17,
     "reading/view.py": 1,
     "report/across/beside.py": 3,
     "report/across/chains.py": 2,

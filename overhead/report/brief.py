@@ -20,6 +20,7 @@ from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 from overhead.slices import of_slices
 from overhead.words.headline import lead_sentences
+from overhead.words.key_figures import label
 from overhead.words.next_run import next_run_sentence
 from overhead.words.reasons import reasons_said, sentence
 from overhead.words.report.brief import ALL_CASES, BASE_CASES, cases_title, doubts, more_cases, note
@@ -46,7 +47,7 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
         yield table
         if not table.meanings:
             yield Text([said])
-        missing = ((k.label, k.reason) for k in figures if k.measured is None)
+        missing = ((label(k), k.reason) for k in figures if k.measured is None)
         yield Text(reasons_said(missing, "Missing:"), quiet=True)
     yield from _of_slices(view)
     yield from _findings(view)

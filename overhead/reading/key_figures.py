@@ -6,14 +6,16 @@ A figure that a machine does not have is missing with a reason; no other stack o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import functools
 from typing import Literal
+
+import msgspec
 
 from overhead.reading.format import two_speeds
 from overhead.reading.missing_values import missing_figure, missing_stack, why
 from overhead.reading.next_run import FigureClass, class_of, next_run
 from overhead.reading.view import TargetView, View, with_fields, words
-from overhead.results import Caller, Pattern, Record, Scalar, Value, Why, about, because, ratio
+from overhead.results import Caller, Pattern, Record, Scalar, Value, Why, about, because, key_figure_lines, ratio
 
 Condition = Literal["", "alone", "beside-others"]
 """Of a node of a graph, which has two speeds: whether other processes held the GPU while it was measured."""
@@ -54,40 +56,18 @@ class _Line:
     figure: str = "complete"
     pattern: Pattern | None = None
     workload: str = "step"
-    params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
+    params: dict[str, Scalar] = dataclasses.field(default_factory=dict)
     compared: str = ""
 
 
-_FUSED_STEPS = {"elements": 4096}
-_LIST = (
-    _Line("operation-numpy", "numpy"),
-    _Line("operation-torch", "torch"),
-    _Line("launch-cuda", "cuda-driver"),
-    _Line("dispatch-dawn", "dawn"),
-    _Line("dispatch-wgpu", "wgpu-native"),
-    _Line("dispatch-chromium", "chromium", "browser"),
-    _Line("dispatch-dawn-compiled", "dawn", "native"),
-    _Line("dispatch-vulkan-compiled", "vulkan", "native"),
-    _Line("graph-node", "cuda-graph", pattern="replay", params={"maker": "driver"}),
-    _Line(
-        "fused-step-cuda",
-        "cuda-driver",
-        "binding",
-        "complete",
-        "fused",
-        "recurrence",
-        _FUSED_STEPS,
-    ),
-    _Line("fused-step-dawn", "dawn", "binding", "complete", "fused", "recurrence", _FUSED_STEPS),
-    _Line("submit-vulkan-compiled", "vulkan", "native", "per_submit", compared="marginal"),
-    _Line("dispatch-and-wait-dawn", "dawn", figure="naive"),
-    _Line("python-share-dawn", "dawn", figure="ratio", compared="python-share"),
-)
+@functools.cache
+def _lines() -> tuple[_Line, ...]:
+    return msgspec.convert(key_figure_lines(), tuple[_Line, ...])
 
 
 def key_figures(view: View) -> list[KeyFigure]:
     """All fourteen lines in their order, whatever the file holds."""
-    return [_key_figure(view, line) for line in _LIST]
+    return [_key_figure(view, line) for line in _lines()]
 
 
 def overstatement(record: Record, figure: str) -> Value | None:
@@ -145,7 +125,7 @@ def _not_measured(line: _Line) -> Why:
     """Which case of the line was not measured; the same pattern of another workload may have been."""
     if line.pattern is None:
         return because("caller-not-measured", caller=line.caller)
-    case = " ".join([line.workload, line.pattern, *words(dict(line.params))])
+    case = " ".join([line.workload, line.pattern, *words(line.params)])
     return because("case-not-measured", case=case, caller=line.caller)
 
 

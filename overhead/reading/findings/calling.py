@@ -7,16 +7,9 @@ import dataclasses
 from overhead.reading.findings import Finding, rule
 from overhead.reading.findings._changes import Change, change_above, changes, changes_finding, variant
 from overhead.reading.view import TargetView, View
-from overhead.results import Scalar
 
 _LEAST_TIMES = 1.3
 """Another way to call must be surely this many times as cheap."""
-_SHORT_WAYS: dict[str, dict[str, Scalar]] = {
-    "triton": {"entry": "compiled"},
-    "cupy": {"operation": "raw-kernel"},
-    "torch": {"operand": "tensor"},
-}
-"""By stack: the parameters of a case with less work on the host."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +43,10 @@ def short_way(view: View) -> Finding | None:
     """Advise a library's own shorter way to the same launch where it surely costs less; else None."""
 
     def shorter(target: TargetView) -> Change | None:
-        if target.stack not in _SHORT_WAYS or target.first.api == "CPU":
+        way = target.facts.short_way
+        if way is None or target.first.api == "CPU":
             return None
-        return change_above(_LEAST_TIMES, target, target.base, variant(target, _SHORT_WAYS[target.stack]))
+        return change_above(_LEAST_TIMES, target, target.base, variant(target, way.params))
 
     found = changes(view, shorter)
     return changes_finding(ShortWayPays(tuple(found)), found)

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 from overhead.reading.findings.calling import CompiledCodePays, ShortWayPays
-from overhead.reading.format import MICRO, cost_text
+from overhead.reading.format import MICRO, cost_text, plain
 from overhead.words.findings import FindingWords, words_for
 from overhead.words.findings._changes import instead, intervals, stack
-
-_SHORT_WAYS = {
-    "triton": "Launch Triton's compiled kernel instead of the jit function",
-    "cupy": "Write the operation as a RawKernel instead of CuPy's array operation",
-    "torch": "Pass PyTorch a tensor operand instead of a Python number",
-}
-"""By stack: what to do."""
 
 
 @words_for(CompiledCodePays)
@@ -29,7 +22,9 @@ def from_compiled_code(found: CompiledCodePays) -> FindingWords:
 @words_for(ShortWayPays)
 def short_way(found: ShortWayPays) -> FindingWords:
     first = found.changes[0]
+    way = first.target.facts.short_way
+    advice = plain(way.advice, 120) if way is not None else ""
     return FindingWords(
-        f"{_SHORT_WAYS[first.target.stack]}: {instead(first)}.",
+        f"{advice}: {instead(first)}.",
         f"{intervals(found.changes)}. It applies where the launch itself, and not the kernel, limits the speed.",
     )

@@ -485,7 +485,6 @@ NOT_YET: dict[str, int] = {
     "probes/webgpu/workload.py": 5,
     "probes/workload_chain.py": 7,
     "profiles.py": 1,
-    "reading/dispatch_costs.py": 4,
     "reading/view.py": 1,
     "report/across/beside.py": 3,
     "report/across/chains.py": 2,

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import math
 
-from overhead.reading.dispatch_costs import (
-    KIND_TITLES,
-    KIND_WORDS,
-    DispatchCosts,
-    DispatchRow,
-    Kind,
-    mark_text,
-    met_below,
-    met_range,
-    why_unresolved,
-)
+from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, Kind, met_below, met_range
 from overhead.reading.format import (
     MICRO,
     between,
@@ -33,6 +23,7 @@ from overhead.reading.key_figures import overstatement
 from overhead.reading.next_run import half_width, spread_of
 from overhead.reading.view import CALLER_WORDS, graph_maker
 from overhead.results import Record, ratio
+from overhead.words.dispatch_costs import KIND_TITLES, KIND_WORDS, mark_text, why_unresolved
 from overhead.words.next_run import next_run_sentence, next_run_text
 from overhead.words.typical_run import place_sentence
 

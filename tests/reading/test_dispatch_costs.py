@@ -7,11 +7,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, dispatch_costs, mark_text, met_below, met_range
+from overhead.reading.dispatch_costs import (
+    DispatchCosts,
+    DispatchRow,
+    OtherOperand,
+    dispatch_costs,
+    doubt_of,
+    met_below,
+    met_range,
+)
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.headline_figure import headline_figure
 from overhead.results import Figure, Record
+from overhead.words.dispatch_costs import mark_text, why_unresolved
 from overhead.words.headline import cheapest, lead_sentences, limit_sentences, trust_sentences
 from overhead.words.next_run import next_run_text
 from tests.fakes.report import H200, figure, fingerprint, record, share
@@ -60,7 +69,7 @@ def values(found: DispatchCosts, label: str) -> dict[str, list[float]]:
 
 def test_the_rows_of_dispatch_costs_are_sorted_by_cost_from_python_and_hold_hardware_only() -> None:
     found = costs(*gpu_run())
-    assert found.title == "GPU dispatch overhead on Fake GPU 3000"
+    assert (found.hardware, found.device) == (True, "Fake GPU 3000")
     assert [one.label for one in found.rows] == ["CUDA driver", "raw Vulkan", "WebGPU, Dawn", "WebGPU, wgpu-native"]
     assert cheapest(found) is found.rows[0]
 
@@ -75,7 +84,8 @@ def test_a_row_has_a_cost_for_each_caller_and_for_the_graph_node_that_replaces_t
 def test_a_fused_kernel_is_not_shown_as_a_batch() -> None:
     found = costs(record("dawn", **VULKAN), record("dawn", "fused", 40.0, unit="step", adapter="Fake GPU 3000"))
     assert values(found, "WebGPU, Dawn") == {"python": [20.0]}
-    assert row(found, "WebGPU, Dawn").reasons == "batched: not measured in this run"
+    assert row(found, "WebGPU, Dawn").lacks_batch
+    assert row(found, "WebGPU, Dawn").kinds == ["python", "batched"]
 
 
 def test_a_row_has_the_range_of_unpinned_processes_where_the_run_measured_it() -> None:
@@ -113,10 +123,12 @@ def test_an_unresolved_cost_has_its_value_its_reason_and_its_place_in_the_order(
     assert [one.stack for one in found.rows] == ["jax", "dawn"]
     assert values(found, "WebGPU, Dawn") == {"python": [20.0], "compiled": [9.0]}
     assert [row(found, "WebGPU, Dawn").is_resolved(kind) for kind in ("python", "compiled")] == [False, True]
-    assert row(found, "WebGPU, Dawn").remarks["python"] == f"{status}, 19.6 to 20.4"
+    assert doubt_of(dawn[0]) == "status"
+    assert why_unresolved(dawn[0]).endswith("19.6 to 20.4")
     assert cheapest(found) is found.rows[0]
     wide = costs(record("dawn", each=None, more=(figure("complete", 12_000.0, width=2.0),), **VULKAN))
-    assert wide.rows[0].remarks["python"] == "not above zero, −12 to 36"
+    assert doubt_of(wide.rows[0].records["python"]) == "not-above-zero"
+    assert why_unresolved(wide.rows[0].records["python"]).endswith("−12 to 36")
 
 
 def test_a_row_notes_an_unusual_unit_or_operation() -> None:
@@ -125,9 +137,10 @@ def test_a_row_notes_an_unusual_unit_or_operation() -> None:
     tensor = record("torch", each=6_000.0, params={"operand": "tensor"}, **GPU)
     native = record("torch", each=5_000.0, params={"operand": "tensor"}, caller="native", **GPU)
     found = costs(compiled, number, tensor, native)
-    assert "step" in row(found, "torch.compile, 1 op").other_unit
+    assert row(found, "torch.compile, 1 op").unit == "step"
     assert values(found, "PyTorch x.add_(1)") == {"python": [7.0], "compiled": [5.0]}
-    assert row(found, "PyTorch x.add_(1)").remarks["compiled"] == "x.add_(y), 6.00 from Python"
+    operand = row(found, "PyTorch x.add_(1)").operand
+    assert operand == OtherOperand("x.add_(y)", tensor.figure("complete"))
 
 
 def test_the_share_of_python_names_the_operation_that_was_split() -> None:
@@ -206,7 +219,7 @@ def test_the_share_of_python_is_shown_only_where_both_times_are_resolved(width: 
 
 def test_without_a_gpu_the_rows_are_of_software_adapters() -> None:
     found = costs(record("dawn", software=True), record("numpy", each=700.0, api="CPU", adapter="CPU"))
-    assert found.title == "Dispatch overhead on Fake CPU, no GPU"
+    assert (found.hardware, found.device) == (False, "Fake CPU")
     assert [one.label for one in found.rows] == ["NumPy x += 1 (CPU)", "WebGPU, Dawn (software)"]
     assert trust_sentences(found) == []
 

@@ -14,7 +14,7 @@ import msgspec
 from overhead.reading.format import two_speeds
 from overhead.reading.missing_values import missing_figure, missing_stack, why
 from overhead.reading.next_run import FigureClass, class_of, next_run
-from overhead.reading.view import TargetView, View, with_fields, words
+from overhead.reading.view import TargetLabel, TargetView, View, with_fields, words
 from overhead.results import Caller, Pattern, Record, Scalar, Value, Why, about, because, key_figure_lines, ratio
 
 Condition = Literal["", "alone", "beside-others"]
@@ -26,7 +26,7 @@ class KeyFigure:
     """One line, by its ``key``. ``measured``: its value, with the unit ``ns`` or ``share`` (0.46 is 46 %).
 
     ``speeds``: both, in ns, of a figure with two. ``reason``: why there is no value; with one its status, if that is
-    not ``ok``, and why. ``record`` is what was measured, ``of`` the target's label. ``next_run``: where another run
+    not ``ok``, and why. ``record`` is what was measured, ``of`` its target. ``next_run``: where another run
     would put it, ns. ``spread_class``: the class of its spread between runs; None for differences and ratios.
     ``limit``: "host" or "device", what bounds a cost; '' for the rest.
     """
@@ -37,7 +37,7 @@ class KeyFigure:
     reason: Why = ""
     condition: Condition = ""
     record: Record | None = None
-    of: str = ""
+    of: TargetLabel | None = None
     next_run: tuple[float, float] | None = None
     spread_class: FigureClass | None = None
     limit: str = ""
@@ -85,8 +85,8 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
         return KeyFigure(line.key, reason=about(line.stack, missing_stack(view.fingerprint, line.stack).why))
     record = _record(target, line)
     if record is None:
-        return KeyFigure(line.key, of=target.label, reason=_not_measured(line))
-    made = KeyFigure(line.key, record=record, of=target.label)
+        return KeyFigure(line.key, of=target.named, reason=_not_measured(line))
+    made = KeyFigure(line.key, record=record, of=target.named)
     source = view.comparison(line.compared, record.key) if line.compared else record
     if source is None:
         return dataclasses.replace(made, reason=because("not-compared-in-this-run"))

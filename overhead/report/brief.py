@@ -87,7 +87,7 @@ def _cases(
     """One table of these cases of all targets, why some have no cost, and how many cases it leaves out."""
     if not shown:
         return
-    labels, device = without_device([target.label for target, _ in shown])
+    labels, device = without_device([target.named for target, _ in shown])
     cases = [(target, record) for target, records in shown for record in records]
     rows = [
         ["" if n else label, *_row(target, record)]

@@ -8,7 +8,7 @@ import pytest
 from overhead.blocks.parts import Cell, Table
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.next_run import next_run
-from overhead.reading.view import View
+from overhead.reading.view import TargetLabel, View
 from overhead.report.sections.waiting import waiting
 from overhead.results import Comparison, Fingerprint, MissingStack, Value, about, because
 from overhead.words.key_figures import LABELS, value_text, value_with_interval
@@ -43,7 +43,7 @@ def test_the_reason_for_a_missing_key_figure_comes_from_the_run() -> None:
     assert noisy["dispatch-wgpu"].reason == about("noisy", "half-width 14 %")
     broken = by_key(fingerprint(record("dawn", each=None, status="unverified", reason="7 of 8 units ran")))
     assert broken["dispatch-dawn"].reason == about("unverified", "7 of 8 units ran")
-    assert broken["dispatch-dawn"].of == "dawn on Fake Adapter"
+    assert broken["dispatch-dawn"].of == TargetLabel("dawn", "Fake Adapter")
 
 
 def test_a_key_figure_that_is_a_time_has_a_next_run_range_and_a_ratio_has_none() -> None:
@@ -81,7 +81,9 @@ def test_key_figures_prefer_hardware_to_software_and_never_use_the_null_backend(
     hard = record(adapter="hard", each=20_000)
     assert by_key(fingerprint(soft, null, hard))["dispatch-wgpu"].record == hard
     assert by_key(fingerprint(null))["dispatch-wgpu"].measured is None
-    assert "(software)" in by_key(fingerprint(soft))["dispatch-wgpu"].of
+    named = by_key(fingerprint(soft))["dispatch-wgpu"].of
+    assert named is not None
+    assert "(software)" in named.device
 
 
 def test_pythons_share_is_the_share_between_python_and_compiled_code_formed_within_rounds() -> None:

@@ -75,7 +75,7 @@ def key_figure_table(view: View, found: Sequence[Beside] = (), *, next_run_meani
     ``next_run_meaning``: what is said below the table where it has the column of the next run.
     """
     known = [k for k in view.once(key_figures) if k.measured is not None]
-    _, device = without_device([k.of for k in known])
+    _, device = without_device([k.of for k in known if k.of is not None])
     rows: list[list[str | Cell]] = []
     for k in known:
         row: list[str | Cell] = [label(k), value_with_interval(k), range_text(k.next_run)]
@@ -85,7 +85,7 @@ def key_figure_table(view: View, found: Sequence[Beside] = (), *, next_run_meani
                 row += [value_with_interval(pair.other), factor_spread(pair.ratio)]
             else:
                 row += ["", WHY_APART[one.left_out[k.key]]]
-        said = "; ".join(filter(None, ("" if device else k.of, remark(k))))
+        said = "; ".join(filter(None, (k.of.text if k.of is not None and not device else "", remark(k))))
         rows.append([*row, Cell(said, hover=reason_text(k)) if said else ""])
     columns = ["", "this run", NEXT_RUN, *(c for one in found for c in (other_run(one), "this over it")), ""]
     numeric = range(1, len(columns) - 1)

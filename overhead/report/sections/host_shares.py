@@ -16,7 +16,7 @@ from overhead.words.report.host_shares import title
 def layers(view: View) -> Iterator[Part]:
     """A table of the host's time with a row for each layer of each case; nothing without a split case."""
     found = [each for each in view.once(host_shares) if each.is_split]
-    labels, device = without_device([each.target.label for each in found])
+    labels, device = without_device([each.target.named for each in found])
     rows = [row for label, each in zip(labels, found, strict=True) for row in _layers(label, each)]
     ends = [n - 1 for n, row in enumerate(rows) if row[0]]
     if rows:

@@ -223,13 +223,16 @@ def stacks_named() -> Iterator[tuple[Path, int, str]]:
         if not path.is_relative_to(ROOT / "overhead"):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            text = node.value if isinstance(node, ast.Constant) else None
-            if isinstance(text, str) and text in homes and not is_inside(path, homes[text]):
-                yield path, node.lineno, text
+            if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+                continue
+            name = node.value
+            if name in homes and not is_inside(path, homes[name]):
+                yield path, node.lineno, name
 
 
 def test_the_name_of_a_stack_stands_in_its_own_folder_and_among_the_facts_alone() -> None:
-    unexplained, needed = [], set()
+    unexplained: list[str] = []
+    needed: set[tuple[str, str]] = set()
     for path, line, name in stacks_named():
         places = [place for place, (names, _) in STACK_WORDS.items() if name in names and is_inside(path, place)]
         needed.update((place, name) for place in places)

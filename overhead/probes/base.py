@@ -133,8 +133,8 @@ class Probe(abc.ABC):
     """The time of a sample. ``cheap``: a call on the host alone; ``fast``: a unit and its wait take well under 1 ms;
     ``slow``: milliseconds; ``polling``: the wait polls rarely."""
     facts: ClassVar[StackFacts] = StackFacts()
-    """How a reader names, colours and groups the stack, which the file of a run carries. Those of the suite's own stacks
-    are in ``results/stack_facts.toml`` instead. Without a label the title is it."""
+    """How a reader names, colours and groups the stack, which the file of a run carries. Those of the suite's own
+    stacks are in ``results/stack_facts.toml`` instead. Without a label the title is it."""
 
     @classmethod
     def check_attributes(cls) -> None:

@@ -109,8 +109,8 @@ class OneThread(_Facts):
 class StackFacts(_Facts):
     """The facts of one stack. All have a default.
 
-    ``label``: the stack inside a sentence; '' for its name. ``colour``: as ``#rrggbb``, at least 4.5:1 against white; ''
-    for one by its name. ``rows``: on the front page; none for one row of the base case. ``roles``: see ``StackRole``.
+    ``label``: the stack in a sentence; '' for its name. ``colour``: as ``#rrggbb``, at least 4.5:1 against white;
+    '' for one by its name. ``rows``: on the front page; none for one of the base case. ``roles``: see ``StackRole``.
     ``below``: the stack that does the same work with less between caller and driver. ``library``: of a browser, the
     stack of the WebGPU library inside it. ``graphs``: of a stack of graphs, who makes them, by the parameter ``maker``;
     the first where a case has none. ``ways``: see ``ChainWayFacts``. ``module``: the Python module of a WebGPU library.

@@ -6,6 +6,7 @@ import dataclasses
 
 from overhead.reading.findings import Finding, rule
 from overhead.reading.findings._changes import Change, change_above, changes, changes_finding, variant
+from overhead.reading.format import plain
 from overhead.reading.view import TargetView, View
 
 _LEAST_TIMES = 1.3
@@ -21,9 +22,10 @@ class CompiledCodePays:
 
 @dataclasses.dataclass(frozen=True)
 class ShortWayPays:
-    """A library's own shorter way to the same launch costs less: the largest saving first."""
+    """A library's own shorter way to the same launch costs less: the largest saving first. ``advice``: what to do."""
 
     changes: tuple[Change, ...]
+    advice: str
 
 
 @rule("compiled")
@@ -49,4 +51,5 @@ def short_way(view: View) -> Finding | None:
         return change_above(_LEAST_TIMES, target, target.base, variant(target, way.params))
 
     found = changes(view, shorter)
-    return changes_finding(ShortWayPays(tuple(found)), found)
+    way = found[0].target.facts.short_way if found else None
+    return changes_finding(ShortWayPays(tuple(found), plain(way.advice, 120)), found) if way is not None else None

@@ -95,9 +95,8 @@ def waiting(view: View) -> Iterator[Part]:
         return
     known = [row for row in rows if row.target.base.measured("complete")]
     told = {row.target.stack: row for row in reversed(known)}
-    yield Text(
-        [told[stack].sentence for stack in dict.fromkeys([*view.in_role("waits-told"), *told]) if stack in told][:2]
-    )
+    first = [stack for stack in view.in_role("waits-told") if stack in told]
+    yield Text([told[stack].sentence for stack in dict.fromkeys([*first, *told])][:2])
     columns = ["stack", "after each", "without", "with", "T(1)"]
     yield Table(TITLE, columns, [row.cells for row in rows], numeric=range(2, 5))
     bound = [t for t in targets if t.base.bound in ("device", "balanced") and not t.software]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from overhead.reading.findings.calling import CompiledCodePays, ShortWayPays
-from overhead.reading.format import MICRO, cost_text, plain
+from overhead.reading.format import MICRO, cost_text
 from overhead.words.findings import FindingWords, words_for
 from overhead.words.findings._changes import instead, intervals, stack
 
@@ -22,9 +22,7 @@ def from_compiled_code(found: CompiledCodePays) -> FindingWords:
 @words_for(ShortWayPays)
 def short_way(found: ShortWayPays) -> FindingWords:
     first = found.changes[0]
-    way = first.target.facts.short_way
-    advice = plain(way.advice, 120) if way is not None else ""
     return FindingWords(
-        f"{advice}: {instead(first)}.",
+        f"{found.advice}: {instead(first)}.",
         f"{intervals(found.changes)}. It applies where the launch itself, and not the kernel, limits the speed.",
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable
 
 from overhead.results import Figure, Record, Value
 
@@ -195,15 +194,6 @@ def few(names: list[str], most: int = 3) -> str:
     """The first names, and how many more there are: ``a; b; c; and 2 more``."""
     left = len(names) - most
     return "; ".join([*names[:most], *[f"and {left:,} more"] * (left > 0)])
-
-
-def grouped(notes: Iterable[str]) -> list[str]:
-    """Notes of the form ``about: what``, with those of the same ``what`` as one: ``a; b; c; and 2 more: what``."""
-    found: dict[str, list[str]] = {}
-    for note in notes:
-        about, _, what = note.rpartition(": ")
-        found.setdefault(what, []).extend([about] * bool(about))
-    return [": ".join(filter(None, [few(about), what])) for what, about in found.items()]
 
 
 def _as_value(of: Value | float) -> Value:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from overhead.blocks.parts import Heading, Part, Table, Text, micro_cell
 from overhead.reading.dispatch_costs import dispatch_costs, met_range
 from overhead.reading.findings import findings_of
-from overhead.reading.format import MICRO, between, grouped, held_range
+from overhead.reading.format import MICRO, between, held_range
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, TargetView, View, base_cases, by_patterns, without_device
@@ -22,7 +22,7 @@ from overhead.slices import of_slices
 from overhead.words.headline import lead_sentences
 from overhead.words.key_figures import label
 from overhead.words.next_run import next_run_sentence
-from overhead.words.reasons import reasons_said, sentence
+from overhead.words.reasons import notes_said, reasons_said
 from overhead.words.report.brief import ALL_CASES, BASE_CASES, cases_title, doubts, more_cases, note
 from overhead.words.report.cases import case_name
 from overhead.words.report.machines import machine_line, measured_line
@@ -129,5 +129,5 @@ def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
 
 def _missing(run: Fingerprint) -> Iterator[Part]:
     yield from missing_blocks(run.unavailable)
-    notes = map(note, grouped(map(sentence, run.flags)))
+    notes = map(note, notes_said(run.flags))
     yield Text([*notes, *filter(None, [left_out_sentence(len(run.left_out))])])

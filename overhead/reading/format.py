@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import unicodedata
 
@@ -52,12 +53,29 @@ def within(value: float, share: float) -> Value:
     return Value(value, value * (1 - share), value * (1 + share))
 
 
+@dataclasses.dataclass(frozen=True)
+class _Spread:
+    """A value and its interval as text; '' without one."""
+
+    value: str
+    interval: str
+
+    def text(self, sign: str = "") -> str:
+        """Both, with a sign or a unit behind the value."""
+        interval = f" ({self.interval})" if self.interval else ""
+        return f"{self.value}{sign}{interval}"
+
+
 def spread(of: Value) -> str:
     """``value (low to high)``, all with the digits that the interval allows; the value alone if it has no interval."""
+    return _spread(of).text()
+
+
+def _spread(of: Value) -> _Spread:
     if of.low is None or of.high is None:
-        return number(of.value)
+        return _Spread(number(of.value), "")
     place = _place(of)
-    return f"{_fixed(of.value, place)} ({_fixed(of.low, place)} to {_fixed(of.high, place)})"
+    return _Spread(_fixed(of.value, place), f"{_fixed(of.low, place)} to {_fixed(of.high, place)}")
 
 
 def positive_spread(of: Value) -> str:
@@ -66,9 +84,14 @@ def positive_spread(of: Value) -> str:
     Where the interval, rounded to its own digits, reaches zero, value and ends have two digits each, and an end at zero
     or below is not shown: ``28 (at most 110)``. This is so for most intervals of two processes.
     """
+    return _positive_spread(of).text()
+
+
+def _positive_spread(of: Value) -> _Spread:
     if of.low is None or of.high is None or of.value <= 0 or round(of.low, -_place(of)) > 0:
-        return spread(of)
-    return f"{number(of.value)} ({f'{number(of.low)} to' if of.low > 0 else 'at most'} {number(of.high)})"
+        return _spread(of)
+    least = f"{number(of.low)} to" if of.low > 0 else "at most"
+    return _Spread(number(of.value), f"{least} {number(of.high)}")
 
 
 def between(low: float, high: float) -> str:
@@ -100,19 +123,26 @@ def two_speeds(figure: Figure) -> tuple[float, ...]:
 
 def micro_spread(figure: Figure | None) -> str:
     """A time in microseconds with its interval, without unit; its status where it has no value; '' for None."""
-    if figure is None or (found := figure.measured) is None:
-        return figure.status if figure is not None else ""
-    return (positive_spread if figure.name in _POSITIVE else spread)(found / 1e3)
+    if figure is None:
+        return ""
+    found = figure.measured
+    return figure.status if found is None else _micro_spread(figure.name, found).text()
+
+
+def _micro_spread(name: str, ns: Value) -> _Spread:
+    """A time in microseconds. ``name``: of its figure, which says whether it can be negative."""
+    return (_positive_spread if name in _POSITIVE else _spread)(ns / 1e3)
 
 
 def time(figure: Figure) -> str:
     """A time with unit and interval: ``26.3 µs (25.9 to 26.7)``; the figure's status where it has no value."""
-    return _signed(micro_spread(figure), f" {MICRO}") if figure.measured else figure.status
+    found = figure.measured
+    return figure.status if found is None else _micro_spread(figure.name, found).text(f" {MICRO}")
 
 
 def time_spread(ns: Value) -> str:
     """A value in ns, which may be below zero, with unit and interval: ``-3.1 µs (-4.0 to -2.2)``."""
-    return _signed(spread(ns / 1e3), f" {MICRO}")
+    return _spread(ns / 1e3).text(f" {MICRO}")
 
 
 def micro_of(ns: float) -> str:
@@ -144,8 +174,13 @@ def micro_or_why(figure: Figure) -> str:
 
 def percent(share: Value | float) -> str:
     """A share (0.46) in per cent (``46 %``), whole from 10 % up and with at most one decimal below."""
+    return f"{_percent_number(share)} %"
+
+
+def _percent_number(share: Value | float) -> str:
     share = _as_value(share)
-    return _fixed(100 * share.value, max(_place(share * 100), 0 if abs(share.value) >= 0.1 else -1)) + " %"
+    finest = 0 if abs(share.value) >= 0.1 else -1
+    return _fixed(100 * share.value, max(_place(share * 100), finest))
 
 
 def factor(times: Value | float) -> str:
@@ -157,7 +192,7 @@ def factor(times: Value | float) -> str:
 
 def factor_spread(times: Value | None) -> str:
     """A ratio with its interval: ``3× (2 to 4)``; '' for None."""
-    return _signed(positive_spread(times), TIMES) if times is not None else ""
+    return _positive_spread(times).text(TIMES) if times is not None else ""
 
 
 def percent_spread(share: Value | None) -> str:
@@ -165,14 +200,8 @@ def percent_spread(share: Value | None) -> str:
     if share is None:
         return ""
     if share.low is None and share.high is not None:
-        return f"{percent(Value(share.value, 0.0, share.high))} (at most {percent(share.high)[:-2]})"
-    return _signed(spread(share * 100), " %")
-
-
-def _signed(said: str, sign: str) -> str:
-    """A text of ``spread`` with a sign after its first number."""
-    number_of, _, interval = said.partition(" ")
-    return f"{number_of}{sign} {interval}".rstrip()
+        return _Spread(percent(Value(share.value, 0.0, share.high)), f"at most {_percent_number(share.high)}").text()
+    return _spread(share * 100).text(" %")
 
 
 def count(number_of: int, noun: str) -> str:

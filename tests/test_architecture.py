@@ -477,8 +477,6 @@ NOT_YET: dict[str, int] = {
     "probes/webgpu/workload.py": 5,
     "probes/workload_chain.py": 7,
     "profiles.py": 1,
-    "reading/dispatch_costs.py": 4,
-    "reading/key_figures.py": 3,
     "reading/view.py": 1,
     "results/value.py": 2,
     "runner/campaign.py": 4,

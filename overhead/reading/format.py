@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import unicodedata
-from collections.abc import Iterable
 
 from overhead.reading.printed import printed
 from overhead.results import Figure, Origin, Record, Value, formed
@@ -62,13 +62,30 @@ def within(value: Value | float, share: float) -> Value:
     return Value(of.value, of.value * (1 - share), of.value * (1 + share), origin=formed("point", of.origin))
 
 
+@dataclasses.dataclass(frozen=True)
+class _Spread:
+    """A value and its interval as text; '' without one. ``of``: what they show."""
+
+    value: str
+    interval: str
+    of: Value
+
+    def text(self, sign: str = "") -> str:
+        """Both, with a sign or a unit behind the value."""
+        interval = f" ({self.interval})" if self.interval else ""
+        return printed(f"{self.value}{sign}{interval}", self.of)
+
+
 def spread(of: Value) -> str:
     """``value (low to high)``, all with the digits that the interval allows; the value alone if it has no interval."""
+    return _spread(of).text()
+
+
+def _spread(of: Value) -> _Spread:
     if of.low is None or of.high is None:
-        return point(of)
+        return _Spread(number(of.value), "", of)
     place = _place(of)
-    said = f"{_fixed(of.value, place)} ({_fixed(of.low, place)} to {_fixed(of.high, place)})"
-    return printed(said, of)
+    return _Spread(_fixed(of.value, place), f"{_fixed(of.low, place)} to {_fixed(of.high, place)}", of)
 
 
 def positive_spread(of: Value) -> str:
@@ -77,10 +94,14 @@ def positive_spread(of: Value) -> str:
     Where the interval, rounded to its own digits, reaches zero, value and ends have two digits each, and an end at zero
     or below is not shown: ``28 (at most 110)``. This is so for most intervals of two processes.
     """
+    return _positive_spread(of).text()
+
+
+def _positive_spread(of: Value) -> _Spread:
     if of.low is None or of.high is None or of.value <= 0 or round(of.low, -_place(of)) > 0:
-        return spread(of)
-    ends = f"{number(of.low)} to" if of.low > 0 else "at most"
-    return printed(f"{point(of)} ({ends} {number(of.high)})", of)
+        return _spread(of)
+    least = f"{number(of.low)} to" if of.low > 0 else "at most"
+    return _Spread(number(of.value), f"{least} {number(of.high)}", of)
 
 
 def between(low: float, high: float) -> str:
@@ -123,20 +144,26 @@ def mode_of(figure: Figure, mode: float) -> Value:
 
 def micro_spread(figure: Figure | None) -> str:
     """A time in microseconds with its interval, without unit; its status where it has no value; '' for None."""
-    if figure is None or (found := figure.measured) is None:
-        return figure.status if figure is not None else ""
-    return (positive_spread if figure.name in _POSITIVE else spread)(found / 1e3)
+    if figure is None:
+        return ""
+    found = figure.measured
+    return figure.status if found is None else _micro_spread(figure.name, found).text()
+
+
+def _micro_spread(name: str, ns: Value) -> _Spread:
+    """A time in microseconds. ``name``: of its figure, which says whether it can be negative."""
+    return (_positive_spread if name in _POSITIVE else _spread)(ns / 1e3)
 
 
 def time(figure: Figure) -> str:
     """A time with unit and interval: ``26.3 µs (25.9 to 26.7)``; the figure's status where it has no value."""
     found = figure.measured
-    return printed(_signed(micro_spread(figure), f" {MICRO}"), found / 1e3) if found else figure.status
+    return figure.status if found is None else _micro_spread(figure.name, found).text(f" {MICRO}")
 
 
 def time_spread(ns: Value) -> str:
     """A value in ns, which may be below zero, with unit and interval: ``-3.1 µs (-4.0 to -2.2)``."""
-    return printed(_signed(spread(ns / 1e3), f" {MICRO}"), ns / 1e3)
+    return _spread(ns / 1e3).text(f" {MICRO}")
 
 
 def micro_of(ns: Value | float) -> str:
@@ -171,10 +198,13 @@ def micro_or_why(figure: Figure) -> str:
 
 def percent(share: Value | float) -> str:
     """A share (0.46) in per cent (``46 %``), whole from 10 % up and with at most one decimal below."""
+    return printed(f"{_percent_number(share)} %", _as_value(share) * 100)
+
+
+def _percent_number(share: Value | float) -> str:
     share = _as_value(share)
-    coarsest = 0 if abs(share.value) >= 0.1 else -1
-    said = _fixed(100 * share.value, max(_place(share * 100), coarsest)) + " %"
-    return printed(said, share * 100)
+    finest = 0 if abs(share.value) >= 0.1 else -1
+    return _fixed(100 * share.value, max(_place(share * 100), finest))
 
 
 def factor(times: Value | float) -> str:
@@ -187,7 +217,7 @@ def factor(times: Value | float) -> str:
 
 def factor_spread(times: Value | None) -> str:
     """A ratio with its interval: ``3× (2 to 4)``; '' for None."""
-    return printed(_signed(positive_spread(times), TIMES), times) if times is not None else ""
+    return _positive_spread(times).text(TIMES) if times is not None else ""
 
 
 def percent_spread(share: Value | None) -> str:
@@ -195,16 +225,9 @@ def percent_spread(share: Value | None) -> str:
     if share is None:
         return ""
     if share.low is None and share.high is not None:
-        said = f"{percent(Value(share.value, 0.0, share.high))} (at most {percent(share.high)[:-2]})"
-    else:
-        said = _signed(spread(share * 100), " %")
-    return printed(said, share * 100)
-
-
-def _signed(said: str, sign: str) -> str:
-    """A text of ``spread`` with a sign after its first number."""
-    number_of, _, interval = said.partition(" ")
-    return f"{number_of}{sign} {interval}".rstrip()
+        said = percent(Value(share.value, 0.0, share.high))
+        return _Spread(said, f"at most {_percent_number(share.high)}", share * 100).text()
+    return _spread(share * 100).text(" %")
 
 
 def count(number_of: int, noun: str, origin: Origin | None = None) -> str:
@@ -232,15 +255,6 @@ def few(names: list[str], most: int = 3) -> str:
     """The first names, and how many more there are: ``a; b; c; and 2 more``."""
     left = len(names) - most
     return "; ".join([*names[:most], *[f"and {left:,} more"] * (left > 0)])
-
-
-def grouped(notes: Iterable[str]) -> list[str]:
-    """Notes of the form ``about: what``, with those of the same ``what`` as one: ``a; b; c; and 2 more: what``."""
-    found: dict[str, list[str]] = {}
-    for note in notes:
-        about, _, what = note.rpartition(": ")
-        found.setdefault(what, []).extend([about] * bool(about))
-    return [": ".join(filter(None, [few(about), what])) for what, about in found.items()]
 
 
 def _as_value(of: Value | float) -> Value:

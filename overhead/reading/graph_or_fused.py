@@ -48,10 +48,10 @@ _FIRST_KINDS: tuple[WayKind, ...] = ("eager", "launches", "graph-driver", "fused
 class ChainWay:
     """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` or ``failed`` says why.
 
-    ``label``: the name of a known way; '' of one of kind ``other``, which has its ``arm``. ``failed``: a record that
-    has no speed. ``step``, ``fixed``: ns of one step and of none; None if unknown. ``beyond``: the sizes of n end below
-    the chain, so the cost is read off the line. ``run``: when the run began that measured it, if that is another than
-    the row's; then ``run_base`` is the cost of its base there. ``through``: the label of the stack.
+    ``label``: the name of a known way, and ``through`` that of its stack; '' of one of kind ``other``, which has its
+    ``arm``. ``failed``: a record that has no speed. ``step``, ``fixed``: ns of one step and of none; None if unknown.
+    ``beyond``: the sizes of n end below the chain, so the cost is read off the line. ``run``: when the run began that
+    measured it, if that is another than the row's; then ``run_base`` is the cost of its base there.
     """
 
     kind: str
@@ -325,8 +325,9 @@ def _ways(view: View, group: Group) -> list[ChainWay]:
         if not ways and kind not in ("launches", "wgsl"):
             reason = _left_out(view.fingerprint, stack, f"{group.workload} {pattern} binding ")
             ways = [ChainWay(kind, stack, label, None, reason=reason)] if reason else []
-        ways = [dataclasses.replace(way, through=view.facts(stack).label) for way in ways]
-        found += sorted(ways, key=lambda way: way.cost.value if way.cost else float("inf"))[:1]
+        if ways:
+            cheapest = min(ways, key=lambda way: way.cost.value if way.cost else float("inf"))
+            found.append(dataclasses.replace(cheapest, through=plain(view.facts(stack).label, 40)))
     kinds = {way.kind for way in found if way.cost}
     found = [way for way in found if way.kind != "launches" or "eager" not in kinds]
     has_graph = "graph-driver" in kinds

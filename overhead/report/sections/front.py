@@ -13,10 +13,10 @@ from overhead.reading.view import View
 from overhead.report.core.case_line import line_link
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.registry import register
+from overhead.words.dispatch_costs import KIND_WORDS, remark as row_remark
 from overhead.words.findings import finding_words
 from overhead.words.headline import lead_sentences, limit_sentences, trust_sentences
 from overhead.words.next_run import next_run_text
-from overhead.words.reasons import sentence
 from overhead.words.report.headline_figure import (
     NO_SAVING,
     ONLY_NOISY,
@@ -90,7 +90,7 @@ def stacks(view: View) -> Iterator[Part]:
     yield Table(
         TABLE_TITLE,
         ["stack", "called", *TIMES, "bound", "remark"],
-        [_row(row, kind, costs.view) for row in costs.rows for kind in {**row.records, **row.remarks}],
+        [_row(row, kind, costs.view) for row in costs.rows for kind in row.kinds],
         numeric=range(2, 6),
         sortable=True,
         folded=True,
@@ -101,7 +101,7 @@ def _row(row: DispatchRow, kind: Kind, view: View) -> list[str | Cell]:
     name = Cell(row.label, row.stack)
     record = row.records.get(kind)
     if record is None:
-        return [name, KIND_WORDS[kind], *[""] * 5, sentence(row.remarks.get(kind, ""))]
+        return [name, KIND_WORDS[kind], *[""] * 5, row_remark(row, kind)]
     cost = micro_cell(record, "complete")
     met = record.measured("met")
     next_run = next_run_text(record, view.fingerprint.machine)

@@ -26,15 +26,9 @@ from overhead.reading.next_run import (
     kind_of,
 )
 from overhead.reading.view import View, boards_of
-from overhead.results import (
-    Machine,
-    Origin,
-    Reason,
-    Why,
-    formed,
-)
+from overhead.results import Machine, Origin, formed
 from overhead.words.beside import WHY_APART, version_changes_text
-from overhead.words.reasons import sentence
+from overhead.words.key_figures import label, value_text
 from overhead.words.report.machines import machine_name
 
 NO_OTHER_RUN = "No other run is set beside this one. overhead report --reference names one."
@@ -112,14 +106,7 @@ def _band(spreads: Spreads, view: View) -> str:
 
 def row_label(figure: KeyFigure) -> str:
     """A key figure with its value in this run."""
-    return f"{figure.label}: {figure.text}"
-
-
-def short_reason(reason: Why) -> str:
-    """What stands in a cell for a reason: what it is about, such as a status."""
-    if isinstance(reason, Reason) and reason.code == "about":
-        return str(reason.values["what"])
-    return sentence(reason)
+    return f"{label(figure)}: {value_text(figure)}"
 
 
 def table_title(device: str) -> str:

@@ -5,24 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead.reading.dispatch_costs import DispatchCosts
-from overhead.reading.format import (
-    count,
-    plain,
-    run_time,
-    whole,
-)
+from overhead.reading.format import count, plain, run_time, whole
 from overhead.reading.printed import printed
-from overhead.results import (
-    Fingerprint,
-    Value,
-    formed,
-)
+from overhead.results import Fingerprint, Value, formed
+from overhead.words.dispatch_costs import title
 from overhead.words.report.machines import machine_name
 
 
 def front_title(costs: DispatchCosts | None, run: Fingerprint) -> str:
     """The heading of the first page."""
-    return costs.title if costs is not None else f"Dispatch overhead on {machine_name(run.machine)}"
+    return title(costs) if costs is not None else f"Dispatch overhead on {machine_name(run.machine)}"
 
 
 def about_run(run: Fingerprint) -> str:

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.format import (
-    MICRO,
-    cost_text,
-    ends_text,
-    listed,
-    micro_spread,
-    number,
-    plain,
-)
-from overhead.reading.host_shares import BELOW_ZERO
+from overhead.reading.format import MICRO, cost_text, ends_text, listed, micro_spread, number, plain
 from overhead.reading.missing_values import why
 from overhead.reading.printed import printed
-from overhead.reading.synchronising import Synchronised, varied_for_label, wait_of
+from overhead.reading.synchronising import StepKind, Synchronised, varied_for_label, wait_of
 from overhead.reading.view import CALLER_WORDS, TargetView, stack_name, words
 from overhead.results import Record, Value
 from overhead.words.reasons import one_line
+from overhead.words.report.host_shares import DOUBTS
 
 NOT_MEASURED = "No wait was measured."
 TITLE = f"A unit without a wait, with one after each, and one alone with its wait, T(1): {MICRO}"
@@ -42,12 +34,19 @@ _ACTS = {
     "h2d": "copy to the device",
     "h2d-pinned": "pinned copy to the device",
 }
+_STEPS = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
 _READ_AS = "Called from Python, unless the row says more. A range alone is a noisy figure. T(1): always its interval."
 
 
 def act_name(act: str) -> str:
     """The act as readers know it: ``.item()``, ``stream synchronize``."""
     return _ACTS.get(act, plain(act, 40))
+
+
+def step_text(step: StepKind) -> str:
+    """The step: ``MLP training step, varying shapes``."""
+    name = _STEPS.get(step.workload, plain(step.workload, 40))
+    return ", ".join([name, *step.chosen, *(["varying shapes"] if step.varying else [])])
 
 
 def after_every(steps: int) -> str:
@@ -135,5 +134,5 @@ def remark(found: Synchronised) -> str:
 def _doubt(cost: Value) -> str:
     """Whether the interval of what an act adds holds zero or ends below zero; '' where it lies above."""
     if cost.ceiling < 0:
-        return BELOW_ZERO
+        return DOUBTS["below-zero"]
     return "adds nothing measurable" if cost.bounded and cost.floor <= 0 else ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Listing, Part, Table, Text, micro_cell
-from overhead.reading.dispatch_costs import KIND_WORDS, DispatchRow, Kind, dispatch_costs
+from overhead.reading.dispatch_costs import DispatchRow, Kind, dispatch_costs
 from overhead.reading.findings import findings_of
 from overhead.reading.format import ends_text
 from overhead.reading.view import View

@@ -186,7 +186,7 @@ def test_the_modules_that_a_family_of_stacks_names_register_one() -> None:
 
 PRESENTERS = {
     "arguments", "blocks", "brief", "cli", "commands", "export", "in_words", "listing", "page", "page_list", "pages",
-    "progress", "report", "saved", "sections", "show", "terminal",
+    "progress", "pytest_plugin", "report", "saved", "sections", "show", "terminal",
 }  # fmt: skip
 """Packages, and modules of other packages, that show something. They take their sentences from ``words``."""
 OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "explain/nsys_queries")

@@ -19,6 +19,7 @@ from overhead.reading.format import (
     plain,
     positive_spread,
 )
+from overhead.reading.view import CALLER_WORDS
 from overhead.results import Value
 
 _SECONDS_FROM_NS = 0.9995e9
@@ -119,6 +120,10 @@ def _bound(value: Any, more: str) -> str:
     return _BOUNDS[value]
 
 
+def _called(value: Any, more: str) -> str:
+    return CALLER_WORDS.get(value, str(value))
+
+
 _BOUNDS = {
     "host": "host-bound",
     "device": "device-bound",
@@ -143,6 +148,7 @@ FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "plain": _plain,
     "short": _short,
     "bound": _bound,
+    "called": _called,
     "at": _at,
     "more": _more,
     "capital": _capital,
@@ -155,7 +161,7 @@ interval. ``factor``: a ratio; ``factor-or-many``: 0 stands for one that is too 
 interval. ``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with its noun. ``verb``: is or
 are, for so many. ``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside in one
 line, of at most N or 60 characters. ``at``: a line, if it is known. ``more``: what follows a semicolon, if there is
-anything. ``capital``: with a capital letter. ``bound``: what bounds a step.
+anything. ``capital``: with a capital letter. ``bound``: what bounds a step. ``called``: who makes the calls.
 """
 
 

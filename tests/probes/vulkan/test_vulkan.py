@@ -49,7 +49,7 @@ def test_a_vulkan_dispatch_with_too_few_workgroups_is_unverified(
     monkeypatch.setattr(commands, "GROUPS", 3)
     with closing(PROBE.open(target, Case(pattern="one-pass", caller="ffi"))) as chain:
         run(chain, 4)
-        with pytest.raises(Unverified, match="disagree"):
+        with pytest.raises(Unverified, match="values-disagree"):
             chain.executed()
 
 
@@ -61,7 +61,7 @@ def test_a_clock_that_gives_the_blocker_next_to_no_time_ends_the_measurement(
     from overhead.probes.vulkan import device_time, gpu
 
     monkeypatch.setattr(device_time.Timer, "span_of", lambda self, record: 20.0)
-    with pytest.raises(Unsupported, match="20 ns"):
+    with pytest.raises(Unsupported, match=r"device-time-under-quanta \(span_ns=20\.0"):
         _ = device_time.Timer(gpu.gpu(adapters.adapters()[0].index)).step_ns
 
 
@@ -135,7 +135,7 @@ def test_a_vulkan_chain_that_fails_to_open_destroys_its_objects(
 @NEEDS
 def test_opening_a_case_on_a_vulkan_adapter_that_is_gone_raises_unavailable(target: Target) -> None:
     other = msgspec.structs.replace(target, adapter="a GPU that was unplugged")
-    with pytest.raises(Unavailable, match="no longer a GPU that was unplugged"):
+    with pytest.raises(Unavailable, match="adapter-is-another-now .*a GPU that was unplugged"):
         PROBE.open(other, BASE)
 
 

@@ -18,7 +18,9 @@ SOURCE = (EXAMPLES / "my_gpu_stack.py").read_text(encoding="utf-8")
 
 @dataclasses.dataclass(frozen=True)
 class Mistake:
-    """``before`` becomes ``after`` in the example. The check must give ``said``, a code or a part of an error, and name a line with ``where``."""
+    """``before`` becomes ``after`` in the example. The check must give ``said``, a code or a part of an error, and name
+    a line with ``where``.
+    """
 
     before: str
     after: str

@@ -180,7 +180,7 @@ def test_a_chain_whose_cache_was_overwritten_is_unverified() -> None:
         chain._state["decoder.layers.0.attention.values"][:, :, PROMPT + 1] = 0
         chain.issue(4)
         chain.wait()
-        with pytest.raises(Unverified, match="logits-differ|token-differs"):
+        with pytest.raises(Unverified, match=r"logits-differ|token-differs"):
             chain.executed()
 
 

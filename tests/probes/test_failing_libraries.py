@@ -397,7 +397,7 @@ def library_in(folder: Path, text: str, patch: Patch) -> Callable[[], object]:
     ids=["package", "attribute", "shared library", "own check"],
 )
 def test_a_plugin_whose_library_does_not_import_is_unavailable(text: str, tmp_path: Path, monkeypatch: Patch) -> None:
-    with pytest.raises(Unavailable, match="^library-does-not-import") as raised:
+    with pytest.raises(Unavailable, match=r"^library-does-not-import") as raised:
         probes.targets_of(Own(library_in(tmp_path, text, monkeypatch)))
     assert raised.value.mend == "pip install its-library"
 

@@ -53,7 +53,7 @@ def test_opencl_without_a_platform_is_unavailable(monkeypatch: pytest.MonkeyPatc
         raise OSError("PLATFORM_NOT_FOUND_KHR")
 
     monkeypatch.setitem(sys.modules, "pyopencl", SimpleNamespace(Error=OSError, get_platforms=none))
-    with pytest.raises(Unavailable, match="^opencl-finds-no-device .*PLATFORM_NOT_FOUND_KHR") as raised:
+    with pytest.raises(Unavailable, match=r"^opencl-finds-no-device .*PLATFORM_NOT_FOUND_KHR") as raised:
         target("pyopencl")
     assert raised.value.mend
 

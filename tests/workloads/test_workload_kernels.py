@@ -134,9 +134,9 @@ def test_the_check_finds_a_wrong_constant_in_wgsl(name: str, monkeypatch: pytest
 def test_a_workload_without_the_language_or_kernels_of_a_case_is_unsupported() -> None:
     from overhead.probes.workload_chain import kernels_of
 
-    with pytest.raises(Unsupported, match="no-kernel-in-language .*language-has-no-tanh.*language=triton"):
+    with pytest.raises(Unsupported, match=r"no-kernel-in-language .*language-has-no-tanh.*language=triton"):
         kernels_of(NumpyWork(case("acrobot", "per-submit")), "triton")
-    with pytest.raises(Unsupported, match="no-body-in-language .*body=separate, language=triton"):
+    with pytest.raises(Unsupported, match=r"no-body-in-language .*body=separate, language=triton"):
         kernels_of(NumpyWork(case("rmsnorm 896 float32", "per-submit", body="separate")), "triton")
-    with pytest.raises(Unsupported, match="no-such-variant .*'dance'"):
+    with pytest.raises(Unsupported, match=r"no-such-variant .*'dance'"):
         NumpyWork(case("hybrid elementwise", "per-submit", work="dance"))

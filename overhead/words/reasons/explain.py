@@ -4,9 +4,7 @@ from __future__ import annotations
 
 TEMPLATES = {
     # Why a figure is missing, and what things are called.
-    "not-measured": "not measured",
     "not-in-a-trace": "not in a trace",
-    "not-measured-in-this-run": "not measured in this run",
     "no-step-was-profiled": "no step was profiled",
     "no-work-on-a-device": "no work on a device was seen",
     "no-time-measured": "no time was measured",

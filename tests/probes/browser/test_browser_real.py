@@ -167,7 +167,7 @@ def test_a_browser_decoder_whose_cache_is_not_restored_is_unverified(
     """The tokens and the position come first, so the rest is the cache."""
     chain = open_case(probe, probe.targets()[0], _tokens("per-pass", fusions=6))
     asking(probe, monkeypatch, "time", data=lambda data: data[:8] + bytes(len(data) - 8))
-    with pytest.raises(Unverified, match="logits-differ|token-differs"):  # noqa: PT012
+    with pytest.raises(Unverified, match=r"logits-differ|token-differs"):  # noqa: PT012
         chain.sample([4, 4], False)
         chain.executed()
     chain.close()

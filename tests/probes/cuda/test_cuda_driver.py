@@ -162,6 +162,6 @@ def test_cuda_stacks_are_unavailable_without_a_driver(monkeypatch: pytest.Monkey
     monkeypatch.setattr(api, "driver", functools.cache(api.driver.__wrapped__))
     monkeypatch.setattr("ctypes.CDLL", nothing)
     for probe in (*PROBES, CupyProbe(), TritonProbe()):
-        with pytest.raises(Unavailable, match="^no-nvidia-driver$") as caught:
+        with pytest.raises(Unavailable, match=r"^no-nvidia-driver$") as caught:
             probe.targets()
         assert codes_of(caught.value.mend) == {"install-nvidia-driver"}

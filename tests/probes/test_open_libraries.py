@@ -45,7 +45,7 @@ def test_without_its_library_a_stack_names_it_and_the_extra_that_adds_it(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(Unavailable, match=rf"^package-does-not-import \(package={module}") as raised:
         target(stack)
-    assert f'pip install "overhead[{extra}]"' in raised.value.mend
+    assert f'pip install "overhead[{extra}]"' in str(raised.value.mend)
 
 
 def test_opencl_without_a_platform_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,7 +130,7 @@ def test_targets_raises_unavailable_with_the_message_that_a_library_prints_if_it
 def test_targets_without_an_adapter_raises_unavailable_that_names_what_is_missing() -> None:
     with pytest.raises(Unavailable, match="no-driver-with-adapter") as caught:
         found()
-    assert "libvulkan1" in caught.value.mend
+    assert caught.value.mend == targets.LOADER_MEND
 
 
 @pytest.mark.parametrize(

@@ -227,11 +227,11 @@ def test_a_child_answers_each_job_and_what_it_prints_is_no_answer(fake: str) -> 
             "died",
             because("with-text", why=because("process-exited", exit_code=1), text="ValueError: no such device"),
         ),
-        ("sys.exit()", "died", because("process-exited", exit_code=0)),
+        ("sys.exit()", "died", because("with-text", why=because("process-exited", exit_code=0), text="printed")),
         pytest.param(
             "os.kill(os.getpid(), 9)",
             "died",
-            because("process-killed", signal="SIGKILL"),
+            because("with-text", why=because("process-killed", signal="SIGKILL"), text="printed"),
             marks=pytest.mark.skipif(os.name == "nt", reason="no such signal"),
         ),
         ("send('text')", "rubbish", because("pipe-of-answers-written")),

@@ -147,7 +147,7 @@ probe = Vulkan()
 try:
     targets = probe.targets()
 except Unavailable as error:
-    print(json.dumps({"reason": error.reason, "mend": error.mend}))
+    print(json.dumps({"reason": str(error.reason), "mend": error.mend}))
     raise SystemExit
 found = {}
 for case in probe.space(targets[0]).star():

@@ -46,8 +46,8 @@ from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
 from overhead.report.core.page_list import pages  # noqa: E402
-from overhead.words import claims as claim_words
-from overhead.words.dispatch_costs import device_name
+from overhead.words import claims as claim_words  # noqa: E402
+from overhead.words.dispatch_costs import device_name  # noqa: E402
 from overhead.words.findings import finding_words  # noqa: E402
 from overhead.words.reasons import sentence  # noqa: E402
 from overhead.words.typical_run import place_sentence  # noqa: E402

@@ -254,7 +254,7 @@ def test_every_stack_of_the_suite_has_facts() -> None:
 
 PRESENTERS = {
     "across", "arguments", "blocks", "brief", "cli", "commands", "export", "figure", "in_words", "listing", "page",
-    "page_list", "pages", "progress", "report", "saved", "sections", "show", "terminal",
+    "page_list", "pages", "progress", "pytest_plugin", "report", "saved", "sections", "show", "terminal",
 }  # fmt: skip
 """Packages, and modules of other packages, that show something. They take their sentences from ``words``."""
 OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "explain/nsys_queries")

@@ -17,7 +17,7 @@ _HOMES = {
     "compare": "overhead.comparing",
     "lower": "overhead.decode.lowering.torch_export",
     "time": "overhead.explain.timing",
-    "to_pandas": "overhead.reading.tables",
+    "to_pandas": "overhead.export",
 }
 
 

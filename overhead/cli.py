@@ -42,6 +42,16 @@ def program() -> NoReturn:
     os._exit(code)
 
 
+def _said(error: UsageError) -> str:
+    """The message of an error of wrong use, which may be a reason."""
+    message = error.args[0] if error.args else ""
+    if isinstance(message, str):
+        return message
+    from overhead.words.reasons import sentence
+
+    return sentence(message)
+
+
 def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
     try:
         make_parser().parse_args(argv, arguments)
@@ -54,7 +64,7 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except UsageError as error:
-        complain(str(error))
+        complain(_said(error))
         return _USAGE
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}" if error.filename else one_line(error))

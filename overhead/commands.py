@@ -61,6 +61,7 @@ def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence
     """Measure as ``runner.run.run`` does with these options, and print the figures. Returns the exit code."""
     from overhead.runner.progress import Progress
     from overhead.runner.run import Interrupted, run
+    from overhead.words.reasons import sentence
 
     try:
         with Progress() as listener:
@@ -74,7 +75,7 @@ def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence
     both = [outcome, outcome.second] if outcome.second else [outcome]
     missing = {name: reason for one in both for name, reason in one.without_figure(require).items()}
     for name, reason in missing.items():
-        complain(f"required stack {name} gave no figure: {reason}")
+        complain(f"required stack {name} gave no figure: {sentence(reason)}")
     if not outcome.measured:
         print(f"overhead: no case was measured; {outcome.path} says why", file=sys.stderr)
     return GATE if missing or not outcome.measured else DONE
@@ -83,10 +84,10 @@ def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
     if outcome.second is not None:
         from overhead.comparing import compare
-        from overhead.comparing.show import comparison_blocks
+        from overhead.comparing.show import comparison_blocks, comparison_data
 
         found = compare(outcome.path, outcome.second.path)
-        answer(a, found.to_dict, comparison_blocks(found))
+        answer(a, lambda: comparison_data(found), comparison_blocks(found))
         where = f"fingerprints: {outcome.path} and {outcome.second.path}"
     else:
         from overhead.report.brief import end_blocks
@@ -193,12 +194,12 @@ def report_command(a: argparse.Namespace) -> int:
 def compare_command(a: argparse.Namespace) -> int:
     """Compare two runs and print the verdicts; with ``--fail-over``, the exit code is that of the gate."""
     from overhead.comparing import compare
-    from overhead.comparing.show import comparison_blocks
+    from overhead.comparing.show import comparison_blocks, comparison_data
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
     found = compare(a.base, a.new, a.fail_over, across=a.across)
-    answer(a, found.to_dict, comparison_blocks(found))
+    answer(a, lambda: comparison_data(found), comparison_blocks(found))
     if a.fail_over is None:
         return DONE
     if found.failed:
@@ -231,7 +232,9 @@ def answer(a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part
     if a.json:
         import json
 
-        print(json.dumps(data(), indent=1, allow_nan=False))
+        from overhead.words.reasons import in_words
+
+        print(json.dumps(in_words(data()), indent=1, allow_nan=False))
     elif getattr(a, "markdown", False):
         from overhead.blocks.markdown import markdown
 

@@ -11,7 +11,10 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from overhead.results.reason import Why
 
 _MOST_TEXT = 2000
 
@@ -28,16 +31,15 @@ def say_reasons_by(in_words: Callable[[Any], str]) -> None:
 class UsageError(ValueError):
     """Wrong use or bad input. The message is one line that says what and where; the command line exits with 2.
 
-    It may be given a reason of ``overhead.results`` in place of the message.
+    ``reason``: why, where another part of the package says it. It stands at the end of the message.
     """
 
-    @property
-    def why(self) -> Any:
-        """The reason, or the message."""
-        return self.args[0] if self.args else ""
+    def __init__(self, message: str = "", reason: Why = "") -> None:
+        super().__init__(f"{message}{reason}")
+        self.message, self.reason = message, reason
 
     def __str__(self) -> str:
-        return self.why if isinstance(self.why, str) else _in_words(self.why)
+        return f"{self.message}{_in_words(self.reason)}"
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

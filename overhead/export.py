@@ -8,12 +8,17 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from overhead.errors import BadFile, unknown_name
+from overhead.errors import BadFile, require_extra, unknown_name
 from overhead.loading.folders import load_paths, report_skipped
 from overhead.reading.format import plain
 from overhead.reading.tables import COLUMNS, rows
+from overhead.results import Fingerprint
+from overhead.words.reasons import in_words
+
+if TYPE_CHECKING:
+    import pandas
 
 _SPREADSHEET_FORMULA = re.compile(r"(^|[;|])(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
 """Matches the place before a character that starts a spreadsheet formula, at the start of a cell."""
@@ -37,8 +42,17 @@ def export(path: Path, format: str) -> str:
     if not found:
         raise BadFile(f"{path}: nothing to export: no case was measured")
     if format == "csv":
-        return csv_text([COLUMNS, *found])
-    return json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in found], indent=1, allow_nan=False) + "\n"
+        return csv_text([COLUMNS, *map(in_words, found)])
+    objects = [in_words(dict(zip(COLUMNS, row, strict=True))) for row in found]
+    return json.dumps(objects, indent=1, allow_nan=False) + "\n"
+
+
+def to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
+    """One row for each figure; what has no figures has one row, so that nothing is dropped."""
+    require_extra("report", "pandas")
+    from pandas import DataFrame
+
+    return DataFrame([in_words(row) for row in rows(fingerprint)], columns=list(COLUMNS))
 
 
 def csv_text(table: Iterable[Iterable[Any]]) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from overhead.errors import BadFile, UsageError
-from overhead.export import FORMATS, export
+from overhead.export import FORMATS, export, to_pandas
 from overhead.loading.files import read_fingerprint, write_fingerprint
-from overhead.reading.tables import COLUMNS, to_pandas
+from overhead.reading.tables import COLUMNS
 from tests.fakes.contention import h100
 from tests.fakes.report import fingerprint, record
 from tests.fakes.runs import Made

@@ -14,7 +14,7 @@ from overhead.devices import Processor, processor_kind, same_device_across_apis
 from overhead.reading.format import plain, spread
 from overhead.reading.missing_values import missing_figure, why
 from overhead.reading.view import CALLER_WORDS, View, words
-from overhead.results import Record, Status, Value, WithFigures, exactly, ratio
+from overhead.results import Record, Status, Value, Why, WithFigures, about, exactly, ratio
 
 _NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -34,7 +34,7 @@ class ClaimValue:
     software: bool
     status: Status
     measured: Value | None = None
-    reason: str = ""
+    reason: Why = ""
     run: str = ""
     note: str = ""
     on: Processor = "gpu"
@@ -47,7 +47,11 @@ class ClaimValue:
 
 
 class _Missing(Exception):
-    """The quantity has no value; the message gives the reason."""
+    """The quantity has no value."""
+
+    def __init__(self, reason: Why) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
@@ -70,7 +74,7 @@ def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
         try:
             got, note = _slope(test, view, of) if test.kind == "slope" else (_quantity(test, view, of, against), "")
         except _Missing as missing:
-            found.append(replace(known, reason=str(missing)))
+            found.append(replace(known, reason=missing.reason))
         else:
             found.append(replace(known, measured=got * test.scale, note=note))
     return found
@@ -102,7 +106,7 @@ def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -
 def _count(record: Record) -> Value:
     if isinstance(found := record.window.get("dispatches"), int):
         return exactly(found)
-    raise _Missing(f"no dispatches were counted: {record.reason or record.status}")
+    raise _Missing(about("no dispatches were counted", record.reason or record.status))
 
 
 def _slope(test: ClaimTest, view: View, of: Record) -> tuple[Value, str]:
@@ -128,7 +132,7 @@ def _amount(record: Record, selector: Selector) -> Value:
 def _figure(record: Record, name: str) -> Value:
     if found := WithFigures.measured(record, name):  # without the board, which the two sides may name differently
         return found
-    raise _Missing(f"{name}: {why(record, name)}")
+    raise _Missing(about(name, why(record, name)))
 
 
 def _by_comparison(name: str, view: View, of: Record) -> Value:
@@ -136,8 +140,8 @@ def _by_comparison(name: str, view: View, of: Record) -> Value:
     figure = comparison.figure("ratio") if comparison else None
     found = figure.measured if figure else None
     if found is None or found.value <= 0:
-        reason = missing_figure(figure).text if figure else "the two cases did not alternate in one worker here"
-        raise _Missing(f"{name}: {reason}")
+        reason = missing_figure(figure).why if figure else "the two cases did not alternate in one worker here"
+        raise _Missing(about(name, reason))
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import Claim, ClaimTest
-from overhead.results import VALUED, Value
+from overhead.results import VALUED, Reason, Value, Why
 
 ClaimVerdict = Literal["reproduced", "partial", "refuted", "inconclusive", "not testable here"]
 VERDICTS: tuple[ClaimVerdict, ...] = ("reproduced", "partial", "refuted", "inconclusive", "not testable here")
@@ -172,9 +172,18 @@ def _failing(test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
     """A failure for another reason gives ``partial``. A case that the suite itself stopped is inconclusive."""
     if found.status in VALUED:
         return "refuted"
-    if found.status != "failed" or (_OUR_LIMIT in found.reason and test.reason != _OUR_LIMIT):
+    said = _said(found.reason)
+    if found.status != "failed" or (_OUR_LIMIT in said and test.reason != _OUR_LIMIT):
         return "inconclusive"
-    return "reproduced" if test.reason in found.reason else "partial"
+    return "reproduced" if test.reason in said else "partial"
+
+
+def _said(reason: Why) -> str:
+    """What a library or a driver said."""
+    if isinstance(reason, str):
+        return reason
+    inner = [value for value in reason.values.values() if isinstance(value, str | Reason)]
+    return "; ".join(_said(one) for one in [*inner, *reason.also])
 
 
 def evaluate(formula: str, parts: Mapping[str, float]) -> float:

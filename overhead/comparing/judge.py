@@ -24,20 +24,20 @@ from overhead.comparing.pairing import (
     window_changes,
 )
 from overhead.comparing.sides import FIGURE, Run, Sampled, Side, SideCase
-from overhead.comparing.verdicts import CaseVerdict, Difference, Verdict, Verdicts
+from overhead.comparing.verdicts import CaseVerdict, Difference, RunsLeftOut, Verdict, Verdicts
 from overhead.measure.fitting.line import Mask
 from overhead.measure.fitting.quiet_rounds import has_enough_processes
 from overhead.reading.format import count, percent, plain
 from overhead.reading.missing_values import missing_record, why
 from overhead.reading.view import CALLER_WORDS
-from overhead.results import Fingerprint, Machine, Value
+from overhead.results import Fingerprint, Machine, Value, Why, about, together
 
 _LARGEST_LOG = 700.0
 """ln of the largest change that a float can hold."""
 _SAME_WITHIN = 0.05
 """A case is the same if its uncorrected interval lies within this relative difference."""
 _TWO_MACHINES = "BASE and NEW are two machines"
-_BUSY = "; a busy machine does this: measure again when it is quiet, overhead doctor names what disturbs"
+_BUSY = "a busy machine does this: measure again when it is quiet, overhead doctor names what disturbs"
 _ONLY_BETWEEN_RUNS = (
     "the change exceeds the spread of the processes, and only the spread between runs forbids a verdict: take several "
     "runs a side, or measure in turn"
@@ -152,9 +152,9 @@ def _opened(
         return _both(blank, base_case, new_case, refused, runs, untestable)
     only, other = (new_case, base) if base_case is None else (base_case, new)
     assert only is not None
-    lacking = missing_record(other.runs[-1].fingerprint, only.record).text
+    lacking = missing_record(other.runs[-1].fingerprint, only.record).why
     where: Verdict = "only in BASE" if base_case is not None else "only in NEW"
-    reason = plain(f"{other.name}: {lacking}") if lacking else ""
+    reason = about(other.name, lacking) if lacking else ""
     has_value = only.value is not None
     return replace(_blank(only), verdict=where, reason=reason, measured=has_value, missing=has_value)
 
@@ -176,7 +176,7 @@ def _both(
         verdict="not tested",
         measured=bool(below or above),
         missing=one_sided and not broken,
-        left_out=plain("; ".join([*_runs_left_out(base), *_runs_left_out(new)]), 1000),
+        left_out=(*_runs_left_out(base), *_runs_left_out(new)),
     )
     if refused:
         return replace(blank, verdict="refused", reason=plain(refused))
@@ -204,25 +204,25 @@ def _both(
     return found
 
 
-def _no_value(case: SideCase) -> str:
+def _no_value(case: SideCase) -> Why:
     """Why a side has no value, and what to do about it."""
     figure = case.record.figure(FIGURE)
     again = _BUSY if figure is not None and figure.status == "nonlinear" else ""
-    return f"no value in {case.name}: {why(case.record, FIGURE)}{again}"
+    return about(f"no value in {case.name}", together(why(case.record, FIGURE), again))
 
 
-def _unproven(case: SideCase) -> str:
+def _unproven(case: SideCase) -> Why:
     """Says which run of a side did not do the work: its case failed, or its values are wrong."""
     run = case.unproven[-1]
     many = f"{len(case.unproven)} of {count(len(case.runs), 'run')} of {case.name}"
-    return plain(f"{many} did not do the work, the last {run.path.name}: {why(run.records[case.key], FIGURE)}", 500)
+    return about(f"{many} did not do the work, the last {run.path.name}", why(run.records[case.key], FIGURE))
 
 
-def _runs_left_out(case: SideCase) -> Iterator[str]:
-    """Words on the runs of a side that do not count, if others do."""
+def _runs_left_out(case: SideCase) -> Iterator[RunsLeftOut]:
+    """The runs of a side that do not count, if others do."""
     if case.counted and case.refused:
-        named = [f"{run.path.name} ({why(run.records[case.key], FIGURE)})" for run in case.refused]
-        yield f"{len(named)} of {count(len(case.runs), 'run')} of {case.name}: {', '.join(named)}"
+        named = [(run.path.name, why(run.records[case.key], FIGURE)) for run in case.refused]
+        yield RunsLeftOut(case.name, len(case.runs), tuple(named))
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:

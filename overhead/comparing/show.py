@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from overhead.blocks.parts import Part, Table, Text
 from overhead.comparing.pairing import ABSENT
 from overhead.comparing.verdicts import CaseVerdict, Verdict, Verdicts
 from overhead.reading.format import MICRO, TIMES, count, factor, few, number, percent, plain, spread, within
 from overhead.reading.view import without_device
+from overhead.words.reasons import one_line
 
 _HEADINGS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "detectable from")
 _ORDER: tuple[Verdict, ...] = (
@@ -87,10 +89,10 @@ def reason_sentences(found: Verdicts) -> list[str]:
     for case in sorted(found.cases, key=lambda case: _ORDER.index(case.verdict)):
         if case.reason or case.verdict in ("only in BASE", "only in NEW"):
             verdict = _first_upper(_WORDS.get(case.verdict, case.verdict))
-            by_reason.setdefault((verdict, case.reason), []).append(labels[case.case])
+            by_reason.setdefault((verdict, _why_text(case)), []).append(labels[case.case])
     for case in found.cases:
         if case.left_out:
-            by_reason.setdefault(("Runs that do not count", case.left_out), []).append(labels[case.case])
+            by_reason.setdefault(("Runs that do not count", _left_out_text(case)), []).append(labels[case.case])
     for case in cases_by_change(found):
         if case.also:
             by_reason.setdefault(("The window differs too", case.also), []).append(labels[case.case])
@@ -100,6 +102,27 @@ def reason_sentences(found: Verdicts) -> list[str]:
                 labels[case.case]
             )
     return [_reason_sentence(what, why, cases) for (what, why), cases in by_reason.items()]
+
+
+def _why_text(case: CaseVerdict) -> str:
+    return one_line(case.reason, 500)
+
+
+def _left_out_text(case: CaseVerdict) -> str:
+    """``1 of 3 runs of BASE: a.json (noisy)``."""
+    said = []
+    for one in case.left_out:
+        named = ", ".join(f"{name} ({one_line(why)})" for name, why in one.runs)
+        said.append(f"{len(one.runs)} of {count(one.of, 'run')} of {one.side}: {named}")
+    return plain("; ".join(said), 1000)
+
+
+def comparison_data(found: Verdicts) -> dict[str, Any]:
+    """What ``--json`` prints: the verdicts as plain fields."""
+    data = found.to_dict()
+    for case, own in zip(found.cases, data["cases"], strict=True):
+        own["left_out"] = _left_out_text(case)
+    return data
 
 
 def _first_upper(text: str) -> str:

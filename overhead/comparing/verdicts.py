@@ -6,11 +6,23 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from overhead.results import Value
+from overhead.results import Value, Why
 
 Verdict = Literal["faster", "slower", "same", "undecided", "not tested", "refused", "only in BASE", "only in NEW"]
 """``undecided``: both sides were tested, and the test could not tell. ``not tested``: both sides have the case, and the
 reason says why there is no test. ``refused``: the two measure different things."""
+
+
+@dataclass(frozen=True)
+class RunsLeftOut:
+    """The runs of a side in which a case has no value, while others have one: their names, each with the reason.
+
+    ``of``: how many runs the side has.
+    """
+
+    side: str
+    of: int
+    runs: tuple[tuple[str, Why], ...]
 
 
 @dataclass(frozen=True)
@@ -31,7 +43,7 @@ class CaseVerdict:
     verdict: Verdict
     target: str = ""
     target_new: str = ""
-    reason: str = ""
+    reason: Why = ""
     base_ns: float | None = None
     new_ns: float | None = None
     ratio: Value | None = None
@@ -44,7 +56,7 @@ class CaseVerdict:
     missing: bool = False
     against: str = ""
     also: str = ""
-    left_out: str = ""
+    left_out: tuple[RunsLeftOut, ...] = ()
     all_rounds: CaseVerdict | None = None
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from overhead.contention.limits import LIMITS, limit_of
 from overhead.errors import BadFile
 from overhead.measure.fitting.across_processes import mean_of_processes
 from overhead.measure.fitting.line import Floats
-from overhead.results import Contention, Figure, PeersLine, Status, WindowLine
+from overhead.results import Contention, Figure, PeersLine, Status, Why, WindowLine
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def _rows(windows: Sequence[WindowLine], kind: str, process: int | None = None) 
     return np.concatenate([np.empty((0, 3)), *found])
 
 
-def _fault(window: WindowLine) -> str:
+def _fault(window: WindowLine) -> Why:
     """Why the window cannot be used; '' where it can."""
     if window.status != "ok":
         return window.reason or window.status
@@ -219,7 +219,7 @@ def _fault(window: WindowLine) -> str:
     return ""
 
 
-def _failure(windows: Sequence[WindowLine], kind: str) -> tuple[Status, str]:
+def _failure(windows: Sequence[WindowLine], kind: str) -> tuple[Status, Why]:
     """Status and reason of the first window that failed, of this kind if one did."""
     failed = sorted((window for window in windows if _fault(window)), key=lambda window: window.kind != kind)
     if not failed:

@@ -19,7 +19,20 @@ from overhead.devices import processor_kind
 from overhead.locks import device_lock
 from overhead.measure.sampling.clock import every_processor
 from overhead.probes import usable_entry_points
-from overhead.results import Case, LeftOut, OmittedLine, PeersLine, Placement, Status, Target, WindowKind, WindowLine
+from overhead.results import (
+    Case,
+    LeftOut,
+    OmittedLine,
+    PeersLine,
+    Placement,
+    Status,
+    Target,
+    Why,
+    WindowKind,
+    WindowLine,
+    about,
+    because,
+)
 from overhead.runner.run import Measuring
 
 _LIMITS = ChildLimits(60.0, poll_s=1.0)
@@ -267,7 +280,7 @@ class _Set(ExitStack):
             devices=[target.device for target in self._targets(window)] if many else [],
         )
 
-    def _not_open(self, case: int, status: Status, reason: str) -> Iterator[WindowLine]:
+    def _not_open(self, case: int, status: Status, reason: Why) -> Iterator[WindowLine]:
         """A line for each number of peers of a case that did not open. The case is not measured."""
         planned = [one for one in [*self._alone(1), *self._together()] if one.case == case and one.kind == "long"]
         self._drop(case, status, reason)
@@ -275,7 +288,7 @@ class _Set(ExitStack):
             if window.placement == "free":
                 yield msgspec.structs.replace(self._line(window), status=status, reason=reason)
 
-    def failed(self, status: Status, reason: str) -> Iterator[WindowLine]:
+    def failed(self, status: Status, reason: Why) -> Iterator[WindowLine]:
         """The lines of the window that came to nothing, and of each other one of its case that is not measured now.
 
         So each number of peers without a figure has its reason. The case is not measured again.
@@ -285,12 +298,12 @@ class _Set(ExitStack):
         missing = [one for one in planned if one.case == at.case and one not in self.seen and one != at]
         self._drop(at.case, status, reason)
         yield msgspec.structs.replace(self._line(at), status=status, reason=reason)
-        because = f"not measured, since with K={at.peers}: {reason}"
+        later = because("not-with-fewer", peers=at.peers, why=reason)
         for window in missing:
             if processors_of_peers(window.placement, self._targets(window)) is not None:
-                yield msgspec.structs.replace(self._line(window), status=status, reason=because)
+                yield msgspec.structs.replace(self._line(window), status=status, reason=later)
 
-    def _drop(self, case: int, status: Status, reason: str) -> None:
+    def _drop(self, case: int, status: Status, reason: Why) -> None:
         self.cases.pop(case, None)
         of = f"{self.group.targets[0].key} {self.group.cases[case].key}"
-        self.measuring.listener.note(f"{of}, {self.group.way}: {status}: {reason}")
+        self.measuring.listener.note(about(f"{of}, {self.group.way}", about(status, reason)))

@@ -22,7 +22,7 @@ from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.events import reason_of, status_of
 from overhead.probes import allow_entry_points, load_plugin, registry
 from overhead.probes.arms import open_case
-from overhead.results import Case, Status, Target
+from overhead.results import Case, Status, Target, Why
 
 T = TypeVar("T")
 _SPIN_NS = 300_000
@@ -74,7 +74,7 @@ class Opened(Struct, frozen=True, tag="opened"):
     ``units``: 16 times the power of two that takes at least the time asked for.
     """
 
-    reasons: list[str]
+    reasons: list[Why]
     statuses: list[Status]
     most: list[int]
     units: list[int]
@@ -91,7 +91,7 @@ class Ran(Struct, frozen=True, tag="ran"):
     cpu: list[int] = []
     ready: list[int] = []
     status: Status = "ok"
-    reason: str = ""
+    reason: Why = ""
 
 
 Answer = Opened | Warm | Ran

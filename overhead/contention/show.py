@@ -20,9 +20,9 @@ from overhead.reading.format import (
     plain,
     positive_spread,
 )
-from overhead.reading.missing_values import reasons_said
 from overhead.reading.view import CALLER_WORDS, CALLERS, STACK_NAMES, View, words
-from overhead.results import VALUED, Contention, Limit, Placement, Value, Way
+from overhead.results import VALUED, Contention, Limit, Placement, Value, Way, Why
+from overhead.words.reasons import reasons_said, sentence
 
 _PINNED: dict[Placement, str] = {"free": "", "core": "a core", "node": "a node"}
 _LIMITS: dict[Limit, str] = {
@@ -250,7 +250,7 @@ def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
             *(_short(costs[k] / 1e3) if k in costs else "" for k in counts),
             _short(ratio, TIMES) if ratio else "",
             f"{micro_of(min(last.costs))} to {micro_of(max(last.costs))}" if last and len(last.costs) > 1 else "",
-            Cell(_limit_words(last), hover=last.why) if last else "",
+            Cell(_limit_words(last), hover=sentence(last.why)) if last else "",
         ])  # fmt: skip
     columns = ["stack", "called from", "pinned to", *(f"K={k}" for k in counts), heading, "each peer", "limit"]
     of_k = "beside K busy processes" if way == "busy" else f"for each of K {way}"
@@ -318,11 +318,11 @@ def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
 
 def _reasons(rows: Sequence[PeersRow]) -> list[str]:
     """Each reason for a missing cost, with the cases that it explains."""
-    missing: list[tuple[str, str]] = []
+    missing: list[tuple[str, Why]] = []
     for row in rows:
-        peers: dict[str, list[str]] = {}
+        peers: dict[Why, list[str]] = {}
         for k in sorted(row.records.keys() - row.values("cost").keys()):
             one, figure = row.records[k], row.records[k].figure("cost")
             peers.setdefault(one.reason or (figure and figure.reason) or one.status, []).append(str(k))
-        missing += [(f"{row.name} {row.called} (K={', '.join(ks)})", plain(why)) for why, ks in peers.items()]
+        missing += [(f"{row.name} {row.called} (K={', '.join(ks)})", why) for why, ks in peers.items()]
     return reasons_said(missing, "No cost of")

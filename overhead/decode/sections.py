@@ -20,6 +20,7 @@ from overhead.report.core.page_list import register_page, slug
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
 from overhead.results import Value, ratio
+from overhead.words.reasons import one_line
 
 _MILLI = 1e6
 _LINES = {"complete": "o-", "issue": "--", "device_busy": ":"}
@@ -204,7 +205,7 @@ def _shown(found: Value | None, unit: float) -> str:
 
 def _remark(arm: DecodeArm) -> str:
     if arm.complete is None:
-        return why(arm.record, "complete")
+        return one_line(why(arm.record, "complete"))
     doubts: list[str] = [arm.record.status] if arm.record.status != "ok" else []
     if arm.device is not None and arm.device.value > arm.complete.value:
         sure = arm.device.floor > arm.complete.ceiling

@@ -270,7 +270,7 @@ def explanation(
         replay=check,
         verdict=verdict,
         alternatives=tried,
-        not_seen=[machine.redact(text) for text in [*_not_seen(profile, call), *timing.notes]],
+        not_seen=[*map(machine.redact, _not_seen(profile, call)), *timing.notes],
         host=[Figure(name=n, unit=HOST_UNITS.get(n, "ratio"), value=value) for n, value in profile.shares.items()],
     )
     sentences = verdict_sentences(found)

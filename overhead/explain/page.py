@@ -13,6 +13,7 @@ from overhead.explain.record import Explanation
 from overhead.loading.files import save_file
 from overhead.reading.format import MICRO, micro_of, percent, plain
 from overhead.report.core.pages import rendered
+from overhead.words.reasons import sentence
 
 
 def explained_page(found: Explanation) -> str:
@@ -55,7 +56,7 @@ def _gaps(found: Explanation) -> Iterator[Part]:
 def _method(found: Explanation) -> Iterator[Part]:
     replay = found.replay
     if replay.ratio is None:
-        said = f"The profile was not replayed: {replay.reason}."
+        said = f"The profile was not replayed: {sentence(replay.reason)}."
     else:
         said = (
             f"The profile, replayed as a queue, gives {percent(replay.ratio)} of the step's time in the same process "
@@ -66,7 +67,7 @@ def _method(found: Explanation) -> Iterator[Part]:
             ("Times", "The slope of T(n) over n steps, in fresh processes without a profiler."),
             ("Counts and lines", f"A profile of {found.profiled_steps} steps in a process of its own."),
             ("The check", said),
-            *(("Not seen", sentence) for sentence in found.not_seen),
+            *(("Not seen", sentence(one)) for one in found.not_seen),
         ]
     )
     if found.versions:

@@ -29,7 +29,8 @@ from overhead.reading.format import (
     spread,
 )
 from overhead.reading.next_run import range_text
-from overhead.results import Figure
+from overhead.results import Figure, Why
+from overhead.words.reasons import sentence
 
 AS_IT_RUNS = "the same, as the operating system runs it"
 _MOST_ROWS = 5
@@ -88,7 +89,7 @@ def explanation_blocks(found: Explanation) -> Iterator[Part]:
         operation_blocks,
     ):
         yield from part(found)
-    yield Text(found.not_seen, quiet=True)
+    yield Text([sentence(one) for one in found.not_seen], quiet=True)
 
 
 def taken_text(found: Explanation) -> str:
@@ -123,7 +124,7 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
         if figure.reason not in (NOT_IN_A_TRACE, NOT_MEASURED_MET)
     ]
     if replay.ratio is not None:
-        against = f"{micro_of(replay.measured.value or 0)} {MICRO} {replay.measured.rule}"
+        against = f"{micro_of(replay.measured.value or 0)} {MICRO} {sentence(replay.measured.rule)}"
         rows[-1][2] = f"{factor(replay.ratio)} the {against}{'' if replay.ok else ': not understood'}"
     yield Table("The times of a step", ["each step", MICRO, "remark"], rows, numeric=(1,))
     said = []
@@ -160,7 +161,7 @@ def _mean_text(figure: Figure) -> str:
 def _time_remark(name: str, figure: Figure) -> str:
     if name == AS_IT_RUNS and figure.measured:
         return "median and range of fresh processes; nothing is left out"
-    return "" if figure.measured and resolved_times(figure) else figure.reason
+    return "" if figure.measured and resolved_times(figure) else sentence(figure.reason)
 
 
 def alternative_blocks(found: Explanation) -> Iterator[Part]:
@@ -185,7 +186,7 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
 def condition_blocks(found: Explanation) -> Iterator[Part]:
     """The step as the host runs it, and under other conditions on the host, in turn in one process."""
     tried = [one for one in found.alternatives if one.kind == "condition"]
-    rows = [[plain(one.name, 60), *_times_cells(one), one.reason] for one in tried]
+    rows = [[plain(one.name, 60), *_times_cells(one), sentence(one.reason)] for one in tried]
     columns = ["the step in one process", f"step, {MICRO}", "faster", "remark"]
     if rows:
         table = Table("Under other conditions on the host", columns, rows, numeric=(1, 2))
@@ -254,8 +255,8 @@ def _where(site: CallSite) -> str:
 def _remark(one: Alternative) -> str:
     words = {"ok": one.verdict(), "refused": "not possible", "differs": one.verdict(), "failed": "failed"}[one.status]
     unclear = one.step.measured and not resolved_times(one.step)
-    time = f"time not resolved: {one.step.reason}".removesuffix(": ") if unclear else ""
-    why = "; ".join(filter(None, (one.results or one.reason, time)))
+    time = f"time not resolved: {sentence(one.step.reason)}".removesuffix(": ") if unclear else ""
+    why = "; ".join(filter(None, (sentence(one.results or one.reason), time)))
     text = ("; " if one.same_results else ": ").join(filter(None, (words, why)))
     return f"{text} ({one.site.line})" if one.site.line else text
 
@@ -303,7 +304,7 @@ def timing_sentences(timing: Timing) -> list[str]:
         libraries.setdefault(listed(_libraries(call)), []).append(str(n))
     said += [f"Libraries seen in the call{_of(which, calls)}: {seen}." for seen, which in libraries.items() if seen]
     said += [f"Wait{_of(which, calls)}: {wait}." for wait, which in waits.items()]
-    return [*said, _NOT_CHECKED, *timing.notes]
+    return [*said, _NOT_CHECKED, *map(sentence, timing.notes)]
 
 
 def _doubts_of(call: CallTiming, which: str) -> Iterator[str]:
@@ -313,7 +314,7 @@ def _doubts_of(call: CallTiming, which: str) -> Iterator[str]:
         return
     # A first answer comes from one process, and says so in a sentence of its own.
     if complete.status == "noisy" and complete.processes > 1 and complete.reason:
-        yield f"The cost{which} is not sure: {complete.reason}."
+        yield f"The cost{which} is not sure: {sentence(complete.reason)}."
     if complete.holds_from > 1:
         yield f"The cost{which} holds from {complete.holds_from:,} calls on; with fewer, the cost of a call differs."
 
@@ -362,9 +363,9 @@ def _libraries(call: CallTiming) -> list[str]:
     return [f"{name} {version}".rstrip() for name, version in call.libraries.items()]
 
 
-def _reason(text: str) -> str:
+def _reason(reason: Why) -> str:
     """A reason of a figure with the unit sign of the table; files have ``us``, in ASCII."""
-    return re.sub(r"(?<=\d) us\b", f" {MICRO}", text)
+    return re.sub(r"(?<=\d) us\b", f" {MICRO}", sentence(reason))
 
 
 def _next_step(status: str) -> str:
@@ -448,15 +449,16 @@ def _ratio(ratio: CallRatio) -> str:
     return f"{ratio.position} takes {interval} as long as {ratio.against}, measured in turn {turns}.{verdict}"
 
 
-def _missing(call: CallTiming) -> dict[str, list[str]]:
+def _missing(call: CallTiming) -> dict[Why, list[str]]:
     """The names of the figures without a value, by reason."""
-    found: dict[str, list[str]] = {}
+    found: dict[Why, list[str]] = {}
     for name in _WORDS:
         figure = _figure(call, name)
         if figure is not None and not figure.measured:
             found.setdefault(figure.reason or call.reason or figure.status, []).append(name)
     if call.on != "CPU" and call.figure("naive") is not None and call.figure("device_busy") is None:
-        span, why = call.figure("device_span"), "this library has no clock of the device that is known here"
+        span = call.figure("device_span")
+        why: Why = "this library has no clock of the device that is known here"
         if span is not None:
             waited = f"the device waited for work in between; at most {micro_spread(span)} {MICRO}"
             why = waited if span.measured else span.reason or span.status

@@ -45,7 +45,7 @@ from overhead.probes import unload_plugin
 from overhead.profiles import Plan
 from overhead.reading import format
 from overhead.reading.next_run import next_run
-from overhead.results import METHOD_VERSION, Figure, Fingerprint, Machine, Record, Scalar, WithFigures, ratio
+from overhead.results import METHOD_VERSION, Figure, Fingerprint, Machine, Record, Scalar, WithFigures, about, ratio
 from overhead.runner.campaign import WorkerLimits
 from overhead.runner.interpreter import Interpreter, find_interpreters
 from overhead.runner.output import Outcome
@@ -83,7 +83,7 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
     taken: Literal["", "returned", "itself"] = ""
     returned: str = ""
     status: results.Status
-    reason: str
+    reason: results.Why
     wait: str
     on: str
     bound: str = ""
@@ -141,7 +141,7 @@ class Timing(Struct, frozen=True, kw_only=True):
     method_version: int = 0
     calls: list[CallTiming]
     ratios: list[CallRatio] = []
-    notes: list[str] = []
+    notes: list[results.Why] = []
     quick: bool = False
 
     def __str__(self) -> str:
@@ -449,12 +449,12 @@ def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], 
     records = [record for side in sides for record in side.records]
     for number, record in enumerate(records[: 1 if others_may_fail else None], 1):
         if record.status in ("failed", "unavailable", "unverified") and not record.figures:
-            raise UsageError(f"statement {number}: {record.reason}" if len(records) > 1 else record.reason)
+            raise UsageError(about(f"statement {number}" if len(records) > 1 else "", record.reason))
     calls = []
     for row, record in zip(first.calls, records, strict=True):
         again = next_run(record, first.machine)
         calls.append(replace(row, **_of_record(record), next_run=list(again) if again else None))
-    notes = list(dict.fromkeys(flag for side in sides for flag in side.flags))
+    notes: list[results.Why] = list(dict.fromkeys(flag for side in sides for flag in side.flags))
     if len(sides) > 1 and (changed := changed_versions(sides[0], sides[1])):
         said = "; ".join(f"{one.field} {one.base} and {one.new}" for one in changed)
         notes.append(f"versions of the first and the second interpreter: {said}")

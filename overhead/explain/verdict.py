@@ -30,7 +30,7 @@ from overhead.reading.format import (
     positive_spread,
     two_speeds,
 )
-from overhead.results import VALUED, Figure
+from overhead.results import VALUED, Figure, Why
 
 WITHIN = 0.15
 """How far the replayed step may lie from the measured one."""
@@ -249,7 +249,7 @@ def _is_useless(gain: Figure | None) -> bool:
     return gain is not None and _high(gain) < 1 + _LEAST_SHARE
 
 
-def _untold(what: str, time: Figure) -> str:
+def _untold(what: str, time: Figure) -> Why:
     """Why no verdict can use this time, in words."""
     if speeds := two_speeds(time):
         return f"{what} has two speeds, {' and '.join(number(each / 1e3) for each in speeds)} µs"

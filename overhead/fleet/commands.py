@@ -34,7 +34,8 @@ def fleet_command(a: argparse.Namespace) -> int:
     """Judge the nodes and print the verdicts; with ``--fail``, the exit code is that of the gate."""
     from overhead.fleet.judging import judge_fleet
     from overhead.fleet.show import fleet_blocks
-    from overhead.results import to_builtins
+    from overhead.results import about, to_builtins
+    from overhead.words.reasons import sentence
 
     if a.sbatch:
         print(Path(__file__).with_name("node.sbatch").read_text("utf-8"), end="")
@@ -52,10 +53,10 @@ def fleet_command(a: argparse.Namespace) -> int:
     if not untold:
         return DONE
     first = untold[0]
-    why = first.why or next((f"{what}: {why}" for what, why in first.not_judged.items()), "one more run tells")
+    why = first.why or next((about(what, why) for what, why in first.not_judged.items()), "one more run tells")
     complain(
         f"the gate did not pass: {len(untold)} of {len(nodes)} nodes are not judged in full; the first: "
-        f"{first.name}, {first.verdict}: {why}"
+        f"{first.name}, {first.verdict}: {sentence(why)}"
     )
     return UNTESTED
 

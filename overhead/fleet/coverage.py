@@ -13,6 +13,7 @@ from overhead.fleet.model import LEAST_NODES
 from overhead.fleet.node_files import JudgedFigure, NodeRun
 from overhead.measure.fitting.line import Mask
 from overhead.reading.format import count
+from overhead.results import Why, about
 
 SHARED = 0.8
 """Of a stack the figures count that this share of the nodes with the stack has; of the versions, this share of all."""
@@ -33,9 +34,9 @@ class NodeCoverage:
     counted: Mask
     newest: Mask
 
-    def not_judged(self, names: Sequence[str]) -> list[dict[str, str]]:
+    def not_judged(self, names: Sequence[str]) -> list[dict[str, Why]]:
         """For each node, by test or stack why it is not judged there. ``names``: of the tests."""
-        found: list[dict[str, str]] = [{} for _ in self.runs]
+        found: list[dict[str, Why]] = [{} for _ in self.runs]
         for stack, columns in _by_part(self.keys).items():
             self._note_stack(stack, columns, found)
         for what in names:
@@ -45,13 +46,13 @@ class NodeCoverage:
             newest = self.runs[node][0]
             for (stack, case), why in newest.failed.items():
                 if (stack, case) in of_others:
-                    own.setdefault(stack, f"a case that the others have did not do its work: {why}")
+                    own.setdefault(stack, about("a case that the others have did not do its work", why))
             for stack in newest.refused:
                 if not self.newest[node, [key.stack == stack for key in self.keys]].any():
                     own.setdefault(stack, why_missing(newest, stack))
         return found
 
-    def _note_stack(self, stack: str, columns: Sequence[int], found: Sequence[dict[str, str]]) -> None:
+    def _note_stack(self, stack: str, columns: Sequence[int], found: Sequence[dict[str, Why]]) -> None:
         """Note the nodes that have far fewer figures of the stack than others, and those of a stack without a test."""
         # The host-bound and the device-bound figure of a case count once.
         cases = {self.keys[column].case: column for column in columns}
@@ -70,10 +71,10 @@ class NodeCoverage:
             # A node without any figure gets the reason of its own run instead.
             elif having >= LEAST_NODES and has[node] < _ENOUGH * usual:
                 missing = why_missing(self.runs[node][0], stack)
-                number = f"{int(has[node])} of the {count(usual, 'figure')} that others have: " if has[node] else ""
-                own[stack] = number + missing
+                number = f"{int(has[node])} of the {count(usual, 'figure')} that others have" if has[node] else ""
+                own[stack] = about(number, missing)
 
-    def _note_test(self, what: str, found: Sequence[dict[str, str]]) -> None:
+    def _note_test(self, what: str, found: Sequence[dict[str, Why]]) -> None:
         """Note the nodes whose newest run has too few figures of the test."""
         stack, _, rest = what.rpartition(" (")
         side = rest.removesuffix(")")
@@ -85,7 +86,7 @@ class NodeCoverage:
                 own[what] = f"its newest run has {number} of the {count(has.shape[1], 'figure')} that the others have"
 
 
-def why_missing(run: NodeRun, stack: str) -> str:
+def why_missing(run: NodeRun, stack: str) -> Why:
     """Why the run lacks figures of the stack."""
     return run.refused.get(stack) or run.absent.get(stack) or "not measured"
 

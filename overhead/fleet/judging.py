@@ -20,6 +20,7 @@ from overhead.fleet.node_files import JudgedFigure, NodeFiles, NodeRun, read_nod
 from overhead.fleet.settings import settings_apart
 from overhead.measure.fitting.line import Floats, Mask
 from overhead.reading.format import count, listed, percent
+from overhead.results import Why, about, together
 
 NodeVerdict = Literal["slow", "suspect", "partly ok", "unknown", "ok"]
 """``partly ok``: ok in what was judged, and some of it was not. ``unknown``: a whole side was not judged."""
@@ -51,11 +52,11 @@ class JudgedNode:
     name: str
     verdict: NodeVerdict
     runs: Sequence[str] = ()
-    why: str = ""
+    why: Why = ""
     slow: Sequence[SlowTest] = ()
     settings: Sequence[str] = ()
     smallest: Mapping[str, float] = field(default_factory=dict)
-    not_judged: Mapping[str, str] = field(default_factory=dict)
+    not_judged: Mapping[str, Why] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]
     beyond = tests.deviations > tests.limits[:, None, None]
     twice, once, tested = np.all(beyond, axis=1), np.any(beyond, axis=1), np.any(np.isfinite(tests.deviations), axis=1)
     divided = [*_divided(tests, once, names)]
-    of_all = _not_judged_anywhere(tests, divided)
+    of_all: dict[str, Why] = {**_not_judged_anywhere(tests, divided)}
     not_judged = [of_all | of_node for of_node in coverage.not_judged(tests.names)]
     verdicts = [
         _verdict(bool(twice[:, i].any()), bool(once[:, i].any()), bool(tested[:, i].any()), not_judged[i])
@@ -186,12 +187,12 @@ def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]
         settings = settings_apart(nodes[i][0], healthy) if slow else []
         found = zip(tests.names, tests.smallest[len(files[i]) - 1], tested[:, i], strict=True)
         smallest = {what: math.expm1(least) for what, least, measured in found if measured}
-        why = _why_unknown(not_judged[i]) if verdict == "unknown" else ""
-        judged.append(JudgedNode(names[i], verdict, files[i], why, slow, settings, smallest, not_judged[i]))
+        reason = _why_unknown(not_judged[i]) if verdict == "unknown" else ""
+        judged.append(JudgedNode(names[i], verdict, files[i], reason, slow, settings, smallest, not_judged[i]))
     return NodeGroup("", judged, divided)
 
 
-def _verdict(twice: bool, once: bool, tested: bool, not_judged: Mapping[str, str]) -> NodeVerdict:
+def _verdict(twice: bool, once: bool, tested: bool, not_judged: Mapping[str, Why]) -> NodeVerdict:
     if twice:
         return "slow"
     if once:
@@ -201,9 +202,9 @@ def _verdict(twice: bool, once: bool, tested: bool, not_judged: Mapping[str, str
     return "partly ok" if not_judged else "ok"
 
 
-def _why_unknown(not_judged: Mapping[str, str]) -> str:
-    sides = [f"{side}: {not_judged[side]}" for side in _WHOLE_SIDES if side in not_judged]
-    return "; ".join(sides) or "too few figures that the others have"
+def _why_unknown(not_judged: Mapping[str, Why]) -> Why:
+    sides = [about(side, not_judged[side]) for side in _WHOLE_SIDES if side in not_judged]
+    return together(*sides) or "too few figures that the others have"
 
 
 def _logs(nodes: Sequence[Sequence[NodeRun]], figures: int) -> Floats:

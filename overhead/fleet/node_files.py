@@ -28,6 +28,8 @@ from overhead.results import (
     Machine,
     Record,
     Value,
+    Why,
+    because,
     same_figures,
 )
 from overhead.results.records import case_key
@@ -70,9 +72,9 @@ class NodeRun:
     settings: Mapping[str, object]
     figures: NDArray[np.int32]
     logs: NDArray[np.float64]
-    refused: Mapping[str, str]
-    absent: Mapping[str, str]
-    failed: Mapping[tuple[str, str], str]
+    refused: Mapping[str, Why]
+    absent: Mapping[str, Why]
+    failed: Mapping[tuple[str, str], Why]
 
 
 @dataclass(frozen=True)
@@ -252,29 +254,32 @@ def _impossible_figure(run: Fingerprint) -> str:
     return ""
 
 
-def _refused_figures(run: Fingerprint) -> dict[str, str]:
+def _refused_figures(run: Fingerprint) -> dict[str, Why]:
     """By stack why figures of its cases are not judged: the first reason, and for how many cases there is one."""
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[str, list[Why]] = {}
     for record in run.records:
         if record.status != "unavailable" and (reason := _why_refused(record)):
             reasons.setdefault(record.stack, []).append(reason)
-    return {stack: f"{count(len(own), 'case')} without a figure, the first {own[0]}" for stack, own in reasons.items()}
+    found: dict[str, Why] = {}
+    for stack, own in reasons.items():
+        found[stack] = because("cases-without-a-figure", cases=count(len(own), "case"), why=own[0])
+    return found
 
 
-def _why_refused(record: Record) -> str:
+def _why_refused(record: Record) -> Why:
     """Why a figure of the record is not judged; '' if all are. Below the resolution is no fault: it is too short."""
     judged = [figure for figure in record.figures if figure.name in _JUDGED and class_of(record, figure.name)]
     for figure in judged:
         if figure.status not in (*_USABLE, "below-resolution"):
-            return missing_figure(figure, record).text
-    return "" if judged or record.status in VALUED else missing_case(record).text
+            return missing_figure(figure, record).why
+    return "" if judged or record.status in VALUED else missing_case(record).why
 
 
-def _failed_cases(run: Fingerprint) -> dict[tuple[str, str], str]:
+def _failed_cases(run: Fingerprint) -> dict[tuple[str, str], Why]:
     """By stack and name of a judged figure why the work of its case was not done."""
     failed = [record for record in run.records if record.status in ("failed", "unverified")]
     return {
-        (record.stack, _case_name(record, figure)): missing_case(record).text for record in failed for figure in _JUDGED
+        (record.stack, _case_name(record, figure)): missing_case(record).why for record in failed for figure in _JUDGED
     }
 
 
@@ -282,9 +287,9 @@ def _case_name(record: Record, figure: str) -> str:
     return f"{record.api} {case_key(record, record.caller)} {figure}"
 
 
-def _absent_stacks(run: Fingerprint) -> dict[str, str]:
+def _absent_stacks(run: Fingerprint) -> dict[str, Why]:
     """By stack that was not there why."""
-    of_cases = {record.stack: missing_case(record).text for record in run.records if record.status == "unavailable"}
+    of_cases = {record.stack: missing_case(record).why for record in run.records if record.status == "unavailable"}
     return of_cases | {one.stack: one.reason for one in run.unavailable}
 
 

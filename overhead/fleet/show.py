@@ -12,7 +12,8 @@ from overhead.blocks.parts import Part, Table, Text
 from overhead.errors import shell_command
 from overhead.fleet.judging import FleetVerdicts, JudgedNode, NodeGroup, NodeVerdict
 from overhead.reading.format import TIMES, count, listed, number, percent, percent_spread, spread
-from overhead.results import Value
+from overhead.results import Value, Why, about, parts_of
+from overhead.words.reasons import sentence
 
 _NAMED = 10
 """The most nodes or files that a sentence names."""
@@ -69,17 +70,17 @@ def _group_sentences(group: NodeGroup) -> Iterator[str]:
         called = f"With {count(runs, 'run')} a node is called {'slow' if runs > 1 else 'suspect'}"
         yield f"{called} in 95 % from this slowdown: {_smallest(own)}."
     for why in dict.fromkeys(node.why for node in group.nodes if node.why):
-        yield f"Unknown, {_named([node.name for node in group.nodes if node.why == why])}: {why}."
+        yield f"Unknown, {_named([node.name for node in group.nodes if node.why == why])}: {sentence(why)}."
     for (what, why), names in _not_judged(group.nodes).items():
-        yield f"Not judged, {what}: {_named(names)}: {why}."
+        yield f"Not judged, {what}: {_named(names)}: {sentence(why)}."
 
 
-def _not_judged(nodes: Sequence[JudgedNode]) -> dict[tuple[str, str], list[str]]:
+def _not_judged(nodes: Sequence[JudgedNode]) -> dict[tuple[str, Why], list[str]]:
     """The names of the nodes by what of them was not judged and why, without what makes them unknown as a whole."""
-    found: dict[tuple[str, str], list[str]] = {}
+    found: dict[tuple[str, Why], list[str]] = {}
     for node in nodes:
         for what, why in node.not_judged.items():
-            if f"{what}: {why}" not in node.why:
+            if about(what, why) not in parts_of(node.why):
                 found.setdefault((what, why), []).append(node.name)
     return found
 

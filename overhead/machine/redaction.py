@@ -111,12 +111,17 @@ def redacted(line: L, of: Owner | None = None) -> L:
     return msgspec.convert(_redact_fields(msgspec.to_builtins(line), of, free=False), type(line))
 
 
+def _is_free(name: str, free: bool) -> bool:
+    """Whether a field is free text: one of those named, or a value of a reason; not the reason's code."""
+    return name in _FREE_TEXT or (free and name != "code")
+
+
 def _redact_fields(value: Any, of: Owner | None, free: bool) -> Any:
     match value:
         case str():
             return redact(value, of) if free else value
         case dict():
-            return {name: _redact_fields(inner, of, free or name in _FREE_TEXT) for name, inner in value.items()}
+            return {name: _redact_fields(inner, of, _is_free(name, free)) for name, inner in value.items()}
         case list():
             return [_redact_fields(inner, of, free) for inner in value]
         case _:

@@ -10,7 +10,7 @@ from overhead.named_comparisons import BETWEEN_WORKERS, NamedComparison, is_comp
 from overhead.reading.format import plain
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, TargetView, View, by_patterns
-from overhead.results import Caller, Record, Scalar, Value, ratio
+from overhead.results import Caller, Record, Scalar, Value, Why, about, ratio
 
 LIBRARY_CALLERS: tuple[Caller, ...] = ("binding", "native")
 """Callers of the library that a browser is compared with: from Python, and from compiled code."""
@@ -27,7 +27,7 @@ class Tax:
     record: Record
     library: str
     against: dict[Caller, Record]
-    refused: dict[Caller, str]
+    refused: dict[Caller, Why]
 
     def figure(self, name: str, caller: Caller = "browser") -> Value | None:
         """A figure in ns of the browser's case, or of the library's case by ``caller``; None without a value."""
@@ -65,7 +65,7 @@ def taxes(view: View) -> list[Tax]:
 def _tax(view: View, target: TargetView, record: Record, named: NamedComparison) -> Tax:
     library = str(named.against["stack"])
     against: dict[Caller, Record] = {}
-    refused: dict[Caller, str] = {}
+    refused: dict[Caller, Why] = {}
     for caller in LIBRARY_CALLERS:
         found, reason = _like(view, record, named, library, caller)
         if found is not None:
@@ -77,7 +77,7 @@ def _tax(view: View, target: TargetView, record: Record, named: NamedComparison)
 
 def _like(
     view: View, record: Record, named: NamedComparison, library: str, caller: Caller
-) -> tuple[Record | None, str]:
+) -> tuple[Record | None, Why]:
     """The library's case that may be compared with the browser's; or None and the reason."""
     stacks = [t for t in view.executing if t.stack == library]
     if not stacks:
@@ -99,9 +99,9 @@ def _like(
     difference = _window(record.window, best.window, named.differs)
     if difference:
         return None, difference
-    return best, "" if best.value(
-        named.figure
-    ) is not None else f"{library} {CALLER_WORDS[caller]}: {why(best, named.figure)}"
+    return best, "" if best.value(named.figure) is not None else about(
+        f"{library} {CALLER_WORDS[caller]}", why(best, named.figure)
+    )
 
 
 def _as_target(record: Record, place: Record) -> results.Target:

@@ -17,7 +17,7 @@ from overhead import devices
 from overhead.reading.format import plain, resolved, unresolved
 from overhead.reading.missing_values import why
 from overhead.reading.view import View, by_board, graph_maker, with_fields, words
-from overhead.results import Record, Scalar, Value, exactly
+from overhead.results import Record, Scalar, Value, Why, about, exactly
 from overhead.workloads import UNROLLED, workloads
 
 _LEAST_BEND = 0.01
@@ -139,14 +139,14 @@ def measured_time(record: Record, steps: float) -> Value | None:
     return Value(value, low, high, unit="ns", source=record.device) if value > 0 else None
 
 
-def why_no_speed(record: Record) -> str:
+def why_no_speed(record: Record) -> Why:
     """Why a record of a workload has no speed and is no arm: its status and reason, or what is wrong with its fit."""
     if _bends_below_zero(record):
         return "nonlinear: the fitted fixed cost lies below zero, so the times are no line"
     figure = record.figure("complete")
     if record.measured("complete") is not None:
         return unresolved(figure)
-    return f"{record.status}: {record.reason}" if record.reason else why(record, "complete")
+    return about(record.status, record.reason) if record.reason else why(record, "complete")
 
 
 def _bends_below_zero(record: Record) -> bool:

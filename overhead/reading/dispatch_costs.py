@@ -13,7 +13,7 @@ from overhead.reading.format import between, cost_text, micro, micro_of, number,
 from overhead.reading.host_shares import host_shares
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, first_with, with_fields
-from overhead.results import Caller, Record, Scalar, Value, WithFigures
+from overhead.results import Caller, Record, Scalar, Value, Why, WithFigures, about, together
 
 Kind = Literal["python", "compiled", "browser", "batched"]
 KIND_TITLES: dict[Kind, str] = {
@@ -86,7 +86,7 @@ class DispatchRow:
     group: str
     marks: Mapping[Kind, tuple[Value, ...]]
     records: Mapping[Kind, Record]
-    remarks: Mapping[Kind, str]
+    remarks: Mapping[Kind, Why]
     rank: int
     python: Value | None = None
 
@@ -124,9 +124,9 @@ class DispatchRow:
         return "" if unit in ("dispatch", "launch") else f"one call is one {plain(unit, 20)}"
 
     @property
-    def reasons(self) -> str:
+    def reasons(self) -> Why:
         """The remarks, each with its kind: ``from Python: noisy, 19.6 to 20.4``."""
-        return "; ".join(f"{KIND_WORDS[kind]}: {remark}" for kind, remark in self.remarks.items())
+        return together(*(about(KIND_WORDS[kind], remark) for kind, remark in self.remarks.items()))
 
     def is_resolved(self, kind: Kind) -> bool:
         """Whether the cost is not noisy, has one speed, and lies above zero with its interval."""
@@ -200,10 +200,10 @@ def _row(view: View, target: TargetView, entry: _Entry) -> DispatchRow | None:
         return None
     if (batched := _batched(view, target, entry, next(iter(found.values())).caller)) is not None:
         found["batched"] = batched
-    remarks = {kind: problem for kind, record in found.items() if (problem := why_unresolved(record))}
+    remarks: dict[Kind, Why] = {kind: problem for kind, record in found.items() if (problem := why_unresolved(record))}
     marks = {kind: costs for kind, r in found.items() if (costs := _costs(r))}
     if operand := _other_operand(target, found.get("compiled")):
-        remarks["compiled"] = "; ".join(filter(None, [remarks.get("compiled"), operand]))
+        remarks["compiled"] = together(remarks.get("compiled", ""), operand)
     if "batched" not in found and target.stack in ONE_PASS_STACKS:
         remarks["batched"] = "not measured in this run"
     python = _python_share(view, found)
@@ -264,14 +264,14 @@ def _batched(view: View, target: TargetView, entry: _Entry, caller: Caller) -> R
     return next((r for r in passes if not target.varied(r)), None) or next(iter(graphs), None)
 
 
-def why_unresolved(record: Record) -> str:
+def why_unresolved(record: Record) -> Why:
     """Why the cost is not resolved, with its interval in microseconds if it has one; '' if it is resolved."""
     figure = record.figure("complete")
     found = record.measured("complete")
     if figure is None or found is None:
         if figure is not None and figure.status == "nonlinear" and figure.modes:
             return f"nonlinear: {micro_of(figure.modes[0])}, in long chains {micro_of(figure.modes[1])}"
-        return plain(why(record, "complete"), 160)
+        return why(record, "complete")
     if figure.status == "ok" and found.resolved:
         return ""
     if two_speeds(figure):

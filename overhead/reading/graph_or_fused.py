@@ -14,7 +14,7 @@ from overhead.reading.format import MICRO, listed, number, run_time
 from overhead.reading.missing_values import absent_stacks
 from overhead.reading.precision import by_interval
 from overhead.reading.view import View, graph_maker, with_fields
-from overhead.results import Fingerprint, Record, Value, exactly, ratio
+from overhead.results import Fingerprint, Record, Value, Why, exactly, ratio
 from overhead.workloads import workloads
 
 SAME_WITHIN = 0.05
@@ -55,7 +55,7 @@ class ChainWay:
     cost: Value | None
     step: Value | None = None
     fixed: Value | None = None
-    reason: str = ""
+    reason: Why = ""
     beyond: bool = False
     run: str = ""
     run_base: Value | None = None
@@ -312,7 +312,7 @@ def _beyond(record: Record, steps: int, modes: Sequence[float]) -> Value:
     )
 
 
-def _left_out(run: Fingerprint, stack: str, case: str) -> str:
+def _left_out(run: Fingerprint, stack: str, case: str) -> Why:
     """Why the run has no such case: the stack is missing, or the plan left the case out; '' if it says nothing."""
     left = (one for one in run.left_out if one.target.startswith(f"{stack}@") and one.case.startswith(case))
     reasons = [absent.reason for absent in absent_stacks(run, [stack])] + [one.reason for one in left]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, with_fields
-from overhead.results import Comparison, Figure, Record, Value, exactly, why_apart
+from overhead.results import Comparison, Figure, Record, Value, Why, exactly, why_apart
 
 _NEXT_LEVEL = ("binding-share", "interpreter-share", "python-share")
 """The named comparisons of a level with one below it."""
@@ -89,7 +89,7 @@ class HostShares:
         return self.top.measured("host") is not None and any(s.paired and not s.doubt for s in self.shares)
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> Why:
         """Why there is no layer; '' where there is one."""
         return "" if self.shares else why(self.top, "host")
 

@@ -12,7 +12,7 @@ from overhead.reading.format import MICRO, micro, micro_of, percent, percent_spr
 from overhead.reading.missing_values import missing_figure, missing_stack, why
 from overhead.reading.next_run import FigureClass, class_of, next_run_text
 from overhead.reading.view import CALLER_WORDS, TargetView, View, with_fields, words
-from overhead.results import Caller, Pattern, Record, Scalar, Value, ratio
+from overhead.results import Caller, Pattern, Record, Scalar, Value, Why, about, ratio, together
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +29,7 @@ class KeyFigure:
     label: str
     text: str = "missing"
     measured: Value | None = None
-    reason: str = ""
+    reason: Why = ""
     record: Record | None = None
     of: str = ""
     next_run: str = ""
@@ -105,7 +105,7 @@ def overstatement(record: Record, figure: str) -> Value | None:
 def _key_figure(view: View, line: _Line) -> KeyFigure:
     target = view.best(line.stack)  # other workloads say nothing general about a stack
     if target is None or not target.has_step:
-        return KeyFigure(line.label, reason=f"{line.stack}: {missing_stack(view.fingerprint, line.stack).text}")
+        return KeyFigure(line.label, reason=about(line.stack, missing_stack(view.fingerprint, line.stack).why))
     record = _record(target, line)
     source = view.comparison(line.compared, record.key) if record is not None and line.compared else record
     made = KeyFigure(line.label, record=record, of=target.label)
@@ -115,16 +115,16 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     figure = source.figure(line.figure)
     if figure is None or (found := figure.measured) is None:
         return dataclasses.replace(
-            made, reason=missing_figure(figure, record).text if figure else why(record, line.figure)
+            made, reason=missing_figure(figure, record).why if figure else why(record, line.figure)
         )
     share = found.unit == "ratio"
     found = found.share_saved if share else found
-    reasons = ["" if found.status == "ok" else ": ".join(filter(None, (found.status, found.reason)))]
+    reasons = ["" if found.status == "ok" else about(found.status, found.reason)]
     if line.pattern == "replay" and not two_speeds(figure):
         others = any(t.key != target.key and t.first.api != "CPU" and not t.software for t in view.executing)
         condition = "beside other processes" if others else "alone on the GPU"
-        reasons.append(f"{condition}: a node has two speeds (docs/cuda.md)")
-    made = dataclasses.replace(made, measured=found, reason="; ".join(filter(None, reasons)))
+        reasons.append(about(condition, "a node has two speeds (docs/cuda.md)"))
+    made = dataclasses.replace(made, measured=found, reason=together(*reasons))
     if share or line.compared:
         return dataclasses.replace(made, text=percent(found) if share else f"{micro(figure)} {MICRO}")
     own, speeds = class_of(record, line.figure), two_speeds(figure)

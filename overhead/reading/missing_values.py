@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from overhead.errors import without_details
-from overhead.reading.format import plain
-from overhead.results import VALUED, Figure, Fingerprint, MissingStack, Record
+from overhead.results import VALUED, Figure, Fingerprint, MissingStack, Record, Why, about, together
 
-_MOST_NAMED = 3
 _WHOLE_TARGET = "all"
 """In ``LeftOut.case``: the planner left the whole target out."""
 
 
 @dataclasses.dataclass(frozen=True)
 class MissingValue:
-    """Why there is no value. ``status``: as the file has it, or ''; ``detail``: the reason, word for word, or ''."""
+    """Why there is no value. ``status``: as the file has it, or ''; ``detail``: the reason that it holds, or ''."""
 
     status: str = ""
-    detail: str = ""
+    detail: Why = ""
 
     @property
-    def text(self) -> str:
-        """``status: detail``, or the one of them that is there; '' without both."""
-        return ": ".join(part for part in (self.status, self.detail) if part)
+    def why(self) -> Why:
+        """The detail with the status before it, or the one of them that is there; '' without both."""
+        return about(self.status, self.detail)
 
 
 def missing_figure(figure: Figure, record: Record | None = None) -> MissingValue:
@@ -34,8 +31,8 @@ def missing_figure(figure: Figure, record: Record | None = None) -> MissingValue
 
 def missing_case(record: Record) -> MissingValue:
     """Why no figure of the record has a value: the record's reason, else those of its figures."""
-    reasons = dict.fromkeys(figure.reason for figure in record.figures if figure.reason)
-    return MissingValue(record.status, record.reason or "; ".join(reasons))
+    reasons = dict.fromkeys(figure.reason for figure in record.figures)
+    return MissingValue(record.status, record.reason or together(*reasons))
 
 
 def missing_figures(record: Record) -> dict[MissingValue, list[str]]:
@@ -76,27 +73,9 @@ def missing_record(fingerprint: Fingerprint, like: Record) -> MissingValue:
     return MissingValue(detail=reasons[0] if reasons else "")
 
 
-def why(record: Record, figure: str) -> str:
-    """Why the record has no value of that figure, as one line: the figure's own reason, else the record's."""
+def why(record: Record, figure: str) -> Why:
+    """Why the record has no value of that figure: the figure's own reason, else the record's."""
     found = record.figure(figure)
     if found is not None:
-        return plain(missing_figure(found, record).text)
-    return plain("not measured" if record.status in VALUED else MissingValue(record.status, record.reason).text)
-
-
-def reasons_said(missing: Iterable[tuple[str, str]], start: str) -> list[str]:
-    """A sentence for each reason, with what it explains: ``missing`` has names with their reasons.
-
-    Reasons of one cause count as one; the first of them stands. Three names are said, and how many more there are.
-    """
-    causes: dict[str, list[tuple[str, str]]] = {}
-    for name, reason in missing:
-        causes.setdefault(without_details(reason), []).append((name, reason))
-    said = []
-    for alike in causes.values():
-        others = f" and {len(alike) - _MOST_NAMED:,} more" if len(alike) > _MOST_NAMED else ""
-        differ = (
-            " (the first; the others differ in numbers or names)" if len({reason for _, reason in alike}) > 1 else ""
-        )
-        said.append(f"{start} {'; '.join(name for name, _ in alike[:_MOST_NAMED])}{others}: {alike[0][1]}{differ}")
-    return said
+        return missing_figure(found, record).why
+    return "not measured" if record.status in VALUED else MissingValue(record.status, record.reason).why

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from overhead.errors import require_extra
-from overhead.results import Contention, Figure, Fingerprint, Params, Record, Status
+from overhead.results import Contention, Figure, Fingerprint, Params, Record, Status, Why
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 _RUN_COLUMNS = ("machine", "created", "profile", "method")
 _CASE_COLUMNS = (
@@ -49,16 +48,11 @@ class _Kind:
 _CASE = _Kind("case")
 
 
-def to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
-    """One row for each figure; what has no figures has one row, so that nothing is dropped."""
-    require_extra("report", "pandas")
-    from pandas import DataFrame
-
-    return DataFrame(list(rows(fingerprint)), columns=list(COLUMNS))
-
-
 def rows(fingerprint: Fingerprint) -> Iterator[tuple[Any, ...]]:
-    """The rows of ``to_pandas`` as tuples, each in the order of ``COLUMNS``."""
+    """One row for each figure, in the order of ``COLUMNS``; what has no figures has one row.
+
+    Nothing is dropped. The reasons are not in words yet.
+    """
     run = fingerprint.machine.id, fingerprint.created, fingerprint.profile, fingerprint.method_version
     cases = {record.key: _case_of(record) for record in fingerprint.records}
     for record in fingerprint.records:
@@ -100,7 +94,7 @@ def _params(params: Params) -> str:
 
 
 def _figure_rows(
-    case: tuple[Any, ...], figures: Sequence[Figure], status: Status, reason: str, kind: _Kind
+    case: tuple[Any, ...], figures: Sequence[Figure], status: Status, reason: Why, kind: _Kind
 ) -> Iterator[tuple[Any, ...]]:
     """A row for each figure, or one that says why there is none."""
     for f in figures or [Figure(name="none", unit="", status=status, reason=reason)]:

@@ -11,7 +11,7 @@ from overhead.reading.dispatch_sentences import lead_sentences
 from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, factor, grouped, held_range
 from overhead.reading.key_figures import key_figures
-from overhead.reading.missing_values import reasons_said, why
+from overhead.reading.missing_values import why
 from overhead.reading.next_run import next_run_sentence
 from overhead.reading.summary import left_out, missing_stacks, software_sentence
 from overhead.reading.view import CALLER_WORDS, TargetView, View, base_cases, by_patterns, without_device
@@ -22,6 +22,7 @@ from overhead.report.sections.host_shares import layers
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 from overhead.slices import of_slices
+from overhead.words.reasons import reasons_said, sentence
 
 _FIGURES = ("complete", "met", "host", "fixed", "naive")
 """The columns of times; ``docs/method.md`` defines each figure."""
@@ -134,4 +135,6 @@ def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
 
 def _missing(run: Fingerprint) -> Iterator[Part]:
     yield from missing_blocks(run.unavailable)
-    yield Text([*(f"Note: {note}" for note in grouped(run.flags)), *filter(None, [left_out(len(run.left_out))])])
+    yield Text(
+        [*(f"Note: {note}" for note in grouped(map(sentence, run.flags))), *filter(None, [left_out(len(run.left_out))])]
+    )

@@ -16,6 +16,7 @@ from overhead.reading.format import MICRO, between, number, plain, spread, withi
 from overhead.report.core.case_line import QUARTILES_ONLY, case_figure, line_of, panel_name
 from overhead.report.core.lines import measured_points
 from overhead.results import Figure, Fingerprint, Record
+from overhead.words.reasons import sentence, with_status
 
 _MOST_LISTED = 10
 _PLOT_INCHES = 6.0
@@ -49,8 +50,8 @@ def find_case(run: Fingerprint, case: str) -> Record:
 
 def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
     """The figures of a case, and T(n) by n with how far it lies off the line. ``path``: the file of the run."""
-    yield Text([record.key, ": ".join(filter(None, [record.status, record.reason]))])
-    rows = [[f.name, *_value(record, f), str(f.processes or ""), f.status, f.reason] for f in record.figures]
+    yield Text([record.key, with_status(record.status, record.reason)])
+    rows = [[f.name, *_value(record, f), str(f.processes or ""), f.status, sentence(f.reason)] for f in record.figures]
     columns = ["figure", "value", "unit", "processes", "status", "reason"]
     yield Table("Figures", columns, rows, numeric=(1, 3))
     processes = medians_by_record(run, path).get(record.key, [])

@@ -24,9 +24,13 @@ from overhead.results.journal_lines import (
 from overhead.results.reason import (
     Reason as Reason,
     Why as Why,
+    about as about,
     because as because,
+    cause_of as cause_of,
     codes_of as codes_of,
+    parts_of as parts_of,
     together as together,
+    why_of as why_of,
 )
 from overhead.results.records import (
     Case as Case,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from overhead.errors import UsageError, file_text, without_details
 from overhead.results.vocabulary import LongText, Name, Scalar
 
 Code = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,63}$(?!\n)")]
@@ -47,7 +49,14 @@ Why = LongText | Reason
 
 def because(code: str, /, **values: Any) -> Reason:
     """The reason with this code. ``overhead.words.reasons`` has its sentence, which names exactly these values."""
-    return Reason(code, values)
+    return Reason(code, {name: _value(value) for name, value in values.items()})
+
+
+def _value(given: Any) -> bool | int | float | str | Reason:
+    """The value as one that a file can hold: a scalar of NumPy is its number, and another object is its text."""
+    if hasattr(given, "item"):
+        given = given.item()
+    return given if isinstance(given, bool | int | float | str | Reason) else file_text(given)
 
 
 def together(*reasons: Why) -> Why:
@@ -59,6 +68,38 @@ def together(*reasons: Why) -> Why:
     if isinstance(first, Reason):
         return Reason(first.code, first.values, [*first.also, *others])
     return Reason("quoted", {"text": first}, others)
+
+
+def parts_of(reason: Why) -> list[Why]:
+    """The reasons that hold together, each alone."""
+    if isinstance(reason, str):
+        return [reason] if reason else []
+    return [Reason(reason.code, reason.values), *reason.also]
+
+
+def about(what: str, why: Why) -> Why:
+    """The reason with what it is about, such as a status, a stack or a file; ``what`` alone without a reason.
+
+    A sentence has a colon between them.
+    """
+    if not what:
+        return why
+    return because("about", what=what, why=why) if why else because("bare", what=what)
+
+
+def cause_of(why: Why) -> Hashable:
+    """Equal for reasons of one cause, which differ in numbers and in quoted names."""
+    if isinstance(why, str):
+        return without_details(why)
+    said = [value for value in why.values.values() if isinstance(value, str | Reason)]
+    return (why.code, tuple(cause_of(one) for one in said), tuple(cause_of(one) for one in why.also))
+
+
+def why_of(error: UsageError) -> Why:
+    """What an error of wrong use says, to be stored or passed on."""
+    if not error.reason or not error.message:
+        return error.reason or error.message
+    return because("message-with-reason", message=error.message, why=error.reason)
 
 
 def codes_of(reason: Why) -> frozenset[str]:

@@ -12,18 +12,28 @@ import os
 import random
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 import psutil
 
 from overhead.devices import same_adapter
-from overhead.errors import without_details
 from overhead.locks import device_lock
 from overhead.machine import redacted
 from overhead.measure.sampling.events import Settings
 from overhead.profiles import Plan
-from overhead.results import DiedLine, EndedLine, FailedLine, JournalLine, OneOffLine, Target, Together
+from overhead.results import (
+    DiedLine,
+    EndedLine,
+    FailedLine,
+    JournalLine,
+    OneOffLine,
+    Target,
+    Together,
+    about,
+    cause_of,
+    together,
+)
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.output import Journal
 from overhead.runner.progress import Listener
@@ -56,7 +66,7 @@ class InterpreterRun:
     targets: Sequence[Target] = ()
     dropped: set[str] = dataclasses.field(init=False, default_factory=set)
     ladders: dict[str, list[int]] = dataclasses.field(init=False, default_factory=dict)
-    _told: Counter[tuple[str, str, str]] = dataclasses.field(init=False, default_factory=Counter)
+    _told: Counter[tuple[str, str, Hashable]] = dataclasses.field(init=False, default_factory=Counter)
 
     def store(self, line: JournalLine, listener: Listener) -> None:
         """Write a line to the journal, and note what later processes need to know."""
@@ -72,10 +82,10 @@ class InterpreterRun:
 
     def _tell(self, line: FailedLine, listener: Listener) -> None:
         """Tell a failure. Of several with one cause, tell the first, and that there are more."""
-        cause = (line.target, line.status, without_details(line.reason))
+        cause = (line.target, line.status, cause_of(line.reason))
         self._told[cause] += 1
         if self._told[cause] == 1:
-            listener.note(self.with_side(f"{line.target} {line.case}: {line.status}: {line.reason}"))
+            listener.note(about(self.with_side(f"{line.target} {line.case}"), about(line.status, line.reason)))
         elif self._told[cause] == 2:
             more = f"{line.target}: more cases {line.status} alike; overhead show --all lists them"
             listener.note(self.with_side(more))
@@ -409,7 +419,9 @@ class Campaign:
         died = redacted(DiedLine(worker=key, process=one.process, reason=death.reason))
         one.run.store(died, self.listener)
         if one.deaths == 1:
-            self.listener.note(one.run.with_side(f"{key}, process {one.process + 1}: {died.reason}; measured again"))
+            self.listener.note(
+                about(one.run.with_side(f"{key}, process {one.process + 1}"), together(died.reason, "measured again"))
+            )
         else:
             assignments = one.task.assignments
             for a in [assignments[death.index]] if 0 <= death.index < len(assignments) else assignments:

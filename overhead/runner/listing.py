@@ -12,6 +12,7 @@ from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.reading.missing_values import by_mend
 from overhead.results import MissingStack, Target
 from overhead.runner.discovery import discover, known_stacks
+from overhead.words.reasons import sentence
 
 
 class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -76,4 +77,4 @@ def missing_blocks(missing: Sequence[MissingStack]) -> Iterator[Part]:
             where = "".join(f"with {key}={value} " for key, value in one.environment.items()).rstrip()
             name = f"{one.stack} {where}".rstrip()
             added = f"to add {'it' if len(stacks) == 1 else 'them'}: {mend}"
-            yield StatusLine(f"{name}:", one.reason, [added] if mend and one is stacks[-1] else [])
+            yield StatusLine(f"{name}:", sentence(one.reason), [added] if mend and one is stacks[-1] else [])

@@ -28,7 +28,7 @@ from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
 from overhead.machine import redacted
 from overhead.reading.missing_values import missing_stack
-from overhead.results import Fingerprint, HeaderLine, JournalLine, MissingLine, OmittedLine, PlannedLine
+from overhead.results import Fingerprint, HeaderLine, JournalLine, MissingLine, OmittedLine, PlannedLine, Why
 
 SIDES: tuple[Literal["base", "new"], Literal["base", "new"]] = ("base", "new")
 """The two runs that a comparison measures in turn. Each has a folder of this name."""
@@ -179,10 +179,10 @@ class Outcome:
         )
         return found or (self.second is not None and self.second.measured)
 
-    def without_figure(self, stacks: Iterable[str]) -> dict[str, str]:
+    def without_figure(self, stacks: Iterable[str]) -> dict[str, Why]:
         """The stacks among these for which no figure has a value, each with the reason."""
         have = {r.stack for r in self.fingerprint.records if r.status in results.VALUED}
-        return {name: missing_stack(self.fingerprint, name).text for name in stacks if name not in have}
+        return {name: missing_stack(self.fingerprint, name).why for name in stacks if name not in have}
 
 
 def folder_name(text: str) -> str:

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, TextColumn
 
 from overhead.locks import DEVICE_LOCK, shared_folder
-from overhead.reading.format import plain
+from overhead.results import Why
+from overhead.words.reasons import one_line
 
 _BESIDE = 50
 """Characters of the bar and of the time left."""
@@ -19,7 +20,7 @@ _BESIDE = 50
 class Listener:
     """Receives the progress of a run. All times are in seconds. This base class ignores everything."""
 
-    def note(self, text: str) -> None:
+    def note(self, text: Why) -> None:
         """Receive a line for the user, such as a case that is left out or an error."""
 
     def begin(self) -> None:
@@ -66,9 +67,11 @@ class Progress(Listener):
         self._has_waited = False
         self._task = self._bar.add_task("", total=1.0, left="")
 
-    def note(self, text: str) -> None:
+    def note(self, text: Why) -> None:
         """Print a line; in a terminal it wraps between words."""
-        self._console.print(plain(text, 4000), markup=False, highlight=False, soft_wrap=not self._console.is_terminal)
+        self._console.print(
+            one_line(text, 4000), markup=False, highlight=False, soft_wrap=not self._console.is_terminal
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -21,7 +21,7 @@ from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.profiles import Plan, profiles
 from overhead.reading.format import few
 from overhead.reading.missing_values import by_mend
-from overhead.results import Pattern, Profile, Target
+from overhead.results import Pattern, Profile, Target, about
 from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
 from overhead.runner.discovery import Discovery, discover, known_stacks
 from overhead.runner.interpreter import HERE, Interpreter, find_interpreters, variables_for_file, with_variables
@@ -228,7 +228,7 @@ def _prepare(stacks: Sequence[str], request: RunRequest, interpreter: Interprete
     found = discover(stacks, request.plugins, listener.working, interpreter)
     packages = unavailable_packages()
     for package in packages:
-        listener.note(f"unavailable: {package.reason}")
+        listener.note(about("unavailable", package.reason))
     found = dataclasses.replace(found, missing=[*found.missing, *packages])
     for target in found.targets:
         for name in sorted(target.environment.keys() & interpreter.variables.keys()):
@@ -254,7 +254,7 @@ def _write_plan(journal: Journal, header: results.HeaderLine, prepared: _Prepare
 
 
 def _note_left_out(listener: Listener, left_out: Iterable[results.LeftOut]) -> None:
-    by_reason: dict[str, list[str]] = {}
+    by_reason: dict[results.Why, list[str]] = {}
     for one in left_out:
         by_reason.setdefault(one.reason, []).append(one.target if one.case == "all" else f"{one.target} {one.case}")
     for reason, names in by_reason.items():

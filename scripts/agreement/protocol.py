@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from overhead.results import Why
+
 INTERVAL = 0.01
 """The relative width at which tools stop measuring, if it can be set."""
 TRIM = 0.1
@@ -25,7 +27,7 @@ class ToolAnswer:
     subject: str
     quantity: str
     value: float | None = None
-    reason: str = ""
+    reason: Why = ""
 
 
 def repeat_until(
@@ -51,18 +53,18 @@ class Seen:
 
     rounds: dict[str, list[Any]] = field(default_factory=dict)
     one_off: dict[str, dict[str, Any]] = field(default_factory=dict)
-    dropped: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, Why] = field(default_factory=dict)
 
     def take(self, event: Any) -> None:
         """Store one event of ``measure_cases``."""
-        from overhead.results import FailedLine, OneOffLine, RoundLine
+        from overhead.results import FailedLine, OneOffLine, RoundLine, about
 
         if isinstance(event, RoundLine):
             self.rounds.setdefault(event.case, []).append(event)
         elif isinstance(event, OneOffLine):
             self.one_off.setdefault(event.case, {})[event.name] = event
         elif isinstance(event, FailedLine):
-            self.dropped[event.case] = f"{event.status}: {event.reason}"
+            self.dropped[event.case] = about(event.status, event.reason)
 
     def process(self, case: str) -> Any:
         """The values of one case as a ``Process`` for the estimator."""

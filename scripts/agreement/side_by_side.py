@@ -16,6 +16,7 @@ from rich.console import Console
 
 from overhead.blocks.parts import Part, Table, Text
 from overhead.blocks.terminal import show
+from overhead.words.reasons import sentence
 from scripts.agreement.protocol import ToolAnswer
 from scripts.agreement.subjects import LCG_STEP, LCG_STEP_GRAPH, TORCH_ADD, TORCH_ADD_GRAPH
 
@@ -89,7 +90,7 @@ def rows(theirs: Iterable[ToolAnswer], ours: Iterable[ToolAnswer]) -> list[Agree
     named = {(a.tool, a.subject, a.quantity): a for a in theirs}
     beside = [a for a in named.values() if a.tool == "overhead" and a.value is not None]
     mine = {(a.subject, a.quantity): a for a in [*ours, *beside]}
-    silent = {a.tool: a.reason for a in named.values() if a.reason and not a.subject}
+    silent = {a.tool: sentence(a.reason) for a in named.values() if a.reason and not a.subject}
     found = []
     for w in WANTED:
         missing = ToolAnswer(w.tool, w.subject, w.quantity, reason=silent.get(w.tool, "it said nothing of this"))
@@ -152,15 +153,17 @@ def blocks(found: list[AgreementRow], ours: list[ToolAnswer]) -> Iterator[Part]:
         named = [r.theirs.tool, f"{r.theirs.subject}: {r.theirs.quantity}", _micro(r.theirs)]
         if r.same:
             ratio = f"{r.ratio:.3f}" if r.ratio is not None else "-"
-            verdict = {True: "yes", False: "no", None: r.theirs.reason or r.ours.reason or "no value"}[r.within]
+            verdict = {True: "yes", False: "no", None: sentence(r.theirs.reason or r.ours.reason or "no value")}[
+                r.within
+            ]
             same.append([*named, r.ours.quantity, _micro(r.ours), ratio, verdict])
         else:
-            others.append([*named, f"{r.ours.quantity} {_micro(r.ours)}", r.theirs.reason or r.what])
+            others.append([*named, f"{r.ours.quantity} {_micro(r.ours)}", sentence(r.theirs.reason or r.what)])
     columns = ["tool", "of", "theirs, us", "ours", "ours, us", "ours / theirs", f"within {_MAX_DEVIATION:.0%}"]
     yield Table("the same quantity, measured by both in this run", columns, same, numeric=(2, 4, 5))
     columns = ["tool", "of", "says, us", "ours, us", "what it is"]
     yield Table("other quantities, for orientation", columns, others, numeric=(2, 3))
-    yield Text([f"overhead: {a.subject} {a.quantity}: {a.reason}" for a in ours if a.reason])
+    yield Text([f"overhead: {a.subject} {a.quantity}: {sentence(a.reason)}" for a in ours if a.reason])
 
 
 def _micro(answer: ToolAnswer) -> str:

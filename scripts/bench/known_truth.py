@@ -30,6 +30,7 @@ from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT, Plan
 from overhead.results import FailedLine, OneOffLine, RoundLine
+from overhead.words.reasons import sentence
 from scripts.bench.requirement import Requirement, print_requirements
 from scripts.bench.scenarios import SCENARIOS, Scenario
 from tests.fakes.machine import CANARY_NS, FakeClock, FastFakeChain, PollingFakeChain
@@ -97,7 +98,7 @@ def process_of(events: list[Event], number: int, case: str = "case") -> Process:
     """The samples and one-off values of a case, from the events of one simulated process."""
     for event in events:
         if isinstance(event, FailedLine):
-            raise RuntimeError(f"the fake stack failed: {event.reason}")
+            raise RuntimeError(f"the fake stack failed: {sentence(event.reason)}")
     rounds = [e for e in events if isinstance(e, RoundLine) and e.case == case]
     one_off = {e.name: e for e in events if isinstance(e, OneOffLine) and e.case == case}
     return Process(rounds, one_off, number=number, pace=best_pace(rounds))

@@ -28,7 +28,7 @@ from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES
-from overhead.results import FailedLine
+from overhead.results import FailedLine, Why
 from scripts.bench.known_truth import process_of
 from scripts.bench.requirement import Requirement, print_requirements
 from scripts.bench.scenarios import USUAL_NOISE
@@ -154,7 +154,7 @@ class LawOutcome:
     law: int
     family: str
     status: str
-    reason: str = ""
+    reason: Why = ""
     holds_to: int = 0
     off: float = 0.0
     off_mean: float = 0.0

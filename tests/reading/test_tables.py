@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from overhead.reading.tables import COLUMNS, to_pandas
+from overhead.export import to_pandas
+from overhead.reading.tables import COLUMNS
 from tests.fakes.contention import h100
 from tests.fakes.report import crowded, fingerprint, record
 

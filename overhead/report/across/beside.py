@@ -19,7 +19,8 @@ from overhead.report.core.dots import LEAST_RATIOS, DotRow, Mark, dot_figure, ra
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
 from overhead.report.core.machines import Machines, machine_name
 from overhead.report.core.registry import register_across
-from overhead.results import Value
+from overhead.results import Reason, Value, Why
+from overhead.words.reasons import sentence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,6 +93,11 @@ def _band_words(spreads: Spreads, view: View) -> str:
     return f"In 90 % of cases another run here lies in the band (from {source}); red: outside. {hollow}"
 
 
+def _short(reason: Why) -> str:
+    """What stands in a cell for a reason: what it is about, such as a status."""
+    return str(reason.values["what"]) if isinstance(reason, Reason) and reason.code == "about" else sentence(reason)
+
+
 def key_figure_table(view: View, found: Sequence[Beside] = ()) -> Table:
     """This run's key figures with intervals; for each other run its value and the ratio, or why it has none."""
     known = [k for k in view.once(key_figures) if k.measured is not None]
@@ -102,8 +108,8 @@ def key_figure_table(view: View, found: Sequence[Beside] = ()) -> Table:
         for one in found:
             pair = one.pairs.get(k.label)
             row += [pair.other.with_interval, factor_spread(pair.ratio)] if pair else ["", one.left_out[k.label]]
-        remark = "; ".join(filter(None, ("" if device else k.of, k.reason.partition(":")[0])))
-        rows.append([*row, Cell(remark, hover=k.reason) if remark else ""])
+        remark = "; ".join(filter(None, ("" if device else k.of, _short(k.reason))))
+        rows.append([*row, Cell(remark, hover=sentence(k.reason)) if remark else ""])
     columns = ["", "this run", f"next run, {MICRO}", *(c for one in found for c in (_name(one), "this over it")), ""]
     title, numeric = "Key figures" + (f", {device}" if device else ""), range(1, len(columns) - 1)
     return Table(title, columns, rows, numeric, folded=bool(found), optional={2: 1}).without_empty()

@@ -12,6 +12,7 @@ from overhead.reading.missing_values import why
 from overhead.reading.view import View
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
+from overhead.words.reasons import one_line
 from overhead.workloads import workloads
 
 _METHOD_NOTE = (
@@ -28,7 +29,7 @@ def chains_section(machines: Machines) -> Iterator[Part]:
     own = machines.own.fingerprint
     with_arms = [(view, group) for view, group in found if group.arms]
     if not with_arms:
-        reasons = [f"{r.stack} {r.workload}: {why(r, 'complete')}" for _, g in found for r in g.failed]
+        reasons = [f"{r.stack} {r.workload}: {one_line(why(r, 'complete'))}" for _, g in found for r in g.failed]
         left = [f"{count(len(reasons) - 20, 'more case')}: under All cases."] if len(reasons) > 20 else []
         yield Text(["No workload has a figure." if found else "No workload was measured.", *reasons[:20], *left])
         return
@@ -118,7 +119,7 @@ def _table(group: Group, run: str) -> Table:
         star = "*" if arm.is_extrapolated(steps) else ""
         rows.append([name, number(arm.slope / 1e3), total + star, _to(arm, arms[0], steps), spread(arm.fixed / 1e3)])
     for record in group.failed:
-        reason = plain(why_no_speed(record), 120)
+        reason = one_line(why_no_speed(record), 120)
         rows.append([Cell(f"{record.stack}, {record.pattern}", record.stack), reason, "", "", ""])
     columns = ["way", f"{MICRO} a step", f"{steps:,} steps, {MICRO}", "to the fastest", f"fixed, {MICRO}"]
     return Table(f"{group.title}, {steps:,} steps{run}", columns, rows, numeric=range(1, 5), folded=True)

@@ -14,6 +14,7 @@ from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, WID
 from overhead.report.core.machines import Machines, machine_name
 from overhead.report.core.registry import register_across
 from overhead.results import Value
+from overhead.words.reasons import one_line, sentence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +69,7 @@ def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
     for row in found:
         for way in row.ways:
             star = "*" if way.beyond else ""
-            time = positive_spread(way.cost / 1e3) + star if way.cost else f"no figure: {plain(way.reason, 60)}"
+            time = positive_spread(way.cost / 1e3) + star if way.cost else f"no figure: {one_line(way.reason, 60)}"
             times = "= 1" if row.base(way) is way else factor_spread(row.relative(way))
             step = number(way.step / 1e3) if way.step else ""
             least = positive_spread(at) if (at := row.cheaper_from(way)) else ""
@@ -101,7 +102,7 @@ def _draw(found: Sequence[WorkRow], base: str, title: str, source: str) -> Figur
                 values.append(times.value)
                 _line(ax, y, row, way, times, way.cost)
             else:
-                why = plain(f"no figure: {way.reason}" if way.cost is None else "nothing to compare with", 60)
+                why = plain(f"no figure: {sentence(way.reason)}" if way.cost is None else "nothing to compare with", 60)
                 ax.text(0.99, y, why, transform=ends, va="center", ha="right", fontsize=SMALL, color=MUTED)
         ax.plot([1, 1], [first + 0.5, y + 0.5], color=INK, linewidth=1.0, zorder=1)
         ax.fill_betweenx([first + 0.5, y + 0.5], 1 / (1 + SAME_WITHIN), 1 + SAME_WITHIN, color=GRID_COLOUR, linewidth=0)

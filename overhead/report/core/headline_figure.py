@@ -18,6 +18,7 @@ from overhead.reading.dispatch_sentences import cheapest
 from overhead.reading.format import MICRO, percent, plain
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
+from overhead.words.reasons import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -190,7 +191,7 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
         ax.annotate(mark_text(costs), (left, y), textcoords="offset points", fontsize=_FONT, color=own, zorder=6,
                     **_PLACES["python" if wide else kind])  # fmt: skip
     if not row.marks:
-        ax.text(0.01, y, plain(row.reasons, 110), transform=ax.get_yaxis_transform(), va="center", fontsize=_SMALL)
+        ax.text(0.01, y, one_line(row.reasons, 110), transform=ax.get_yaxis_transform(), va="center", fontsize=_SMALL)
     ax.annotate("; ".join(row.notes), (0, y), (-4, -6), xycoords=ax.get_yaxis_transform(),
                 textcoords="offset points", ha="right", va="top", fontsize=SMALL, color=MUTED)  # fmt: skip
 

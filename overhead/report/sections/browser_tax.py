@@ -15,6 +15,7 @@ from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
 from overhead.results import Record
+from overhead.words.reasons import one_line, sentence
 
 _COMPARED_FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty wait", "naive": "T(1)"}
 
@@ -38,7 +39,7 @@ def _row(tax: Tax) -> DotRow:
     times = tax.slope_ratio("native")
     marks = [Mark(times, colour(tax.target.stack))] if times is not None else []
     label = f"{stack_name(tax.target)}, {tax.target.pattern_label(tax.record)}"
-    return DotRow(label, marks, tax.refused.get("native", "") or "not resolved")
+    return DotRow(label, marks, sentence(tax.refused.get("native", "")) or "not resolved")
 
 
 def tax_tables(view: View) -> list[Table]:
@@ -53,12 +54,21 @@ def _table(found: list[Tax]) -> Table:
     rows: list[list[str | Cell]] = []
     for tax in found:
         case = Cell(tax.target.pattern_label(tax.record), tax.target.stack)
-        lacking = why(tax.record, "complete") if tax.record.value("complete") is None else ""
+        lacking = one_line(why(tax.record, "complete")) if tax.record.value("complete") is None else ""
         rows.append([case, "the browser", *_numbers(tax.record), "", factor_spread(tax.single_ratio), lacking])
         for caller in sorted({*tax.against, *tax.refused}):
             numbers = _numbers(tax.against.get(caller))
             name = Cell(f"{tax.library}, {CALLER_WORDS[caller]}", tax.library)
-            rows.append([case, name, *numbers, factor_spread(tax.slope_ratio(caller)), "", tax.refused.get(caller, "")])
+            rows.append(
+                [
+                    case,
+                    name,
+                    *numbers,
+                    factor_spread(tax.slope_ratio(caller)),
+                    "",
+                    sentence(tax.refused.get(caller, "")),
+                ]
+            )
     return Table(
         f"{found[0].target.label}, beside {found[0].library}",
         [

@@ -14,6 +14,7 @@ from overhead.reading.view import CALLER_WORDS, View, boards_of
 from overhead.report.core.case_line import line_link
 from overhead.report.core.registry import register
 from overhead.results import VALUED, Caller, Figure, Record, Scalar
+from overhead.words.reasons import sentence
 
 _FIRST_FIGURES = ("complete", "met", "host")
 _MORE_FIGURES = ("issue", "fixed", "device_busy", "device_span", "empty_wait", "naive", "naive_idle", "legacy",
@@ -40,7 +41,7 @@ def machine(view: View) -> Iterator[Part]:
     yield Table("Identity", ["", ""], rows)
     yield Table("State while measuring", ["", ""], [(k, _said(v)) for k, v in sorted(run.volatile.items())])
     if run.flags:
-        yield Text([f"To know of this run: {'. '.join(grouped(run.flags))}."])
+        yield Text([f"To know of this run: {'. '.join(grouped(map(sentence, run.flags)))}."])
     targets: list[list[str | Cell]] = []
     for t in view.targets:
         kind = "runs nothing" if not t.executes else "software" if t.software else "hardware"
@@ -67,15 +68,17 @@ def _pairs(values: Mapping[str, object]) -> str:
 def missing(view: View) -> Iterator[Part]:
     """Tables of everything without a value, with reasons: stacks, cases, figures, and what the planner left out."""
     run = view.fingerprint
-    stacks = [(u.stack, u.reason, u.mend, _pairs(u.environment)) for u in run.unavailable]
+    stacks = [(u.stack, sentence(u.reason), u.mend, _pairs(u.environment)) for u in run.unavailable]
     cases: list[list[str | Cell]] = []
     figures: list[list[str | Cell]] = []
     for record in run.records:
         head = [*_place(view, record), plain(_rest(record), 120)]
         if any(f.measured for f in record.figures):
-            figures += [[*head, ", ".join(names), m.status, m.detail] for m, names in missing_figures(record).items()]
+            figures += [
+                [*head, ", ".join(names), m.status, sentence(m.detail)] for m, names in missing_figures(record).items()
+            ]
         else:
-            cases.append([*head, record.status, missing_case(record).detail])
+            cases.append([*head, record.status, sentence(missing_case(record).detail)])
     places = ["target", "pattern", "called", "parameters"]
     columns = ["stack", "reason", "how to add it", "environment"]
     tables = [
@@ -87,7 +90,7 @@ def missing(view: View) -> Iterator[Part]:
     yield from shown or [Text(["Nothing is missing."])]
     if run.left_out:
         yield Text([left_out(len(run.left_out))])
-        rows = [(x.target, *_parts(x.case), x.reason) for x in run.left_out]
+        rows = [(x.target, *_parts(x.case), sentence(x.reason)) for x in run.left_out]
         columns = ["target", "workload and pattern", "called", "parameters", "reason"]
         yield Table("Left out by the planner", columns, rows, folded=True)
 
@@ -126,7 +129,7 @@ def records(view: View) -> Iterator[Part]:
         to = held_range(complete)
         target = view.target(record)
         name, case = Cell(target.short, target.stack), target.pattern_label(record)
-        why = missing_case(record).detail if complete is None or not complete.measured else ""
+        why = sentence(missing_case(record).detail) if complete is None or not complete.measured else ""
         said = plain(": ".join(filter(None, [record.status, why])), 120)
         status = Cell(said, path=line_link(view, record))
         rest = [f"{record.workload} {_rest(record)}", others, _pairs(record.window)]

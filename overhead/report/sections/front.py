@@ -26,6 +26,7 @@ from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.case_line import line_link
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.registry import register
+from overhead.words.reasons import sentence
 
 _TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time", "next run", "met")]
 _MOST_REASONS = 12
@@ -38,9 +39,9 @@ def headline(view: View) -> Iterator[Part]:
     costs = view.once(dispatch_costs)
     if costs is None or not any(row.marks for row in costs.rows):
         yield Text([_nothing(view, costs)], lead=True)
-        rows = [f"{row.label}: {row.reasons}." for row in costs.rows] if costs is not None else []
+        rows = [f"{row.label}: {sentence(row.reasons)}." for row in costs.rows] if costs is not None else []
         lacking = view.fingerprint.unavailable
-        absent = [f"{plain(one.stack, 32)}: {one.reason}" for one in lacking[:_MOST_REASONS]]
+        absent = [f"{plain(one.stack, 32)}: {sentence(one.reason)}" for one in lacking[:_MOST_REASONS]]
         if len(lacking) > _MOST_REASONS:
             absent.append(f"{count(len(lacking) - _MOST_REASONS, 'more missing stack')}: under All cases.")
         if said := [*rows, *absent, *filter(None, [software_sentence(view)])]:
@@ -123,7 +124,7 @@ def stacks(view: View) -> Iterator[Part]:
 
 
 def _row(row: DispatchRow, kind: Kind, view: View) -> list[str | Cell]:
-    name, remark = Cell(row.label, row.stack), row.remarks.get(kind, "")
+    name, remark = Cell(row.label, row.stack), sentence(row.remarks.get(kind, ""))
     record = row.records.get(kind)
     if record is None:
         return [name, KIND_WORDS[kind], *[""] * 5, remark]

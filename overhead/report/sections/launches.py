@@ -10,6 +10,7 @@ from overhead.reading.graphs import Graph, graphs
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, View, graph_maker
 from overhead.report.core.registry import register
+from overhead.words.reasons import one_line
 
 _NODES = (10, 100, 1000)
 """Sizes of graphs whose break-even is told."""
@@ -37,7 +38,7 @@ def _pays(graph: Graph, nodes: int) -> str:
     if (even := graph.break_even(nodes)) is not None:
         return f"{spread(even)} replays" if even.value >= 0.01 else "its first replay"
     if graph.record.measured("complete") is None:
-        return why(graph.record, "complete")
+        return one_line(why(graph.record, "complete"))
     if (saved := graph.saved_per_node) is None:
         return "unknown: no eager launch of the same kernel was measured here"
     return "not applicable: saves nothing per node" if saved.value <= 0 else "unknown: making it has no figure here"

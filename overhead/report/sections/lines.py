@@ -24,6 +24,7 @@ from overhead.report.core.case_line import (
 from overhead.report.core.page_list import page_named
 from overhead.report.core.registry import register, register_each
 from overhead.results import Record
+from overhead.words.reasons import sentence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,7 +74,7 @@ def _said(record: Record) -> str:
     value = f"{micro_spread(complete)} {MICRO} per {record.unit}" if record.measured("complete") else ""
     begins = f"from n = {complete.holds_from:,} " if complete and complete.holds_from > 1 else ""
     held = f"a line {begins}up to n = {complete.holds_to:,}" if complete and complete.holds_to else ""
-    return f"{record.status}: {'; '.join(filter(None, [value, held, record.reason]))}."
+    return f"{record.status}: {'; '.join(filter(None, [value, held, sentence(record.reason)]))}."
 
 
 def _draw(view: View, record: Record) -> Figure:

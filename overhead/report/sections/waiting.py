@@ -37,6 +37,7 @@ from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
 from overhead.results import Record, Value
+from overhead.words.reasons import one_line
 
 _ACT_TITLES = {
     "item": ".item()",
@@ -267,7 +268,7 @@ def _remark(s: Synchronised) -> str:
     if s.alone is None:
         return "the step alone was not measured"
     parts = {"with the act": s.record, "alone": s.alone}
-    lacking = [f"{name}: {why(r, 'complete')}" for name, r in parts.items() if r.value("complete") is None]
+    lacking = [f"{name}: {one_line(why(r, 'complete'))}" for name, r in parts.items() if r.value("complete") is None]
     unclear = [f"{name} {f.status}" for name, r in parts.items() if (f := r.figure("complete")) and f.status != "ok"]
     doubt = [word] if s.cost is not None and (word := _doubt(s.cost)) else []
     return "; ".join(lacking or [*doubt, *unclear])

@@ -12,8 +12,10 @@ import functools
 import importlib
 import pkgutil
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from overhead.errors import say_reasons_by
 from overhead.reading.format import (
@@ -26,8 +28,11 @@ from overhead.reading.format import (
     plain,
     positive_spread,
 )
-from overhead.results import Reason, Value, Why
+from overhead.results import Reason, Value, Why, about, cause_of
 
+_MOST_NAMED = 3
+_FIELDS = ("reason", "case_reason", "rule", "why", "flags", "notes", "results", "not_seen")
+"""Fields that hold reasons. In the output of a command the code stands beside each: ``reason_code``."""
 _ALSO = "also"
 """What a template calls the sentences of the further reasons."""
 
@@ -35,7 +40,7 @@ _ALSO = "also"
 @functools.cache
 def templates() -> Mapping[str, str]:
     """The template of every code."""
-    found = {"quoted": "{text}"}
+    found = {"quoted": "{text}", "message-with-reason": "{message}{why}", "about": "{what}: {why}", "bare": "{what}"}
     for module in pkgutil.iter_modules(__path__):
         own: dict[str, str] = importlib.import_module(f"{__name__}.{module.name}").TEMPLATES
         assert found.keys().isdisjoint(own), f"{module.name}: a code that another module has too"
@@ -52,7 +57,9 @@ def sentence(reason: Why) -> str:
     if not template:
         return "; ".join([_as_code(reason), *also])
     inside = any(name == _ALSO for _, name, _, _ in string.Formatter().parse(template))
-    values = {name: sentence(value) if isinstance(value, Reason) else value for name, value in reason.values.items()}
+    values: dict[str, Any] = {
+        name: sentence(value) if isinstance(value, Reason) else value for name, value in reason.values.items()
+    }
     if inside:
         values[_ALSO] = "; ".join(also)
     try:
@@ -63,6 +70,79 @@ def sentence(reason: Why) -> str:
 
 
 say_reasons_by(sentence)
+
+
+def one_line(reason: Why, limit: int = 200) -> str:
+    """The reason as one line of at most so many characters, safe for terminals and drawings."""
+    return plain(sentence(reason), limit)
+
+
+def with_status(status: str, reason: Why) -> str:
+    """``noisy: half-width 12 %``, or the one of them that is there; '' without both."""
+    return sentence(about(status, reason))
+
+
+def reasons_said(missing: Iterable[tuple[str, Why]], start: str) -> list[str]:
+    """A sentence for each reason, with what it explains: ``missing`` has names with their reasons.
+
+    Reasons of one cause count as one; the first of them stands. Three names are said, and how many more there are.
+    """
+    causes: dict[object, list[tuple[str, str]]] = {}
+    for name, reason in missing:
+        causes.setdefault(cause_of(reason), []).append((name, sentence(reason)))
+    said = []
+    for alike in causes.values():
+        others = f" and {len(alike) - _MOST_NAMED:,} more" if len(alike) > _MOST_NAMED else ""
+        texts = {text for _, text in alike}
+        differ = " (the first; the others differ in numbers or names)" if len(texts) > 1 else ""
+        names = "; ".join(name for name, _ in alike[:_MOST_NAMED])
+        said.append(f"{start} {names}{others}: {alike[0][1]}{differ}")
+    return said
+
+
+def in_words(data: Any) -> Any:
+    """Data of a command as its ``--json`` prints it: each reason is its sentence, with its code in a field beside it.
+
+    ``data``: builtins, as ``msgspec.to_builtins`` makes them. ``{"reason": {"code": "too-few"}}`` becomes
+    ``{"reason": "too few", "reason_code": "too-few"}``.
+    """
+    if (reason := _reason_in(data)) is not None:
+        return sentence(reason)
+    if isinstance(data, list | tuple):
+        return [in_words(one) for one in data]
+    if not isinstance(data, dict):
+        return data
+    found = {}
+    for name, value in data.items():
+        found[name] = in_words(value)
+        code = _code_beside(value) if name in _FIELDS else None
+        if code:
+            found[f"{name}_code"] = code
+    return found
+
+
+def _code_beside(value: Any) -> str | list[str] | None:
+    """The code of a reason, or those of a list of reasons with '' for a text from outside; None where there is none."""
+    if isinstance(value, list | tuple):
+        codes = [_code(one) for one in value]
+        return codes if any(codes) else None
+    return _code(value)
+
+
+def _code(value: Any) -> str:
+    reason = _reason_in(value)
+    while reason is not None and reason.code == "about":
+        inner = reason.values.get("why")
+        reason = inner if isinstance(inner, Reason) else None
+    return reason.code if reason is not None else ""
+
+
+def _reason_in(data: Any) -> Reason | None:
+    if isinstance(data, Reason):
+        return data
+    if not isinstance(data, dict) or "code" not in data or not data.keys() <= {"code", "values", "also"}:
+        return None
+    return msgspec.convert(data, Reason)
 
 
 def _as_code(reason: Reason) -> str:

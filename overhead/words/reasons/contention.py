@@ -1,0 +1,5 @@
+"""Why peers at once were not measured."""
+
+TEMPLATES = {
+    "not-with-fewer": "not measured, since with K={peers}: {why}",
+}

@@ -22,6 +22,11 @@ _MOST_TEXT = 2000
 _in_words: Callable[[Any], str] = str
 
 
+def in_words(reason: Why) -> str:
+    """The sentence of a reason, once ``overhead.words`` is imported; until then its code with the values."""
+    return _in_words(reason)
+
+
 def say_reasons_by(in_words: Callable[[Any], str]) -> None:
     """Let errors that hold a reason say it in words. ``overhead.words``, which may not be imported here, calls this."""
     global _in_words
@@ -39,7 +44,7 @@ class UsageError(ValueError):
         self.message, self.reason = message, reason
 
     def __str__(self) -> str:
-        return f"{self.message}{_in_words(self.reason)}"
+        return f"{self.message}{in_words(self.reason)}"
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

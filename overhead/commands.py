@@ -179,7 +179,7 @@ def _show_other_answer(a: argparse.Namespace, path: Path, answered: OtherAnswer)
     if found is None:
         raise answered
     data, blocks = found
-    return answer(a, lambda: data, blocks)
+    return answer(a, lambda: data, blocks, is_file=True)
 
 
 def report_command(a: argparse.Namespace) -> int:
@@ -195,6 +195,7 @@ def compare_command(a: argparse.Namespace) -> int:
     """Compare two runs and print the verdicts; with ``--fail-over``, the exit code is that of the gate."""
     from overhead.comparing import compare
     from overhead.comparing.show import comparison_blocks, comparison_data
+    from overhead.words.comparing import gate_untested
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
@@ -206,9 +207,8 @@ def compare_command(a: argparse.Namespace) -> int:
         return GATE
     if found.tested_enough(allow_missing=a.allow_missing):
         return DONE
-    untested = f"{len(found.untested)} of {found.measured} cases could not detect {found.fail_over:g} %"
-    hint = "; --allow-missing forgives them" if found.tested_enough(allow_missing=True) else ""
-    print(f"overhead: the gate did not pass: {untested}{hint}", file=sys.stderr)
+    may_forgive = found.tested_enough(allow_missing=True)
+    complain(gate_untested(found, may_forgive=may_forgive))
     return UNTESTED
 
 
@@ -227,14 +227,18 @@ def completion_command(a: argparse.Namespace) -> int:
     return DONE
 
 
-def answer(a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part]) -> int:
-    """Print the data with ``--json``, else the blocks, as Markdown with ``--markdown``. Returns exit code 0."""
+def answer(a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part], *, is_file: bool = False) -> int:
+    """Print the data with ``--json``, else the blocks, as Markdown with ``--markdown``. Returns exit code 0.
+
+    ``is_file``: the data can be saved and read again, so their reasons stay codes.
+    """
     if a.json:
         import json
 
         from overhead.words.reasons import in_words
 
-        print(json.dumps(in_words(data()), indent=1, allow_nan=False))
+        found = data()
+        print(json.dumps(found if is_file else in_words(found), indent=1, allow_nan=False))
     elif getattr(a, "markdown", False):
         from overhead.blocks.markdown import markdown
 

@@ -24,33 +24,36 @@ from overhead.comparing.pairing import (
     window_changes,
 )
 from overhead.comparing.sides import FIGURE, Run, Sampled, Side, SideCase
-from overhead.comparing.verdicts import CaseVerdict, Difference, RunsLeftOut, Verdict, Verdicts
+from overhead.comparing.verdicts import (
+    CaseVerdict,
+    Difference,
+    RefusedRun,
+    RunsLeftOut,
+    SkippedRun,
+    Verdict,
+    Verdicts,
+    Yardstick,
+    YardstickKind,
+)
 from overhead.measure.fitting.line import Mask
 from overhead.measure.fitting.quiet_rounds import has_enough_processes
-from overhead.reading.format import count, percent, plain
+from overhead.reading.format import plain
 from overhead.reading.missing_values import missing_record, why
-from overhead.reading.view import CALLER_WORDS
-from overhead.results import Fingerprint, Machine, Value, Why, about, together
+from overhead.results import Fingerprint, Reason, Value, Why, because
 
 _LARGEST_LOG = 700.0
 """ln of the largest change that a float can hold."""
 _SAME_WITHIN = 0.05
 """A case is the same if its uncorrected interval lies within this relative difference."""
-_TWO_MACHINES = "BASE and NEW are two machines"
-_BUSY = "a busy machine does this: measure again when it is quiet, overhead doctor names what disturbs"
-_ONLY_BETWEEN_RUNS = (
-    "the change exceeds the spread of the processes, and only the spread between runs forbids a verdict: take several "
-    "runs a side, or measure in turn"
-)
 
 
 def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
     """The verdict on every case that either side has, in the order of BASE, then of NEW."""
     runs = runs_taken_together(base, new)
     same_machine = base.machine.id == new.machine.id
-    untestable = "" if same_machine else _TWO_MACHINES
+    untestable: Why = "" if same_machine else because("two-machines")
     if shared := base.held_too(new):
-        untestable = f"both sides hold the run {plain(shared.path.name)}"
+        untestable = because("run-on-both-sides", file=plain(shared.path.name))
     opened = [_opened(b, n, base, new, runs, untestable) for b, n in pair_cases(base, new)]
     untested = [one for one in opened if isinstance(one, CaseSamples)]
     return Verdicts(
@@ -58,18 +61,12 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
         new=_names(new, base),
         same_machine=same_machine,
         differences=tuple(_differences(base.runs[-1].fingerprint, new.runs[-1].fingerprint)),
-        yardstick=spread_sentence(untested) if same_machine else "two machines: ratios and no test",
+        yardstick=yardstick_of(untested) if same_machine else Yardstick("two-machines"),
         fail_over=fail_over,
         cases=_closed(opened, fail_over),
         skipped=_skipped(base, new),
-        machines=(_machine_words(base.machine), _machine_words(new.machine)),
+        machines=(base.machine, new.machine),
     )
-
-
-def _machine_words(machine: Machine) -> str:
-    """The GPUs of a machine and its processor."""
-    gpus = dict.fromkeys(gpu.name for gpu in machine.gpus if not gpu.software)
-    return plain(", ".join([*gpus, f"{machine.cpu} ({count(machine.cores, 'core')})"]))
 
 
 def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
@@ -82,31 +79,30 @@ def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
     base, *others = variants.names
     opened = []
     for b, n in variants.pairs:
+        of_base = _blank(b)
         blank = replace(
             _blank(n),
+            target=of_base.target,
+            pattern=of_base.pattern,
+            caller=of_base.caller,
+            variant=n.name,
             against=b.key,
-            label=f"{_blank(b).label} \u2192 {plain(n.name)}",
-            also=plain(window_changes(variants.axis, b.record, n.record)),
+            also=window_changes(variants.axis, b.record, n.record),
         )
         units = [case.record.unit for case in (b, n)]
         if units[0] != units[1]:
-            refused = f"unit differs between {b.name} and {n.name}: {units[0]} and {units[1]}"
+            refused: Why = because("unit-differs", one=b.name, other=n.name, mine=units[0], theirs=units[1])
         else:
             refused = why_incomparable(b) or why_incomparable(n)
         opened.append(_both(blank, b, n, refused, [(one, one) for one in run.runs]))
-    alone = [
-        plain(f"{name}: none of its cases is equal to one with {base} on all other axes")
-        for name in others
-        if name not in paired
-    ]
+    alone = [SkippedRun(name, because("variant-alone", base=base)) for name in others if name not in paired]
+    tested = [one for one in opened if isinstance(one, CaseSamples)]
     return Verdicts(
         base=(base,),
         new=tuple(name for name in others if name in paired),
         same_machine=True,
         differences=(),
-        yardstick=spread_sentence(
-            [one for one in opened if isinstance(one, CaseSamples)], " in the same processes; their ratios differ"
-        ),
+        yardstick=yardstick_of(tested, "same-processes"),
         fail_over=fail_over,
         cases=_closed(opened, fail_over),
         skipped=(*alone, *_skipped(run)),
@@ -120,8 +116,8 @@ def _closed(opened: Sequence[CaseVerdict | CaseSamples], fail_over: float | None
     return tuple(next(found) if isinstance(one, CaseSamples) else one for one in opened)
 
 
-def _skipped(*sides: Side) -> tuple[str, ...]:
-    return tuple(plain(f"{s.path.name}: {s.reason}") for side in sides for s in side.skipped)
+def _skipped(*sides: Side) -> tuple[SkippedRun, ...]:
+    return tuple(SkippedRun(one.path.name, one.reason) for side in sides for one in side.skipped)
 
 
 def _names(side: Side, other: Side | None = None) -> tuple[str, ...]:
@@ -138,7 +134,7 @@ def _opened(
     base: Side,
     new: Side,
     runs: Sequence[tuple[Run, Run]],
-    untestable: str,
+    untestable: Why,
 ) -> CaseVerdict | CaseSamples:
     """The verdict if the case needs no test, else the input of the test. ``runs``: those that were taken together.
 
@@ -154,18 +150,18 @@ def _opened(
     assert only is not None
     lacking = missing_record(other.runs[-1].fingerprint, only.record).why
     where: Verdict = "only in BASE" if base_case is not None else "only in NEW"
-    reason = about(other.name, lacking) if lacking else ""
     has_value = only.value is not None
-    return replace(_blank(only), verdict=where, reason=reason, measured=has_value, missing=has_value)
+    blank = replace(_blank(only), verdict=where, measured=has_value, missing=has_value)
+    return replace(blank, reason=because("side-lacks-case", side=other.name, why=lacking)) if lacking else blank
 
 
 def _both(
     blank: CaseVerdict,
     base: SideCase,
     new: SideCase,
-    refused: str,
+    refused: Why,
     runs: Sequence[tuple[Run, Run]],
-    untestable: str = "",
+    untestable: Why = "",
 ) -> CaseVerdict | CaseSamples:
     """The same for a case that both sides have. ``refused``: why they cannot be compared, or ''."""
     below, above = base.value, new.value
@@ -179,7 +175,7 @@ def _both(
         left_out=(*_runs_left_out(base), *_runs_left_out(new)),
     )
     if refused:
-        return replace(blank, verdict="refused", reason=plain(refused))
+        return replace(blank, verdict="refused", reason=refused)
     if below is None or above is None:
         return replace(blank, reason=_no_value(base if below is None else new))
     if broken:
@@ -192,37 +188,39 @@ def _both(
         return replace(blank, reason=untestable)
     unsampled = [run.path.name for run in (*base.counted, *new.counted) if run.sampled is None]
     if unsampled:
-        return replace(blank, reason=f"no raw samples beside {plain(unsampled[0])}, so there is no test")
+        return replace(blank, reason=because("no-raw-samples", file=plain(unsampled[0])))
     in_turn = [(b, n) for b, n in runs if b in base.counted and n in new.counted]
     if runs and not in_turn:
-        return replace(blank, reason="no two runs taken in turn in which both sides have a value")
+        return replace(blank, reason=because("no-pair-of-runs-with-values"))
     held = samples_in_turn(base.key, new.key, in_turn) if runs else (base.samples, new.samples)
     pythons = {run.fingerprint.versions.get("python") for run in (*base.counted, *new.counted)}
     found = CaseSamples.of(blank, *held, bool(runs), paced=len(pythons) == 1)
     if min(found.case.processes) < 2:
-        return replace(found.case, reason="one process a side: no spread is known")
+        return replace(found.case, reason=because("one-process-a-side"))
     return found
 
 
-def _no_value(case: SideCase) -> Why:
-    """Why a side has no value, and what to do about it."""
+def _no_value(case: SideCase) -> Reason:
+    """Why a side has no value. A machine that was busy bends a line, and may give a straight one next time."""
+    lacking = why(case.record, FIGURE)
     figure = case.record.figure(FIGURE)
-    again = _BUSY if figure is not None and figure.status == "nonlinear" else ""
-    return about(f"no value in {case.name}", together(why(case.record, FIGURE), again))
+    if figure is not None and figure.status == "nonlinear":
+        return because("no-value-busy-machine", side=case.name, why=lacking)
+    return because("no-value", side=case.name, why=lacking)
 
 
-def _unproven(case: SideCase) -> Why:
-    """Says which run of a side did not do the work: its case failed, or its values are wrong."""
+def _unproven(case: SideCase) -> Reason:
+    """Which run of a side did not do the work: its case failed, or its values are wrong."""
     run = case.unproven[-1]
-    many = f"{len(case.unproven)} of {count(len(case.runs), 'run')} of {case.name}"
-    return about(f"{many} did not do the work, the last {run.path.name}", why(run.records[case.key], FIGURE))
+    bad, runs, wrong = len(case.unproven), len(case.runs), why(run.records[case.key], FIGURE)
+    return because("work-not-done", bad=bad, runs=runs, side=case.name, last=run.path.name, why=wrong)
 
 
 def _runs_left_out(case: SideCase) -> Iterator[RunsLeftOut]:
     """The runs of a side that do not count, if others do."""
     if case.counted and case.refused:
-        named = [(run.path.name, why(run.records[case.key], FIGURE)) for run in case.refused]
-        yield RunsLeftOut(case.name, len(case.runs), tuple(named))
+        refused = [RefusedRun(run.path.name, why(run.records[case.key], FIGURE)) for run in case.refused]
+        yield RunsLeftOut(case.name, len(case.runs), tuple(refused))
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
@@ -260,11 +258,16 @@ def _described(fingerprint: Fingerprint) -> list[dict[str, object]]:
 
 
 def _blank(case: SideCase) -> CaseVerdict:
-    """An undecided verdict with the case in words."""
+    """An undecided verdict on the case."""
     record = case.record
     target = case.runs[-1].view.target(record)
-    label = plain(f"{target.label}: {target.pattern_label(record)}, {CALLER_WORDS[record.caller]}")
-    return CaseVerdict(case.key, label, "undecided", target=plain(target.label))
+    return CaseVerdict(
+        case.key,
+        "undecided",
+        target=plain(target.label),
+        pattern=target.pattern_label(record),
+        caller=record.caller,
+    )
 
 
 @dataclass(frozen=True)
@@ -363,7 +366,7 @@ def _verdicts(cases: Sequence[CaseSamples], fail_over: float | None) -> list[Cas
                 verdict=moved if p[i] <= levels[i] else still,
                 base_ns=base_ns,
                 new_ns=new_ns,
-                reason=_ONLY_BETWEEN_RUNS if hidden else "",
+                reason=because("only-between-runs") if hidden else "",
                 ratio=Value(times, low, high),
                 smallest=math.expm1(min(trial.smallest(ALPHA / len(trials)), _LARGEST_LOG)),
                 p=p[i],
@@ -373,20 +376,17 @@ def _verdicts(cases: Sequence[CaseSamples], fail_over: float | None) -> list[Cas
     return found
 
 
-def spread_sentence(cases: Sequence[CaseSamples], in_turn: str = "; pairs of processes differ") -> str:
-    """Words on the spread that the verdicts assume. ``in_turn``: what differs if both sides were measured in turn."""
+def yardstick_of(cases: Sequence[CaseSamples], in_turn: YardstickKind = "in-turn") -> Yardstick:
+    """The spread that the verdicts assume. ``in_turn``: the kind for both sides measured in turn."""
     if not cases:
-        return "no case could be tested"
+        return Yardstick("nothing-tested")
     if cases[0].paired:
-        said, spreads = f"measured in turn{in_turn}", [float(c.differences.std(ddof=1)) for c in cases]
-    else:
-        several = [c.slopes for c in cases if len(c.base) + len(c.new) - 2 >= decide.LEAST_RUNS_DF]
-        if not several:
-            paced = all(c.paces for c in cases)
-            floor = percent(decide.PACED_FLOOR if paced and len(cases) < decide.MODERATE_FROM else decide.FLOOR)
-            speed = ", at the same speed of the processor" if paced else ""
-            return f"one run a side; the means of runs are assumed to spread by {floor} (standard deviation){speed}"
-        widest = max(several, key=lambda sides: len(sides[0]) + len(sides[1]))
-        said = f"{len(widest[0])} and {len(widest[1])} runs; their means spread"
-        spreads = [math.sqrt(decide.variance_between_runs(*sides)) for sides in several]
-    return f"{said} by {percent(statistics.median(spreads))} (standard deviation, the median case)"
+        return Yardstick(in_turn, statistics.median(float(case.differences.std(ddof=1)) for case in cases))
+    several = [case.slopes for case in cases if len(case.base) + len(case.new) - 2 >= decide.LEAST_RUNS_DF]
+    if not several:
+        paced = all(case.paces for case in cases)
+        floor = decide.PACED_FLOOR if paced and len(cases) < decide.MODERATE_FROM else decide.FLOOR
+        return Yardstick("one-run", floor, same_speed=paced)
+    base, new = max(several, key=lambda sides: len(sides[0]) + len(sides[1]))
+    spread = statistics.median(math.sqrt(decide.variance_between_runs(*sides)) for sides in several)
+    return Yardstick("several-runs", spread, (len(base), len(new)))

@@ -9,11 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from overhead.comparing.sides import Run, Sampled, Side, SideCase
+from overhead.comparing.verdicts import Difference
 from overhead.devices import processor_kind
 from overhead.errors import UsageError, unknown_name
-from overhead.results import Record, Scalar, scalar_text
+from overhead.results import Record, Scalar, Why, because, scalar_text
 
 ABSENT = "absent"
+_SHOWN_OF_HASH = 12
+"""Characters of the hash of a kernel file: enough to tell two versions apart."""
 _SINGULAR = re.compile(r"\b(1 node)s\b")
 """Earlier versions wrote "1 nodes" where files now say "1 node"."""
 
@@ -82,18 +85,27 @@ def _aligned(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
     return base.at(first), new.at(second)
 
 
-def why_incomparable(*cases: SideCase) -> str:
+def why_incomparable(*cases: SideCase) -> Why:
     """Why these cases cannot be compared: the field that differs and both values. '' if they can.
 
     A case that failed early has no window. A fingerprint without raw samples lists the kernels of all its cases, so
     only the kernels that every run lists count.
     """
     records = [(case.name, run.records[case.key]) for case in cases for run in case.runs]
+    if found := _first_difference([(name, _declared(record)) for name, record in records if record.window]):
+        field, one, other, mine, theirs = found.field, found.one, found.other, found.mine, found.theirs
+        if one == other:
+            return because("window-differs-on-a-side", field=field, side=one, mine=mine, theirs=theirs)
+        return because("window-differs", field=field, one=one, other=other, mine=mine, theirs=theirs)
     kernels = [(case.name, run.kernels[case.key]) for case in cases for run in case.runs if case.key in run.kernels]
     listed = set.intersection(*(set(hashes) for _, hashes in kernels)) if kernels else set()
-    return _first_difference(
-        "window.", [(name, _declared(record)) for name, record in records if record.window]
-    ) or _first_difference("kernel ", [(name, {k: hashes[k][:12] for k in listed}) for name, hashes in kernels])
+    common = [(name, {file: hashes[file][:_SHOWN_OF_HASH] for file in listed}) for name, hashes in kernels]
+    if found := _first_difference(common):
+        file, one, other, mine, theirs = found.field, found.one, found.other, found.mine, found.theirs
+        if one == other:
+            return because("kernel-differs-on-a-side", file=file, side=one, mine=mine, theirs=theirs)
+        return because("kernel-differs", file=file, one=one, other=other, mine=mine, theirs=theirs)
+    return ""
 
 
 def _declared(record: Record) -> dict[str, Scalar]:
@@ -103,15 +115,26 @@ def _declared(record: Record) -> dict[str, Scalar]:
     return {**window, "unit": record.unit, "overlap": record.overlap}
 
 
-def _first_difference(prefix: str, held: Sequence[tuple[str, Mapping[str, Scalar]]]) -> str:
+@dataclass(frozen=True)
+class _DifferentField:
+    """A field in which two runs differ. ``one`` and ``other``: their sides; the same one for two runs of it."""
+
+    field: str
+    one: str
+    other: str
+    mine: Scalar
+    theirs: Scalar
+
+
+def _first_difference(held: Sequence[tuple[str, Mapping[str, Scalar]]]) -> _DifferentField | None:
+    """The first field in which a run differs from the first one. ``held``: the side and the fields of each run."""
     for name, fields in held[1:]:
         first_name, first = held[0]
         for field in sorted({*first, *fields}):
             mine, theirs = first.get(field, ABSENT), fields.get(field, ABSENT)
             if mine != theirs:
-                between = f"{first_name} and {name}" if name != first_name else f"runs of {name}"
-                return f"{prefix}{field} differs between {between}: {mine} and {theirs}"
-    return ""
+                return _DifferentField(field, first_name, name, mine, theirs)
+    return None
 
 
 @dataclass(frozen=True)
@@ -155,10 +178,12 @@ def read_variants(asked: str, run: Side) -> Variants:
     return Variants(axis, names, pairs)
 
 
-def window_changes(axis: str, base: Record, new: Record) -> str:
-    """What was timed differently besides the axis: ``submits 1 → 0``; '' if nothing."""
-    return ", ".join(
-        f"{name} {base.window.get(name, ABSENT)} \u2192 {new.window.get(name, ABSENT)}"
-        for name in sorted({*base.window, *new.window} - {axis})
-        if base.window and new.window and base.window.get(name) != new.window.get(name)
+def window_changes(axis: str, base: Record, new: Record) -> tuple[Difference, ...]:
+    """What was timed differently besides the axis, such as ``submits``, 1 and 0."""
+    if not (base.window and new.window):
+        return ()
+    names = sorted({*base.window, *new.window} - {axis})
+    differing = [name for name in names if base.window.get(name) != new.window.get(name)]
+    return tuple(
+        Difference(name, str(base.window.get(name, ABSENT)), str(new.window.get(name, ABSENT))) for name in differing
     )

@@ -1,75 +1,36 @@
-"""A comparison of two sets of runs as blocks, for the terminal and for Markdown."""
+"""A comparison of two sets of runs as blocks, for the terminal and for Markdown, and as the data of ``--json``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from overhead.blocks.parts import Part, Table, Text
-from overhead.comparing.pairing import ABSENT
 from overhead.comparing.verdicts import CaseVerdict, Verdict, Verdicts
-from overhead.reading.format import MICRO, TIMES, count, factor, few, number, percent, plain, spread, within
+from overhead.reading.format import TIMES, factor, number, percent, spread, within
 from overhead.reading.view import without_device
-from overhead.words.reasons import one_line
+from overhead.results import code_of
+from overhead.words import comparing as words
 
-_HEADINGS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "detectable from")
 _ORDER: tuple[Verdict, ...] = (
     "slower", "faster", "same", "undecided", "not tested", "refused", "only in BASE", "only in NEW",
 )  # fmt: skip
-_WORDS: dict[Verdict, str] = {"same": "no difference", "refused": "not comparable"}
-"""Verdicts as people read them, where that differs from the file."""
-_MOST_CHANGES, _LONGEST_CHANGE = 8, 90
-"""How many differences between the sides are said, and the characters of each."""
 
 
 def result_lines(found: Verdicts) -> list[str]:
     """The lines above the table: what is compared, and how many cases have each verdict."""
-    base, new = ", ".join(found.base), ", ".join(found.new)
-    inside = f"; in {', '.join(found.inside)}" if found.inside else ""
-    counts = [f"{found.count(verdict)} {_WORDS.get(verdict, verdict)}" for verdict in _ORDER if found.count(verdict)]
-    result = f"Result: {', '.join(counts) or 'no case'}."
-    if found.same_machine:
-        return [f"BASE {base}; NEW {new}{inside}.", result]
-    on_base, on_new = found.machines
-    return [
-        f"BASE {base}: {on_base}.",
-        f"NEW {new}: {on_new}.",
-        "BASE and NEW are two machines: ratios only, no test.",
-        result,
-    ]
+    return [*words.sides(found), words.counted(found, _ORDER)]
 
 
 def change_lines(found: Verdicts) -> list[str]:
     """The lines below the table: what differs between the sides, how it was tested, and what was skipped."""
     lines = []
     if not found.inside:
-        lines.append(f"What changed: {_changes(found) or 'nothing that the files record'}.")
+        lines.append(words.changes(found))
     if found.same_machine:
-        lines.append(f"How it was tested: {found.yardstick}.")
-    return lines + [f"Skipped: {reason}" for reason in found.skipped]
-
-
-def _changes(found: Verdicts) -> str:
-    """What differs between the sides, in few words: first what both sides have, then what only one has."""
-    said = [d for d in found.differences if d.field != "id"]  # a hash, which tells a reader nothing
-    both = [d for d in said if ABSENT not in (d.base, d.new)]
-    one = [d for d in said if ABSENT in (d.base, d.new)]
-    shown = [plain(f"{d.field} {d.base} \u2192 {d.new}", _LONGEST_CHANGE) for d in [*both, *one][:_MOST_CHANGES]]
-    more = len(said) - len(shown)
-    return "; ".join([*shown, f"{more} more (--json names them)"] if more > 0 else shown)
-
-
-def gate_sentence(found: Verdicts) -> str:
-    """The result of ``--fail-over`` as a sentence; '' where it was not asked for."""
-    if found.fail_over is None:
-        return ""
-    limit = f"{found.fail_over:g} %"
-    said = f"{count(len(found.failed), 'case') if found.failed else 'No case'} slower by more than {limit}."
-    tested = found.measured - len(found.untested)
-    with_value = f"{count(found.measured, 'case')} with a value"
-    could = f"{tested} of {with_value} could have shown a change as small as {limit}."
-    without = len(found.cases) - found.measured
-    return f"{said} {could}" + (f" {without} without a value on any side do not count." if without else "")
+        lines.append(words.how_tested(found))
+    return lines + [words.skipped_line(skipped) for skipped in found.skipped]
 
 
 def cases_by_change(found: Verdicts) -> list[CaseVerdict]:
@@ -82,56 +43,42 @@ def cases_by_change(found: Verdicts) -> list[CaseVerdict]:
     return sorted((case for case in found.cases if case.ratio is not None), key=key)
 
 
+@dataclass(frozen=True)
+class _Remark:
+    """What is to say of some cases. ``fact``: equal for cases of which the same is to say; ``what``, ``why``: of it."""
+
+    fact: Hashable
+    what: str
+    why: str
+
+
 def reason_sentences(found: Verdicts) -> list[str]:
     """A line for each reason why cases have no test, with these cases; then what else is to know of some."""
     labels, _ = _labels(found)
-    by_reason: dict[tuple[str, str], list[str]] = {}
+    remarks: dict[Hashable, _Remark] = {}
+    cases: dict[Hashable, list[str]] = {}
+    for case, remark in _remarks(found):
+        remarks.setdefault(remark.fact, remark)
+        cases.setdefault(remark.fact, []).append(labels[case.case])
+    return [words.group_of_cases(one.what, one.why, cases[fact]) for fact, one in remarks.items()]
+
+
+def _remarks(found: Verdicts) -> Iterator[tuple[CaseVerdict, _Remark]]:
     for case in sorted(found.cases, key=lambda case: _ORDER.index(case.verdict)):
         if case.reason or case.verdict in ("only in BASE", "only in NEW"):
-            verdict = _first_upper(_WORDS.get(case.verdict, case.verdict))
-            by_reason.setdefault((verdict, _why_text(case)), []).append(labels[case.case])
+            yield (
+                case,
+                _Remark((case.verdict, case.reason), words.verdict_as_title(case.verdict), words.case_reason(case)),
+            )
     for case in found.cases:
         if case.left_out:
-            by_reason.setdefault(("Runs that do not count", _left_out_text(case)), []).append(labels[case.case])
+            yield case, _Remark(case.left_out, words.RUNS_LEFT_OUT, words.runs_left_out(case.left_out))
     for case in cases_by_change(found):
         if case.also:
-            by_reason.setdefault(("The window differs too", case.also), []).append(labels[case.case])
+            yield case, _Remark(case.also, words.WINDOW_DIFFERS_TOO, words.window_changes(case.also))
         if (whole := case.all_rounds) and whole.ratio:
-            told = f"{_WORDS.get(whole.verdict, whole.verdict)}, {spread(whole.ratio)}{TIMES}"
-            by_reason.setdefault(("Over all rounds, also those that figures leave out", told), []).append(
-                labels[case.case]
-            )
-    return [_reason_sentence(what, why, cases) for (what, why), cases in by_reason.items()]
-
-
-def _why_text(case: CaseVerdict) -> str:
-    return one_line(case.reason, 500)
-
-
-def _left_out_text(case: CaseVerdict) -> str:
-    """``1 of 3 runs of BASE: a.json (noisy)``."""
-    said = []
-    for one in case.left_out:
-        named = ", ".join(f"{name} ({one_line(why)})" for name, why in one.runs)
-        said.append(f"{len(one.runs)} of {count(one.of, 'run')} of {one.side}: {named}")
-    return plain("; ".join(said), 1000)
-
-
-def comparison_data(found: Verdicts) -> dict[str, Any]:
-    """What ``--json`` prints: the verdicts as plain fields."""
-    data = found.to_dict()
-    for case, own in zip(found.cases, data["cases"], strict=True):
-        own["left_out"] = _left_out_text(case)
-    return data
-
-
-def _first_upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _reason_sentence(what: str, why: str, cases: list[str]) -> str:
-    said = f"{what}, {count(len(cases), 'case')}"
-    return f"{said}: {why} ({few(cases)})." if why else f"{said}: {few(cases)}."
+            of_rounds = (whole.verdict, whole.ratio)
+            yield case, _Remark(of_rounds, words.OVER_ALL_ROUNDS, words.verdict_over_all_rounds(whole, whole.ratio))
 
 
 def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
@@ -150,20 +97,20 @@ def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
         target = of_base.get(case.case) or of_new[case.case]
         new = of_new.get(case.case, target)
         both = target if new == target else f"{target} \u2192 {new}"
-        labels[case.case] = both + case.label.removeprefix(case.target)
+        labels[case.case] = words.case_label(case, both)
     if base_device == new_device or not (base_device and new_device):
         return labels, base_device or new_device
-    return labels, f"{base_device} (BASE) and {new_device} (NEW)"
+    return labels, words.devices_of_sides(base_device, new_device)
 
 
 def _row(case: CaseVerdict, label: str) -> tuple[str, ...]:
-    """The cells under ``_HEADINGS``."""
+    """The cells under the columns."""
     share, ratio = case.smallest, case.ratio
     return (
         label,
         *("" if ns is None else number(within(ns / 1e3, 0.001)) for ns in (case.base_ns, case.new_ns)),
         "" if ratio is None else spread(ratio) + TIMES if ratio.bounded else factor(ratio),
-        _WORDS.get(case.verdict, case.verdict) + (" (over the limit)" if case.failed else ""),
+        words.verdict_cell(case),
         "" if share is None else percent(share) if share < 1 else factor(1 + share),
     )
 
@@ -174,6 +121,66 @@ def comparison_blocks(found: Verdicts) -> Iterator[Part]:
     labels, device = _labels(found)
     rows = [_row(case, labels[case.case]) for case in cases_by_change(found)]
     if rows:
-        title = f"Cases on {device}" if device else ""
-        yield Table(title, _HEADINGS, rows, numeric=(1, 2, 3, 5), optional={1: 2, 2: 2, 5: 1}, status=4).without_empty()
-    yield Text([*change_lines(found), *reason_sentences(found), *filter(None, [gate_sentence(found)])])
+        title = words.table_title(device)
+        yield Table(
+            title, words.COMPARED_COLUMNS, rows, numeric=(1, 2, 3, 5), optional={1: 2, 2: 2, 5: 1}, status=4
+        ).without_empty()
+    yield Text([*change_lines(found), *reason_sentences(found), *filter(None, [words.gate(found)])])
+
+
+def comparison_data(found: Verdicts) -> dict[str, Any]:
+    """The comparison as dicts and lists that ``json`` can write: what is said in words, and beside it its code."""
+    return {
+        "base": found.base,
+        "new": found.new,
+        "same_machine": found.same_machine,
+        "differences": [asdict(one) for one in found.differences],
+        "yardstick": words.yardstick(found.yardstick),
+        "yardstick_code": found.yardstick.kind,
+        "yardstick_spread": found.yardstick.spread,
+        "fail_over": found.fail_over,
+        "cases": [_case_data(case) for case in found.cases],
+        "skipped": [words.skipped_run(one) for one in found.skipped],
+        "skipped_codes": [code_of(one.why) for one in found.skipped],
+        "inside": found.inside,
+        "machines": [words.machine(one) for one in found.machines] or ["", ""],
+        "failed": [case.case for case in found.failed],
+        "untested": [case.case for case in found.untested],
+    }
+
+
+def _case_data(case: CaseVerdict) -> dict[str, Any]:
+    """A verdict as plain fields, the ratio as ``ratio``, ``low`` and ``high``."""
+    of_rounds = None
+    if case.all_rounds is not None:
+        of_rounds = {"verdict": case.all_rounds.verdict, **_ratio_data(case.all_rounds)}
+    return {
+        "case": case.case,
+        "label": words.case_label(case),
+        "verdict": case.verdict,
+        "target": case.target,
+        "target_new": case.target_new,
+        "reason": words.case_reason(case),
+        "reason_code": code_of(case.reason),
+        "base_ns": case.base_ns,
+        "new_ns": case.new_ns,
+        **_ratio_data(case),
+        "smallest": case.smallest,
+        "p": case.p,
+        "processes": case.processes,
+        "runs": case.runs,
+        "failed": case.failed,
+        "measured": case.measured,
+        "missing": case.missing,
+        "against": case.against,
+        "also": words.window_changes(case.also),
+        "left_out": words.runs_left_out(case.left_out),
+        "all_rounds": of_rounds,
+    }
+
+
+def _ratio_data(case: CaseVerdict) -> dict[str, float | None]:
+    ratio = case.ratio
+    if ratio is None:
+        return {"ratio": None, "low": None, "high": None}
+    return {"ratio": ratio.value, "low": ratio.low, "high": ratio.high}

@@ -22,7 +22,7 @@ from overhead.measure.fitting.line import Mask
 from overhead.measure.fitting.one_process import Series, fit_process
 from overhead.measure.fitting.quiet_rounds import without_slow_rounds
 from overhead.reading.view import View
-from overhead.results import Fingerprint, Machine, Record, Value, WithFigures, same_figures
+from overhead.results import Fingerprint, Machine, Record, Value, WithFigures, because, same_figures
 
 FIGURE = "complete"
 """The compared figure: the sustained cost in ns per unit."""
@@ -206,7 +206,7 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
         if original is None:
             runs.append(run)
         else:
-            skipped.append(Skipped(one.path, f"the same run as {original.path.name}"))
+            skipped.append(Skipped(one.path, because("same-run", file=original.path.name)))
     if not runs:
         raise BadFile(f"{first.path.parent}: no run whose raw samples can be read; {skipped[-1].reason}")
     return Side(name, tuple(runs), tuple(skipped))

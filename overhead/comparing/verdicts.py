@@ -3,26 +3,71 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from overhead.results import Value, Why
+from overhead.results import Machine, Value, Why
+from overhead.results.vocabulary import Caller
 
 Verdict = Literal["faster", "slower", "same", "undecided", "not tested", "refused", "only in BASE", "only in NEW"]
 """``undecided``: both sides were tested, and the test could not tell. ``not tested``: both sides have the case, and the
 reason says why there is no test. ``refused``: the two measure different things."""
 
 
+YardstickKind = Literal["nothing-tested", "two-machines", "one-run", "several-runs", "in-turn", "same-processes"]
+"""``nothing-tested``: no case of one machine could be tested. ``one-run``: the spread between runs is assumed.
+``in-turn``: pairs of processes, whose difference shows the spread. ``same-processes``: variants inside each process."""
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """The spread that the verdicts assume. ``spread``: a relative standard deviation, of the median case.
+
+    ``runs``: of BASE and of NEW, for ``several-runs``. ``same_speed``: for ``one-run``, whether the sides are compared
+    at the same speed of the processor.
+    """
+
+    kind: YardstickKind
+    spread: float = 0.0
+    runs: tuple[int, int] = (0, 0)
+    same_speed: bool = False
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A field of the machine, its state, its versions or a timed window that differs between the sides."""
+
+    field: str
+    base: str
+    new: str
+
+
+@dataclass(frozen=True)
+class RefusedRun:
+    """A run in which a case has no value. ``file``: its name."""
+
+    file: str
+    why: Why
+
+
 @dataclass(frozen=True)
 class RunsLeftOut:
-    """The runs of a side in which a case has no value, while others have one: their names, each with the reason.
+    """The runs of a side that do not count for a case, while others do. ``runs``: how many of the side have the case.
 
-    ``of``: how many runs the side has.
+    ``side``: BASE, NEW or a variant, as ``SideCase.name``.
     """
 
     side: str
-    of: int
-    runs: tuple[tuple[str, Why], ...]
+    runs: int
+    refused: tuple[RefusedRun, ...]
+
+
+@dataclass(frozen=True)
+class SkippedRun:
+    """A file of a side, or a variant, that is not compared."""
+
+    name: str
+    why: Why
 
 
 @dataclass(frozen=True)
@@ -30,19 +75,23 @@ class CaseVerdict:
     """The verdict on one case. ``ratio``: with its interval, at the level from Holm's procedure.
 
     ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty; None without a test.
-    ``label``: target, case and caller in words, ``target`` its first part; ``target_new``: of NEW, where that is on
-    another device. ``p``: uncorrected p value of no shift. ``processes`` and ``runs``: counts of BASE and NEW.
-    ``measured``: at least one side has a value; ``missing``: only one has, and the other did not fail. ``against``: the
-    base's key where variants of one run are compared. ``also``: what else differs in their windows. ``left_out``: the
-    runs in which the case has no value. ``all_rounds``: the verdict over all rounds, also those that figures leave out,
-    where it tells another story; else None.
+    ``target``: the label of the target; ``target_new``: of NEW, where that is on another device. ``pattern``: the case
+    on this target; ``caller``: None where it is not known. ``variant``: of NEW, such as ``wait=event``, where variants
+    of one run are compared, and ``against``: the key of the other one. ``p``: uncorrected p value of no shift.
+    ``processes`` and ``runs``: counts of BASE and NEW. ``measured``: at least one side has a value; ``missing``: only
+    one has, and the other did not fail. ``reason``: why there is no test, or what hides a change. ``also``: what
+    else differs in their windows. ``left_out``: the runs in which the case has no value. ``all_rounds``: the verdict
+    over all rounds, also those that figures leave out, where it tells another story; else None.
     """
 
     case: str
-    label: str
     verdict: Verdict
     target: str = ""
     target_new: str = ""
+    pattern: str = ""
+    caller: Caller | None = None
+    variant: str = ""
+    against: str = ""
     reason: Why = ""
     base_ns: float | None = None
     new_ns: float | None = None
@@ -54,26 +103,9 @@ class CaseVerdict:
     failed: bool = False
     measured: bool = True
     missing: bool = False
-    against: str = ""
-    also: str = ""
+    also: tuple[Difference, ...] = ()
     left_out: tuple[RunsLeftOut, ...] = ()
     all_rounds: CaseVerdict | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same data as plain fields, the ratio as ``ratio``, ``low`` and ``high``."""
-        of, other = self.ratio, self.all_rounds and self.all_rounds.to_dict()
-        beside = other and {name: other[name] for name in ("verdict", "ratio", "low", "high")}
-        ratio = {"ratio": of and of.value, "low": of and of.low, "high": of and of.high}
-        return {**vars(self), **ratio, "all_rounds": beside}
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A field of the machine, its state or its versions that differs between the sides."""
-
-    field: str
-    base: str
-    new: str
 
 
 @dataclass(frozen=True)
@@ -81,20 +113,20 @@ class Verdicts:
     """The result of a comparison, with one verdict per case.
 
     ``failed``: the cases whose whole corrected interval is above ``fail_over`` per cent. ``base`` and ``new`` name
-    files, ``machines`` those of BASE and of NEW. If variants inside runs are compared, ``base`` and ``new`` name these
-    (``wait=event``), and ``inside`` names the files.
+    files, ``machines`` holds those of BASE and of NEW. If variants inside runs are compared, ``base`` and ``new`` name
+    these (``wait=event``), ``inside`` names the files, and ``machines`` is empty.
     """
 
     base: tuple[str, ...]
     new: tuple[str, ...]
     same_machine: bool
     differences: tuple[Difference, ...]
-    yardstick: str
+    yardstick: Yardstick
     fail_over: float | None
     cases: tuple[CaseVerdict, ...]
-    skipped: tuple[str, ...] = ()
+    skipped: tuple[SkippedRun, ...] = ()
     inside: tuple[str, ...] = ()
-    machines: tuple[str, str] = ("", "")
+    machines: tuple[Machine, ...] = ()
 
     @property
     def failed(self) -> list[CaseVerdict]:
@@ -120,9 +152,3 @@ class Verdicts:
     def count(self, verdict: Verdict) -> int:
         """How many cases have this verdict."""
         return sum(case.verdict == verdict for case in self.cases)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same data as dicts and lists that ``json`` can write."""
-        named = {"failed": self.failed, "untested": self.untested}
-        keys = {name: [case.case for case in cases] for name, cases in named.items()}
-        return {**asdict(self), "cases": [case.to_dict() for case in self.cases], **keys}

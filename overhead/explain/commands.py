@@ -89,7 +89,7 @@ def time_command(a: argparse.Namespace) -> int:
             found = time(*a.calls, setup="\n".join(a.setup), listener=listener, **options)
         except TimeInterrupted as stopped:
             found, interrupted = stopped.timing, True
-    answer(a, found.to_dict, timing_blocks(found))
+    answer(a, found.to_dict, timing_blocks(found), is_file=True)
     if interrupted:
         print("overhead: interrupted; this is what was measured until then", file=sys.stderr)
     return INTERRUPTED if interrupted else DONE
@@ -124,7 +124,7 @@ def explain_command(a: argparse.Namespace) -> int:
     except ExplainInterrupted as stopped:
         found, interrupted = stopped.explanation, True
     # What was measured is printed first: a file that cannot be written loses nothing.
-    answer(a, lambda: to_dict(found), explanation_blocks(found))
+    answer(a, lambda: to_dict(found), explanation_blocks(found), is_file=True)
     has_replay = a.chrome is not None and _identity(a.chrome) != before
     all_written = _write_files(a, found, [f"replay: {a.chrome}"] if has_replay else [])
     if interrupted:

@@ -20,11 +20,19 @@ from overhead.explain.alternatives import ALTERNATIVES, PINNED, UNSYNCHRONISED
 from overhead.explain.attempts import AttemptJob
 from overhead.explain.changes import Changes
 from overhead.explain.conditions import HOST_UNITS, Condition, condition_rows, conditions_s
-from overhead.explain.host_work import PAGEABLE, gap_rows, operation_rows, step_counts, synchronisation_rows
+from overhead.explain.export import save_replay
+from overhead.explain.host_work import (
+    FROM_PAGEABLE,
+    NO_STEP,
+    gap_rows,
+    operation_rows,
+    step_counts,
+    synchronisation_rows,
+)
 from overhead.explain.profiling import StepProfile, measure_conditions, profile_step
-from overhead.explain.record import NOT_MEASURED_MET, missing, renamed
+from overhead.explain.record import NOT_MEASURED, NOT_MEASURED_MET, missing, renamed
 from overhead.explain.recording import why_no_verdict
-from overhead.explain.replay import delays_sentence, launch_delays, recorded_and_replayed_ns, save_replay, step_parts
+from overhead.explain.replay import delays_reason, launch_delays, recorded_and_replayed_ns, step_parts
 from overhead.explain.steps import StepSource, step_given, step_named
 from overhead.explain.timing import CallTiming, Timing, time_statements, untimed
 from overhead.explain.trace import Trace, busiest_ns
@@ -35,12 +43,11 @@ from overhead.explain.verdict import (
     judge,
     judge_processor,
     judge_times,
-    verdict_sentences,
+    verdict_reasons,
 )
 from overhead.explain.waits import NOTHING
 from overhead.locks import device_lock
-from overhead.reading.format import count, micro_of
-from overhead.results import Figure
+from overhead.results import Figure, Why, because, codes_of
 from overhead.runner.progress import Listener
 
 _SHORTEST_NS = 1000.0
@@ -49,9 +56,6 @@ _LEAST_WAITS = 0.01
 """The step is tried without synchronisations if they block for at least this share of it."""
 _LEAST_BUSY = 0.9
 """A CUDA graph that takes less than this share of the device work of the step does not contain all of it."""
-_INTERRUPTED = "Interrupted: the times of the step and the alternatives are missing."
-_INTERRUPTED_LATER = "Interrupted: the conditions on the host, or a longer measurement of the step, are missing."
-_NO_TIME = "The step under other conditions on the host: no time was left; a larger --seconds gives it some."
 Alternatives = Literal["all", "eager", "none"]
 
 
@@ -59,7 +63,7 @@ class ExplainInterrupted(KeyboardInterrupt):
     """Ctrl-C or another signal ended ``explain`` after the profile. ``explanation``: what was measured until then."""
 
     def __init__(self, explanation: record.Explanation) -> None:
-        super().__init__("interrupted; the attribute `explanation` of this exception holds what was measured")
+        super().__init__("interrupted: see .explanation")
         self.explanation = explanation
 
 
@@ -92,21 +96,20 @@ def explain(
     began = time.monotonic()
     profile = profile_step(source, doing=listener.working)
     if profile.found.one_ns < _SHORTEST_NS:
-        short = f"a step takes {profile.found.one_ns:.0f} ns, too short to explain"
-        raise UsageError(f"{short}: measure it with overhead time, or repeat its work inside the step")
+        raise UsageError(
+            f"a step takes {profile.found.one_ns:.0f} ns, too short to explain: measure it with overhead time, or "
+            "repeat its work inside the step"
+        )
     unwritten = _save_replay(chrome, profile) if chrome is not None else ""
     if unwritten:
-        listener.note(f"{chrome}: no replay is written: {unwritten}")
-    measured = _Measured(remarks=[f"No replay is written: {unwritten}."] if unwritten else [])
+        listener.note(because("no-replay-to-this-file", file=chrome, why=unwritten))
+    measured = _Measured(remarks=[because("no-replay", why=unwritten)] if unwritten else [])
     job = AttemptJob(setup=source.setup, path=source.path)
     changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=_left_out(profile))
     changes.ends, changes.loading_s = began + seconds, profile.loading_s
     if changes.least_s > changes.time_left_s():
         step_s, minutes = profile.found.one_ns / 1e9, math.ceil(changes.least_s / 60)
-        listener.note(
-            f"a step takes {step_s:.2g} s, so its times take up to {count(minutes, 'minute')}, longer than "
-            f"--seconds {seconds:g}; Ctrl-C ends early and keeps the profile"
-        )
+        listener.note(because("step-takes-long", step_s=step_s, minutes=minutes, seconds=seconds))
     try:
         if alternatives == "none":
             measured.timing = changes.time_alone()
@@ -122,12 +125,12 @@ def explain(
 
 @dataclass
 class _Measured:
-    """What is measured so far. ``remarks``: what is missing, in sentences."""
+    """What is measured so far. ``remarks``: what is missing."""
 
     timing: Timing | None = None
     alternatives: Sequence[record.Alternative] = ()
     conditions: Sequence[Condition] = ()
-    remarks: list[str] = field(default_factory=list)
+    remarks: list[Why] = field(default_factory=list)
 
     def explanation(self, source: StepSource, profile: StepProfile, timing: Timing) -> record.Explanation:
         found = explanation(source, profile, timing, self.alternatives, self.conditions)
@@ -155,20 +158,20 @@ def _wait_for_other_runs(listener: Listener) -> None:
     def waiting(seconds: float) -> None:
         nonlocal waited_s
         if waited_s is None:
-            listener.note("waiting: another run is measuring on this machine; --seconds does not count this")
+            listener.note(because("waiting-for-another-run"))
         waited_s = seconds
         listener.waiting(seconds)
 
     with device_lock(waiting):
         pass  # the workers that measure take the lock again
     if waited_s is not None:
-        listener.note(f"waited {waited_s:.0f} s for another run")
+        listener.note(because("waited-for-another-run", seconds=waited_s))
 
 
-def _save_replay(path: Path, profile: StepProfile) -> str:
+def _save_replay(path: Path, profile: StepProfile) -> Why:
     """Write the replayed step; why there is none, or ''. What was measured is worth more than this file."""
     if profile.trace is None or not profile.trace.has_device:
-        return profile.reason or "no work on a device was seen"
+        return profile.reason or because("no-work-on-a-device")
     try:
         save_replay(Path(path), profile.trace.quiet(), profile.host)
     except CannotWrite as error:
@@ -181,22 +184,22 @@ def _measure_conditions(
 ) -> None:
     """Add the step under other conditions, if there is time; else say why they are missing."""
     if left_s < profile.loading_s + conditions_s(profile.found.one_ns / 1e9):
-        measured.remarks.append(_NO_TIME)
+        measured.remarks.append(because("no-time-for-conditions"))
         return
     threads = int(profile.shares.get("python_threads", 0.0))
     try:
         measured.conditions = measure_conditions(source, threads, doing=listener.working)
     except UsageError as error:
-        measured.remarks.append(f"The step under other conditions on the host: {error}.")
+        measured.remarks.append(because("conditions-failed", error=str(error)))
 
 
 def _interrupted(source: StepSource, profile: StepProfile, measured: _Measured) -> record.Explanation:
     """The explanation from what was measured until an interrupt."""
     if measured.timing is not None:
-        measured.remarks.append(_INTERRUPTED_LATER)
+        measured.remarks.append(because("interrupted-later"))
         return measured.explanation(source, profile, measured.timing)
-    measured.remarks.append(_INTERRUPTED)
-    call = untimed(profile.found, "interrupted before it was measured", [])
+    measured.remarks.append(because("interrupted"))
+    call = untimed(profile.found, because("interrupted-before"), [])
     versions = machine.versions(sorted(set(profile.found.packages)))
     timing = Timing(created="", setup=source.setup, machine=machine.identity(), versions=versions, calls=[call])
     return measured.explanation(source, profile, timing)
@@ -210,7 +213,7 @@ def _left_out(profile: StepProfile) -> Collection[str]:
         return [PINNED]
     waits = synchronisation_rows(profile.trace)
     does = {
-        PINNED: any(row.what.endswith(PAGEABLE) for row in waits),
+        PINNED: any(FROM_PAGEABLE in codes_of(row.what) for row in waits),
         UNSYNCHRONISED: sum(row.blocked_ns for row in waits) >= _LEAST_WAITS * profile.step_ns,
     }
     return [name for name, done in does.items() if not done]
@@ -233,7 +236,7 @@ def explanation(
 ) -> record.Explanation:
     """The explanation from the profile of a step and its times. Pure, except for the time of day."""
     call = timing.calls[0]
-    why = call.reason or "not measured"
+    why = call.reason or NOT_MEASURED
     step = record.StepTiming(
         wall=_above_zero(renamed(call.figure("complete"), "wall", why)),
         issue=_above_zero(renamed(call.figure("issue"), "issue", why)),
@@ -245,7 +248,7 @@ def explanation(
     trace = profile.trace or Trace(())
     operations = operation_rows(trace.quiet(), profile.host)
     synchronisations = synchronisation_rows(trace)
-    counts = step_counts(trace, profile.reason or "no step was profiled")
+    counts = step_counts(trace, profile.reason or NO_STEP)
     tried = [*(_whole(one, step.busy) for one in alternatives), *condition_rows(conditions)]
     check, verdict = _judged(profile, step, counts, operations, synchronisations, gains_of(tried))
     found = record.Explanation(
@@ -270,11 +273,11 @@ def explanation(
         replay=check,
         verdict=verdict,
         alternatives=tried,
-        not_seen=[*map(machine.redact, _not_seen(profile, call)), *timing.notes],
+        not_seen=[machine.redact_reason(why) for why in [*_not_seen(profile, call), *timing.notes]],
         host=[Figure(name=n, unit=HOST_UNITS.get(n, "ratio"), value=value) for n, value in profile.shares.items()],
     )
-    sentences = verdict_sentences(found)
-    return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=sentences))
+    said = verdict_reasons(found)
+    return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=said))
 
 
 def _above_zero(time: Figure) -> Figure:
@@ -282,8 +285,9 @@ def _above_zero(time: Figure) -> Figure:
     if time.value is None or time.low is None or time.low >= 0:
         return time
     if time.value <= 0:
-        most = f"; it is at most {micro_of(time.high)} µs" if time.high is not None and time.high > 0 else ""
-        return missing(time.name, f"not told from zero{most}")
+        if time.high is not None and time.high > 0:
+            return missing(time.name, because("not-told-from-zero-at-most", most_ns=time.high))
+        return missing(time.name, because("not-told-from-zero"))
     return msgspec.structs.replace(time, low=0.0)
 
 
@@ -292,7 +296,7 @@ def _whole(one: record.Alternative, busy: Figure) -> record.Alternative:
     captures = one.name in ALTERNATIVES and ALTERNATIVES[one.name].captures
     if not captures or busy.low is None or (one.step.value or math.inf) >= _LEAST_BUSY * busy.low:
         return one
-    why = f"it takes less than the {micro_of(busy.low)} µs in which the device works on a step: it leaves work out"
+    why = because("leaves-work-out", busy_ns=busy.low)
     lost = {"status": "differs", "results": why, "gain": missing("gain", why, "ratio"), "same_results": False}
     return msgspec.structs.replace(one, repaid_after=missing("repaid_after", why, "count"), **lost)
 
@@ -301,12 +305,12 @@ def _busy(call: CallTiming, profile: StepProfile) -> Figure:
     """How long the device works on a step: from the profile, else as ``overhead time`` measures it."""
     if profile.trace is not None and profile.trace.has_device:
         times = [busiest_ns(step.device) for step in profile.trace.steps]
-        rule = "from the profile; the shortest and the longest of the profiled steps"
+        rule = because("busy-in-the-profile")
         return Figure(name="busy", value=statistics.median(times), low=min(times), high=max(times), rule=rule)
     found = call.figure("device_busy")
     if found is not None and found.value is not None:
         return renamed(found, "busy")
-    return missing("busy", "no device takes part" if not profile.device else profile.reason or "not measured")
+    return missing("busy", (profile.reason or NOT_MEASURED) if profile.device else because("no-device"))
 
 
 def _judged(
@@ -319,7 +323,7 @@ def _judged(
 ) -> tuple[record.ReplayCheck, record.StepVerdict]:
     trace = profile.trace
     if trace is None or not trace.steps:
-        reason = profile.reason or "no step was profiled"
+        reason = profile.reason or NO_STEP
         check = record.ReplayCheck(
             replayed=missing("replayed", reason), measured=missing("measured", reason), reason=reason
         )
@@ -334,36 +338,34 @@ def _judged(
     step_ns, measured = parts.step, Figure(name="measured", value=profile.step_ns, rule=profile.step_rule)
     if not profile.step_rule:
         recorded_ns, step_ns = recorded_and_replayed_ns(trace)
-        measured = Figure(name="measured", value=recorded_ns, rule="recorded with the profiler")
+        measured = Figure(name="measured", value=recorded_ns, rule=because("recorded-with-the-profiler"))
     elif profile.step_ns <= 0:
-        why = "more steps took no longer than few: the times beside the profile are not resolved"
-        measured = missing("measured", why)
+        measured = missing("measured", because("more-steps-took-no-longer"))
     check = msgspec.structs.replace(check_replay(step_ns, measured), unchecked=not profile.step_rule)
     if not trace.has_device:
         return check, judge_processor(step.wall, check, operations)
     if lost := why_no_verdict(trace.recording):
-        return check, record.StepVerdict(kind="unclear", sentences=[f"No verdict: {lost}."])
+        return check, record.StepVerdict(kind="unclear", sentences=[because("no-verdict", why=lost)])
     verdict = judge(parts, check, operations, synchronisations, counts.launches.value, gains)
     if check.ok:
-        verdict.sentences.extend(filter(None, [delays_sentence(launch_delays(trace))]))
+        delays = delays_reason(launch_delays(trace))
+        verdict.sentences.extend([delays] if delays else [])
     return check, verdict
 
 
-def _not_seen(profile: StepProfile, call: CallTiming) -> list[str]:
-    found = []
+def _not_seen(profile: StepProfile, call: CallTiming) -> list[Why]:
+    found: list[Why] = []
     if profile.trace is None:
-        found.append(f"Launches, synchronisations, operations and gaps: {profile.reason}.")
+        found.append(because("not-profiled", why=profile.reason))
     elif not profile.trace.has_device:
-        found.append("No work on a device: launches, synchronisations and gaps do not apply.")
+        found.append(because("no-device-work-to-see"))
     else:
-        found.append("Waits of one stream for another are not modelled in the replay.")
-        if profile.host.alone.steps and (unknown := profile.host.count_unknown_steps(profile.trace)):
-            found.append(
-                f"{unknown} of {count(len(profile.trace.steps), 'profiled step')} run other operations than the steps "
-                "that were profiled without CUPTI: their host times contain what CUPTI adds."
-            )
+        found.append(because("waits-of-streams-not-modelled"))
+        unknown = profile.host.count_unknown_steps(profile.trace) if profile.host.alone.steps else 0
+        if unknown:
+            found.append(because("steps-of-other-operations", unknown=unknown, steps=len(profile.trace.steps)))
     if profile.sites_missing:
-        found.append(f"{profile.sites_missing[0].upper()}{profile.sites_missing[1:]}.")
+        found.append(because("sites-missing", why=profile.sites_missing))
     if "values-not-checked" in call.flags:
-        found.append("The values that the step computes are not checked while it is timed.")
+        found.append(because("values-not-checked-while-timed"))
     return found

@@ -18,9 +18,9 @@ import numpy as np
 from msgspec import Struct
 
 from overhead.explain import record
-from overhead.explain.record import CallSite, missing
+from overhead.explain.record import BETWEEN, CallSite, missing
 from overhead.explain.trace import NO_SITE, CallKind, HostOperation, StepTrace, Trace, quiet_mean, union_of_spans
-from overhead.results import Figure
+from overhead.results import Figure, Why, because
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,6 @@ def _numbers(times: Iterable[float], edges: Sequence[float]) -> list[int]:
     return found
 
 
-BETWEEN = "between operations"
-"""The row of host work outside of all operations: the program's own Python, and that of its libraries."""
 _CALLS: dict[str, tuple[CallKind, ...]] = {
     "launches": ("launch",),
     "copies": ("copy",),
@@ -182,13 +180,14 @@ _CALLS: dict[str, tuple[CallKind, ...]] = {
     "synchronisations": ("synchronisation",),
 }
 """The kinds of calls that each count adds up."""
-PAGEABLE = " from pageable memory"
-"""The end of the name of an upload that waits for the work before it."""
+FROM_PAGEABLE = "from-pageable-memory"
+"""The code in the name of an upload that waits for the work before it."""
+NO_STEP = because("no-step-was-profiled")
 _MOST_GAPS = 10
 _Key = tuple[str, CallSite]
 
 
-def step_counts(trace: Trace, reason: str = "no step was profiled") -> record.StepCounts:
+def step_counts(trace: Trace, reason: Why = NO_STEP) -> record.StepCounts:
     """The counts of a step: medians of the steps, with the fewest and the most. ``reason``: why there are no steps."""
     if not trace.steps:
         return record.StepCounts(**{name: missing(name, reason, "count") for name in ("allocations", *_CALLS)})
@@ -196,7 +195,7 @@ def step_counts(trace: Trace, reason: str = "no step was profiled") -> record.St
     seen = trace.has_device or any(step.calls for step in trace.steps)
     for name, kinds in _CALLS.items():
         counts = [sum(map(step.count, kinds)) for step in trace.steps]
-        found[name] = _count(name, counts) if seen else missing(name, "no work on a device was seen", "count")
+        found[name] = _count(name, counts) if seen else missing(name, because("no-work-on-a-device"), "count")
     return record.StepCounts(**found)
 
 
@@ -243,18 +242,19 @@ def _key(operation: HostOperation) -> _Key:
 
 def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
     """The synchronisations by kind and line, the one that blocks longest first."""
-    found: dict[_Key, list[float]] = defaultdict(list)
+    found: dict[tuple[str, bool, CallSite], list[float]] = defaultdict(list)
     for step in trace.steps:
         for call in step.synchronisations:
-            what = f"{call.operation.name}, {call.name}" if call.operation is not None else call.name
-            if any(work.uploads_pageable for work in step.by_correlation.get(call.correlation, ())):
-                what = f"{what}{PAGEABLE}"
-            found[what, call.site].append(call.blocked)
+            name = f"{call.operation.name}, {call.name}" if call.operation is not None else call.name
+            issued = step.by_correlation.get(call.correlation, ())
+            is_pageable = any(work.uploads_pageable for work in issued)
+            found[name, is_pageable, call.site].append(call.blocked)
     steps = len(trace.steps)
-    rows = [
-        record.SynchronisationRow(what=what, count=len(times) / steps, blocked_ns=sum(times) / steps, site=site)
-        for (what, site), times in found.items()
-    ]
+    rows = []
+    for (name, is_pageable, site), times in found.items():
+        what = because("from-pageable-memory", what=name) if is_pageable else name
+        count, blocked_ns = len(times) / steps, sum(times) / steps
+        rows.append(record.SynchronisationRow(what=what, count=count, blocked_ns=blocked_ns, site=site))
     return sorted(rows, key=lambda row: -row.blocked_ns)[: record.MOST_ROWS]
 
 

@@ -11,8 +11,9 @@ from overhead.errors import require_extra
 from overhead.explain import show
 from overhead.explain.record import Explanation
 from overhead.loading.files import save_file
-from overhead.reading.format import MICRO, micro_of, percent, plain
+from overhead.reading.format import MICRO, micro_of, plain
 from overhead.report.core.pages import rendered
+from overhead.words.explain.step import how_counted, how_replayed, measured_when, operation_name, question
 from overhead.words.reasons import sentence
 
 
@@ -28,13 +29,11 @@ def explained_page(found: Explanation) -> str:
         ("gaps", "Gaps of the device", _gaps(found)),
         ("method", "How this was measured", _method(found)),
     )
-    device = found.program.device or found.machine.cpu
-    taken = show.taken_text(found)
     return rendered(
         [PageSection(name, title, parts) for name, title, made in sections if (parts := list(made))],
         command="explain",
-        heading=f"What bounds {plain(found.program.function, 60)} in {plain(found.program.file, 80)}",
-        about=f"{device}; measured {found.created[:10]} at {found.created[11:16]} UTC{f'. {taken}' if taken else ''}",
+        heading=question(found.program),
+        about=measured_when(found),
         drawn_from="one explained step",
     )
 
@@ -46,7 +45,8 @@ def save_explained_page(path: Path, found: Explanation) -> None:
 
 def _gaps(found: Explanation) -> Iterator[Part]:
     rows = [
-        (f"{micro_of(gap.ns)} {MICRO}", plain(gap.before, 80), plain(gap.host, 80), gap.site.line) for gap in found.gaps
+        (f"{micro_of(gap.ns)} {MICRO}", plain(gap.before, 80), plain(operation_name(gap.host), 80), gap.site.line)
+        for gap in found.gaps
     ]
     if rows and found.replay.ok:
         columns = ("Gap", "Before", "The host did", "Line")
@@ -54,20 +54,12 @@ def _gaps(found: Explanation) -> Iterator[Part]:
 
 
 def _method(found: Explanation) -> Iterator[Part]:
-    replay = found.replay
-    if replay.ratio is None:
-        said = f"The profile was not replayed: {sentence(replay.reason)}."
-    else:
-        said = (
-            f"The profile, replayed as a queue, gives {percent(replay.ratio)} of the step's time in the same process "
-            f"without the profiler{'' if replay.ok else ', so a part of this step is not understood'}."
-        )
     yield Listing(
         [
             ("Times", "The slope of T(n) over n steps, in fresh processes without a profiler."),
-            ("Counts and lines", f"A profile of {found.profiled_steps} steps in a process of its own."),
-            ("The check", said),
-            *(("Not seen", sentence(one)) for one in found.not_seen),
+            ("Counts and lines", how_counted(found)),
+            ("The check", how_replayed(found.replay)),
+            *(("Not seen", sentence(why)) for why in found.not_seen),
         ]
     )
     if found.versions:

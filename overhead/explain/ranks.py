@@ -17,7 +17,8 @@ from overhead.explain.host_work import HostTimes
 from overhead.explain.record import RankRow
 from overhead.explain.replay import step_parts
 from overhead.explain.trace import DeviceWork, StepTrace, Trace, busy_ns
-from overhead.reading.format import factor, micro_of, percent, plain
+from overhead.reading.format import plain
+from overhead.results import Why, because
 
 _SMALL, _MOST = 0.05, 2 / 3
 """A rank is named if the others wait for a 20th of a step or more, two thirds of it for this rank."""
@@ -133,56 +134,58 @@ def _all_take_part(work: DeviceWork, ranks: int) -> bool:
     return bool(kind) and not kind.startswith(_BETWEEN_TWO)
 
 
-def rank_sentences(found: RankComparison) -> list[str]:
+def rank_reasons(found: RankComparison) -> list[Why]:
     """Which rank the others wait for; or why that cannot be told; and whose step is longer."""
-    said = []
+    said: list[Why] = []
     if not found.steps:
-        said.append("Ranks cannot be compared: no step is in all traces, by the numbers of their marks.")
+        said.append(because("no-step-in-all-traces"))
     elif not found.collectives:
-        why = "; the ranks have different ones, or other process groups" if found.left_out else ""
-        said.append(f"Ranks cannot be compared: no collective is in all traces{why}.")
+        said.append(
+            because("ranks-differ-in-collectives") if found.left_out else because("no-collective-in-all-traces")
+        )
     else:
         said.append(_late_rank(found))
     if found.left_out and found.collectives:
-        said.append(
-            f"{found.left_out:,} collectives are left out: the ranks have different numbers of them, or other groups."
-        )
+        said.append(because("collectives-left-out", collectives=found.left_out))
     if longer := _longer_step(found.rows):
         said.append(longer)
     return said
 
 
-def _late_rank(found: RankComparison) -> str:
+def _late_rank(found: RankComparison) -> Why:
     index = max(range(len(found.rows)), key=lambda each: found.waited_for[each])
     late, waited = found.rows[index], found.waited_for[index]
     others = [row for row in found.rows if row is not late]
     if late.last_share < _MOST or waited < _SMALL * late.step_ns:
-        return "No rank is clearly late in the collectives that are in all traces."
-    host = late.host_ns - statistics.median(row.host_ns for row in others)
-    device = late.device_ns - statistics.median(row.device_ns for row in others)
-    return (
-        f"Rank {plain(late.rank, 30)} is late: {percent(late.last_share)} of the time that ranks wait in collectives "
-        f"is for it. The others wait {micro_of(waited)} µs a step for it. Its host works {micro_of(host)} µs longer "
-        f"than theirs, its device {micro_of(device)} µs."
+        return because("no-rank-is-late")
+    return because(
+        "rank-is-late",
+        rank=plain(late.rank, 30),
+        share=late.last_share,
+        waited_ns=waited,
+        host_ns=late.host_ns - statistics.median(row.host_ns for row in others),
+        device_ns=late.device_ns - statistics.median(row.device_ns for row in others),
     )
 
 
-def _longer_step(rows: Sequence[RankRow]) -> str:
-    """A sentence on the rank whose step takes longest, if that is clearly longer than those of the others."""
+def _longer_step(rows: Sequence[RankRow]) -> Why:
+    """The rank whose step takes longest, if that is clearly longer than those of the others, and which side; or ''."""
     longest = max(rows, key=lambda row: row.step_ns)
     others = [row for row in rows if row is not longest]
     usual = statistics.median(row.step_ns for row in others)
     more = longest.step_ns - usual
     if usual <= 0 or longest.step_ns < _LONGER * usual:
         return ""
-    host = longest.host_ns - statistics.median(row.host_ns for row in others)
-    device = longest.device_ns - statistics.median(row.device_ns for row in others)
-    sides = [name for name, ns in (("host", host), ("device", device)) if ns >= more / 2]
-    by = f": its {' and its '.join(sides)} works longer" if sides else ""
-    return (
-        f"A step of rank {plain(longest.rank, 30)} takes {micro_of(longest.step_ns)} µs, "
-        f"{factor(longest.step_ns / usual)} that of the others{by}."
-    )
+    host = longest.host_ns - statistics.median(row.host_ns for row in others) >= more / 2
+    device = longest.device_ns - statistics.median(row.device_ns for row in others) >= more / 2
+    values = {"rank": plain(longest.rank, 30), "step_ns": longest.step_ns, "times": longest.step_ns / usual}
+    if host and device:
+        return because("longer-step-of-host-and-device", **values)
+    if host:
+        return because("longer-step-of-the-host", **values)
+    if device:
+        return because("longer-step-of-the-device", **values)
+    return because("longer-step", **values)
 
 
 def same_ranks(traces: Sequence[Trace]) -> str:

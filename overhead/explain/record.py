@@ -34,6 +34,8 @@ NOT_IN_A_TRACE = because("not-in-a-trace")
 """The reason of each time that no trace holds."""
 NOT_MEASURED_MET = because("not-measured-in-this-run")
 """The reason of a missing ``met`` or ``everything``, also in older files, which have none."""
+BETWEEN = "between operations"
+"""The name of what the host does outside of all operations: the program's own Python, and that of its libraries."""
 UNKNOWN_MACHINE = "0" * 12
 """The id of the machine where a trace was recorded."""
 MOST_ROWS = 200
@@ -100,7 +102,10 @@ class CallSite(_Part, kw_only=True):
 
 
 class OperationRow(_Part, kw_only=True):
-    """Outermost operations of one name and line. ``host_ns``: without waits. ``device_ns``: of the work they issued."""
+    """Outermost operations of one name and line. ``host_ns``: without waits. ``device_ns``: of the work they issued.
+
+    ``name``: ``BETWEEN`` for what is outside of all.
+    """
 
     name: LongText
     count: float
@@ -122,7 +127,10 @@ class SynchronisationRow(_Part, kw_only=True):
 
 
 class DeviceGap(_Part, kw_only=True):
-    """A time in which the device has no work. ``before``: the device work that ends it. ``host``: what the host did."""
+    """A time in which the device has no work. ``before``: the device work that ends it.
+
+    ``host``: the operation of the host; ``BETWEEN`` outside of all.
+    """
 
     ns: float
     before: LongText = ""

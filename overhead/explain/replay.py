@@ -14,15 +14,12 @@ import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-import msgspec
 
 from overhead.explain.chrome_trace import QUEUE_DEPTH
 from overhead.explain.host_work import HostTimes, HostWork
 from overhead.explain.trace import DeviceWork, StepTrace, Trace, busiest_ns
-from overhead.loading.files import save_file
-from overhead.reading.format import micro_of, plain
+from overhead.reading.format import plain
+from overhead.results import Why, because
 
 _WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent|StreamWaitValue")
 _LONG_TIMES, _LONG_NS = 10, 100_000.0
@@ -42,7 +39,7 @@ class QueueAction:
     jobs: Sequence[tuple[str, float]] = ()
     latency_ns: float = 0.0
     waits_for: Sequence[str] = ()
-    call: str = ""
+    call: Why = ""
     kernel: str = ""
 
 
@@ -71,8 +68,18 @@ class StepParts:
         return max(0.0, 1 - self.without_waits / self.step) if self.step > 0 else 0.0
 
 
-_Span = tuple[str, str, float, float, float]
-"""What a replayed step does: its track (host, wait or a stream), name, start, end, and when its call was made, ns."""
+@dataclass(frozen=True)
+class ReplayedSpan:
+    """What a replayed step does from ``start`` to ``end``, ns. ``track``: ``host``, ``wait``, or ``stream`` and a name.
+
+    ``name``: of the call or kernel, or a code where there is none. ``issued``: when its call was made, or None.
+    """
+
+    track: str
+    name: Why
+    start: float
+    end: float
+    issued: float | None = None
 
 
 class _Queue:
@@ -80,7 +87,7 @@ class _Queue:
 
     def __init__(self, model: QueueModel) -> None:
         self.wake_ns, self.now = model.wake_ns, 0.0
-        self.spans: list[_Span] | None = None
+        self.spans: list[ReplayedSpan] | None = None
         self.ends: dict[str, float] = {}
         self.pending: list[float] = []  # the ends of the work in the queue, as a heap
 
@@ -98,7 +105,7 @@ class _Queue:
                 heapq.heappop(self.pending)
             if len(self.pending) >= QUEUE_DEPTH:
                 full, self.now = self.now, heapq.heappop(self.pending)
-                self._note("wait", "the queue is full", full, self.now)
+                self._note("wait", because("queue-is-full"), full, self.now)
             start = max(self.ends.get(stream, 0.0), self.now + action.latency_ns)
             self.ends[stream] = start + duration
             self._note(f"stream {stream}", action.kernel, start, start + duration, self.now)
@@ -108,9 +115,9 @@ class _Queue:
             self._note("wait", action.call, self.now, done + self.wake_ns)
             self.now = done + self.wake_ns
 
-    def _note(self, track: str, name: str, start: float, end: float, issued: float = 0.0) -> None:
+    def _note(self, track: str, name: Why, start: float, end: float, issued: float | None = None) -> None:
         if self.spans is not None:
-            self.spans.append((track, name, start, end, issued))
+            self.spans.append(ReplayedSpan(track, name, start, end, issued))
 
 
 def replayed_step_ns(model: QueueModel, rounds: int = _ROUNDS) -> float:
@@ -121,28 +128,19 @@ def replayed_step_ns(model: QueueModel, rounds: int = _ROUNDS) -> float:
     return (last - first) / max(1, rounds * len(model.steps))
 
 
-def save_replay(path: Path, trace: Trace, host: HostTimes) -> None:
-    """Write a replayed step for Perfetto (Chrome's JSON); the same step runs before it. Raises ``CannotWrite``."""
+def replayed_spans(trace: Trace, host: HostTimes) -> list[ReplayedSpan]:
+    """What a replayed step does, from 0 on; the same step runs before it."""
     model = queue_model(trace, host)
-    queue, step, spans = _Queue(model), model.steps[len(model.steps) // 2], list[_Span]()
+    queue, step = _Queue(model), model.steps[len(model.steps) // 2]
     queue.run([*step] * _ROUNDS)
-    begin, queue.spans = queue.now, spans
+    begin = queue.now
+    queue.spans = []
     queue.run(step)
-    tracks = {track: number for number, track in enumerate(dict.fromkeys(track for track, *_ in spans), 1)}
-    events: list[dict[str, object]] = []
-    changes = []
-    for track, name, start, end, issued in spans:
-        times = {"ts": (start - begin) / 1e3, "dur": (end - start) / 1e3}
-        events.append({"ph": "X", "pid": 1, "tid": tracks[track], "name": plain(name), **times})
-        changes += [(issued, 1), (end, -1)] if issued else []
-    depth = 0
-    for at, change in sorted(changes):
-        depth += change
-        events.append({"ph": "C", "pid": 1, "name": "queue", "ts": (at - begin) / 1e3, "args": {"pieces": depth}})
-    for track, number in tracks.items():
-        named = {"name": plain(track)}
-        events.append({"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": named})
-    save_file(path, msgspec.json.encode({"madeBy": "overhead explain --chrome", "traceEvents": events}))
+    found = []
+    for span in queue.spans:
+        issued = span.issued - begin if span.issued is not None else None
+        found.append(dataclasses.replace(span, start=span.start - begin, end=span.end - begin, issued=issued))
+    return found
 
 
 def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
@@ -219,7 +217,7 @@ def _actions(step: StepTrace, host: HostWork, call_ns: float, latencies: Mapping
         name, kernel = call.operation.name if call.operation else call.name, issued[0].name if issued else ""
         yield QueueAction(host(last, call.start), _jobs(issued), latency, call.waits_for, name, kernel)
         last = call.start
-    yield QueueAction(host(last, step.end), call="the end of the step")
+    yield QueueAction(host(last, step.end), call=because("end-of-step"))
 
 
 def _jobs(issued: Iterable[DeviceWork]) -> list[tuple[str, float]]:
@@ -285,28 +283,35 @@ def _start(work: DeviceWork) -> float:
     return work.start
 
 
-def delays_sentence(delays: Sequence[LaunchDelay]) -> str:
-    """How long the device's work waits after its launch, in words; empty without launches."""
+def delays_reason(delays: Sequence[LaunchDelay]) -> Why:
+    """How long the device's work waits after its launch; '' without launches."""
     if not delays:
         return ""
-    behind = f"{micro_of(statistics.fmean(each.own for each in delays))} µs behind earlier work of its stream"
-    if any(each.others for each in delays):
-        others = statistics.fmean(each.others for each in delays)
-        behind += f", {micro_of(others)} µs behind work of other streams"
     usual = statistics.median(each.latency for each in delays)
-    said = (
-        f"Device work starts {micro_of(statistics.fmean(each.delay for each in delays))} µs after its launch, on "
-        f"average: {behind}. The latency is {micro_of(usual)} µs (median)"
-    )
+    values = {
+        "delay_ns": statistics.fmean(each.delay for each in delays),
+        "own_ns": statistics.fmean(each.own for each in delays),
+        "latency_ns": usual,
+        "longest": _longest_latency(delays, usual),
+    }
+    if any(each.others for each in delays):
+        others_ns = statistics.fmean(each.others for each in delays)
+        return because("launch-delays-of-streams", others_ns=others_ns, **values)
+    return because("launch-delays", **values)
+
+
+def _longest_latency(delays: Sequence[LaunchDelay], usual: float) -> Why:
+    """The longest latency, if it is far from the usual one, and whose it is; else ''."""
     longest = max(delays, key=_latency)
     if longest.latency < max(_LONG_TIMES * usual, _LONG_NS):
-        return f"{said}."
+        return ""
     if longest is delays[0]:
         # Work that was issued before the recording is not in it.
-        why = "the first launch of the recording: a kernel is loaded then, or earlier work still runs"
-    else:
-        why = f"a launch of {plain(longest.kernel, 60)}{', its first, which loads the kernel' if longest.first else ''}"
-    return f"{said}; the longest, {micro_of(longest.latency)} µs, is that of {why}."
+        return because("longest-latency-is-the-first", latency_ns=longest.latency)
+    kernel = plain(longest.kernel, 60)
+    if longest.first:
+        return because("longest-latency-loads-a-kernel", latency_ns=longest.latency, kernel=kernel)
+    return because("longest-latency", latency_ns=longest.latency, kernel=kernel)
 
 
 def _latency(delay: LaunchDelay) -> float:

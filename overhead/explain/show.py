@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import msgspec
 
 from overhead.blocks.parts import Heading, Part, Table, Text
-from overhead.explain.record import KIND_LABELS, NOT_IN_A_TRACE, NOT_MEASURED_MET, Alternative, CallSite, Explanation
+from overhead.explain.record import NOT_IN_A_TRACE, NOT_MEASURED_MET, Alternative, CallSite, Explanation
 from overhead.explain.timing import CallRatio, CallTiming, Timing
-from overhead.explain.verdict import UNRANKED, resolved_times, time_text, verdict_sentences
-from overhead.explain.waits import NOTHING
+from overhead.explain.verdict import resolved_times
 from overhead.reading.dispatch_costs import met_range
 from overhead.reading.format import (
     MICRO,
-    TIMES,
-    between,
-    factor,
     factor_spread,
     listed,
     micro_of,
@@ -25,14 +21,16 @@ from overhead.reading.format import (
     micro_spread,
     percent,
     plain,
-    positive_spread,
-    spread,
 )
 from overhead.reading.next_run import range_text
-from overhead.results import Figure, Why
+from overhead.results import Figure, Why, codes_of
+from overhead.words.explain import timing as words
+from overhead.words.explain.alternatives import KIND_LABELS, alternative_name, remark
+from overhead.words.explain.step import UNRANKED, device_of, heading, operation_name, taken_as_step
+from overhead.words.explain.times import mean_text, replay_remark, time_text
+from overhead.words.explain.verdict import verdict_sentences
 from overhead.words.reasons import sentence
 
-AS_IT_RUNS = "the same, as the operating system runs it"
 _MOST_ROWS = 5
 _COUNTS = {
     "launches": ("launch", "launches"),
@@ -45,40 +43,19 @@ _COUNTS = {
 """The counts of a step, each with its name for one and for several."""
 _ONLY_IF_ANY = ("fills", "driver_allocations")
 """Counts that are not shown as 0."""
-_WORDS = {
-    "complete": "one more call with its work done, on an undisturbed processor",
-    "met": "the same where the operating system chooses the processor: median and range of fresh processes",
-    "issue": "the part of it until the call returns",
-    "device": "the time that the device is busy with it",
-    "fixed": "what any number of calls pays once, such as the wait",
-    "naive": "a single call and its wait, timed as most benchmarks do",
-}
 _OPTIONAL = {"naive": 2, "fixed": 3, "issue": 4}
 """What a narrow terminal leaves out, the highest rank first."""
 _OVERSTATED = 1.2
 """A sentence names the time of a single call if it is this many times the cost or more."""
 _MET_APART = 1.3
 """A sentence names the met cost if it and the quiet cost differ by more than this factor."""
-_ONE_PROCESS = (
-    "One process measured this, and others may differ, on a busy machine by many times. A whole run, without --quick, "
-    "measures several."
-)
-_NOT_CHECKED = "Nothing checks what a call computes: look at its result once, since a call that fails may look fast."
-_NEXT_STEPS: Mapping[str, str] = {
-    "noisy": "Run again while the machine is quiet; overhead doctor shows what disturbs it.",
-    "bimodal": "Run again; if both come back, plan with the higher one.",
-    "nonlinear": (
-        "Run again; if it stays, the cost of a call depends on how many there are: time as many as your program makes."
-    ),
-}
-"""What to do about a cost with this status."""
 
 
 def explanation_blocks(found: Explanation) -> Iterator[Part]:
     """What a terminal shows of the step."""
-    on = found.program.device or found.machine.cpu
-    yield Text([f"{found.program.function} in {found.program.file}, on {on}"], lead=True)
-    if taken := taken_text(found):
+    on = device_of(found)
+    yield Text([heading(found.program.function, found.program.file, on)], lead=True)
+    if taken := taken_as_step(found.program):
         yield Text([taken])
     for part in (
         verdict_blocks,
@@ -89,19 +66,7 @@ def explanation_blocks(found: Explanation) -> Iterator[Part]:
         operation_blocks,
     ):
         yield from part(found)
-    yield Text([sentence(one) for one in found.not_seen], quiet=True)
-
-
-def taken_text(found: Explanation) -> str:
-    """What was taken as the step, in a sentence; empty where that is not known."""
-    program = found.program
-    name = plain(program.function, 60)
-    if program.taken == "returned":
-        return f"The step is the {plain(program.returned, 60)} that {name} returns."
-    if program.taken == "itself":
-        returned = f"a value of type {plain(program.returned, 60)}" if program.returned else "nothing"
-        return f"The step is {name} itself, because it returns {returned} and not a function."
-    return ""
+    yield Text([sentence(why) for why in found.not_seen], quiet=True)
 
 
 def verdict_blocks(found: Explanation) -> Iterator[Part]:
@@ -110,22 +75,9 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
     yield Text([first], lead=True)
     if more:
         yield Text(more)
-    step, replay = found.step, found.replay
-    rows = [
-        [name, text(figure), _time_remark(name, figure)]
-        for name, figure, text in (
-            ("a step with its work done", step.wall, time_text),
-            (AS_IT_RUNS, step.met, micro_or_why),
-            ("the mean of all measured steps", step.everything, _mean_text),
-            ("until the step returns", step.issue, time_text),
-            ("the device works", step.busy, micro_or_why),
-            ("replayed from the profile", replay.replayed, micro_or_why),
-        )
-        if figure.reason not in (NOT_IN_A_TRACE, NOT_MEASURED_MET)
-    ]
-    if replay.ratio is not None:
-        against = f"{micro_of(replay.measured.value or 0)} {MICRO} {sentence(replay.measured.rule)}"
-        rows[-1][2] = f"{factor(replay.ratio)} the {against}{'' if replay.ok else ': not understood'}"
+    rows = [[row.name, row.text(row.time), _time_remark(row)] for row in _times_of(found) if _is_told(row, found)]
+    if found.replay.ratio is not None:
+        rows[-1][2] = replay_remark(found.replay)
     yield Table("The times of a step", ["each step", MICRO, "remark"], rows, numeric=(1,))
     said = []
     for name, (one, many) in _COUNTS.items():
@@ -135,6 +87,46 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
         said.append(f"{_count(figure)} {one if figure.value == 1 else many}")
     if said:
         yield Text([f"Each step: {', '.join(said)}."])
+
+
+@dataclass(frozen=True)
+class _TimeRow:
+    """A time of a step. ``may_lack``: not every file has it. ``remark``: what it is, where it was measured."""
+
+    name: str
+    time: Figure
+    text: Callable[[Figure], str]
+    may_lack: bool = False
+    remark: str = ""
+
+
+def _times_of(found: Explanation) -> list[_TimeRow]:
+    """The times of a step; the last one is that of the replay."""
+    step = found.step
+    free = "median and range of fresh processes; nothing is left out"
+    return [
+        _TimeRow("a step with its work done", step.wall, time_text),
+        _TimeRow("the same, as the operating system runs it", step.met, micro_or_why, may_lack=True, remark=free),
+        _TimeRow("the mean of all measured steps", step.everything, mean_text, may_lack=True),
+        _TimeRow("until the step returns", step.issue, time_text),
+        _TimeRow("the device works", step.busy, micro_or_why),
+        _TimeRow("replayed from the profile", found.replay.replayed, micro_or_why),
+    ]
+
+
+def _is_told(row: _TimeRow, found: Explanation) -> bool:
+    """Whether a time was looked for. An older file has a text in place of the code that says so."""
+    if row.time.status != "unavailable":
+        return True
+    if isinstance(row.time.reason, str):
+        return not (row.may_lack or (found.is_of_a_trace and row.time is not found.step.busy))
+    return codes_of(row.time.reason).isdisjoint({NOT_IN_A_TRACE.code, NOT_MEASURED_MET.code})
+
+
+def _time_remark(row: _TimeRow) -> str:
+    if row.remark and row.time.measured:
+        return row.remark
+    return "" if row.time.measured and resolved_times(row.time) else sentence(row.time.reason)
 
 
 def rank_blocks(found: Explanation) -> Iterator[Part]:
@@ -152,28 +144,16 @@ def rank_blocks(found: Explanation) -> Iterator[Part]:
         yield Table("The ranks, and their waits in collectives", columns, rows, numeric=range(1, 6))
 
 
-def _mean_text(figure: Figure) -> str:
-    """A mean in µs with its interval; few slow steps make it so wide that it may begin below zero."""
-    found = figure.measured
-    return positive_spread(found / 1e3) if found is not None else figure.status
-
-
-def _time_remark(name: str, figure: Figure) -> str:
-    if name == AS_IT_RUNS and figure.measured:
-        return "median and range of fresh processes; nothing is left out"
-    return "" if figure.measured and resolved_times(figure) else sentence(figure.reason)
-
-
 def alternative_blocks(found: Explanation) -> Iterator[Part]:
     """What was tried in place of the step, the surest gain first."""
     tried = [one for one in found.alternatives if one.kind != "condition"]
     rows = [
         [
-            plain(one.name, 60) + KIND_LABELS[one.kind],
+            alternative_name(one) + KIND_LABELS[one.kind],
             *_times_cells(one),
             f"{one.making.value / 1e9:,.2g} s" if one.making.value is not None else "",
             f"{value:,.0f} steps" if (value := one.repaid_after.value) is not None else "",
-            _remark(one),
+            remark(one),
         ]
         for one in sorted(tried, key=lambda one: -(one.gain.low or 0.0))
     ]
@@ -186,7 +166,7 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
 def condition_blocks(found: Explanation) -> Iterator[Part]:
     """The step as the host runs it, and under other conditions on the host, in turn in one process."""
     tried = [one for one in found.alternatives if one.kind == "condition"]
-    rows = [[plain(one.name, 60), *_times_cells(one), sentence(one.reason)] for one in tried]
+    rows = [[alternative_name(one), *_times_cells(one), sentence(one.reason)] for one in tried]
     columns = ["the step in one process", f"step, {MICRO}", "faster", "remark"]
     if rows:
         table = Table("Under other conditions on the host", columns, rows, numeric=(1, 2))
@@ -204,7 +184,12 @@ def synchronisation_blocks(found: Explanation) -> Iterator[Part]:
     """The calls that wait for the device; for how long, where the profile can tell."""
     known = found.replay.ok
     rows = [
-        [plain(one.what, 60), _where(one.site), f"{one.count:,.4g}", micro_of(one.blocked_ns) if known else ""]
+        [
+            plain(sentence(one.what), 60),
+            _where(one.site),
+            f"{one.count:,.4g}",
+            micro_of(one.blocked_ns) if known else "",
+        ]
         for one in found.synchronisations
     ]
     if rows:
@@ -218,7 +203,7 @@ def operation_blocks(found: Explanation) -> Iterator[Part]:
     whole = sum(row.host_ns for row in found.operations) or 1.0
     rows = [
         [
-            plain(row.name, 60),
+            plain(operation_name(row.name), 60),
             _where(row.site),
             f"{row.count:,.4g}",
             micro_of(row.host_ns),
@@ -252,23 +237,14 @@ def _where(site: CallSite) -> str:
     return f"{site.line}, in {site.inside}" if site.line and site.inside else site.line or site.inside
 
 
-def _remark(one: Alternative) -> str:
-    words = {"ok": one.verdict(), "refused": "not possible", "differs": one.verdict(), "failed": "failed"}[one.status]
-    unclear = one.step.measured and not resolved_times(one.step)
-    time = f"time not resolved: {sentence(one.step.reason)}".removesuffix(": ") if unclear else ""
-    why = "; ".join(filter(None, (sentence(one.results or one.reason), time)))
-    text = ("; " if one.same_results else ": ").join(filter(None, (words, why)))
-    return f"{text} ({one.site.line})" if one.site.line else text
-
-
 def timing_blocks(timing: Timing) -> Iterator[Part]:
     """The table of the statements, what its columns mean, how the statements compare, and what is missing."""
     varied = list(timing.calls[0].varied)
     used = [] if "python" in varied else _libraries(timing.calls[0])
-    library = f", {used[0]}" if used else ""
+    library = used[0] if used else ""
     where = listed(list(dict.fromkeys(call.on for call in timing.calls)))
-    calls_wait = any(call.wait != NOTHING.said for call in timing.calls)
-    names = [name for name in _WORDS if calls_wait or name != "issue"]
+    calls_wait = any(call.is_awaited for call in timing.calls)
+    names = [name for name in words.MEANINGS if calls_wait or name != "issue"]
     several = len(timing.calls) > 1
     rows = [
         [
@@ -280,11 +256,12 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
     ]
     optional = {2 + len(varied) + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
     columns = ["#", "call", *varied, *(f"{name}, {MICRO}" for name in names)]
-    title = f"{'A first answer, from one process: the' if timing.quick else 'The'} cost of a call, {where}{library}"
     explained = () if timing.quick else names
-    meanings = {2 + len(varied) + names.index(name): f"{name}: {_WORDS[name]}." for name in explained}
+    meanings = {2 + len(varied) + names.index(name): words.meaning(name) for name in explained}
     numeric = range(2, len(columns))
-    yield Table(title, columns, rows, numeric=numeric, optional=optional, meanings=meanings).without_empty()
+    yield Table(
+        words.title(timing, where, library), columns, rows, numeric=numeric, optional=optional, meanings=meanings
+    ).without_empty()
     yield Heading("What the figures say")
     yield Text(timing_sentences(timing))
 
@@ -294,17 +271,19 @@ def timing_sentences(timing: Timing) -> list[str]:
     calls = timing.calls
     said = [*map(_ratio, timing.ratios)]
     if any(map(_is_first_answer, calls)):
-        said.append(_ONE_PROCESS)
-    waits: dict[str, list[str]] = {}
+        said.append(words.ONE_PROCESS)
+    waits: dict[Why, list[str]] = {}
     libraries: dict[str, list[str]] = {}
-    said += dict.fromkeys(filter(None, map(_taken, calls)))
+    said += dict.fromkeys(filter(None, map(words.taken_as_call, calls)))
     for n, call in enumerate(calls, 1):
-        said += _of_call(call, _of([str(n)], calls))
+        said += _of_call(call, words.of_rows([str(n)], len(calls)))
         waits.setdefault(call.wait, []).append(str(n))
         libraries.setdefault(listed(_libraries(call)), []).append(str(n))
-    said += [f"Libraries seen in the call{_of(which, calls)}: {seen}." for seen, which in libraries.items() if seen]
-    said += [f"Wait{_of(which, calls)}: {wait}." for wait, which in waits.items()]
-    return [*said, _NOT_CHECKED, *map(sentence, timing.notes)]
+    for seen, which in libraries.items():
+        if seen:
+            said.append(words.libraries_seen(seen, words.of_rows(which, len(calls))))
+    said += [words.waits(wait, words.of_rows(which, len(calls))) for wait, which in waits.items()]
+    return [*said, words.NOT_CHECKED, *map(sentence, timing.notes)]
 
 
 def _doubts_of(call: CallTiming, which: str) -> Iterator[str]:
@@ -314,9 +293,9 @@ def _doubts_of(call: CallTiming, which: str) -> Iterator[str]:
         return
     # A first answer comes from one process, and says so in a sentence of its own.
     if complete.status == "noisy" and complete.processes > 1 and complete.reason:
-        yield f"The cost{which} is not sure: {sentence(complete.reason)}."
+        yield words.not_sure(complete, which)
     if complete.holds_from > 1:
-        yield f"The cost{which} holds from {complete.holds_from:,} calls on; with fewer, the cost of a call differs."
+        yield words.holds_from(complete, which)
 
 
 def _of_call(call: CallTiming, which: str) -> Iterator[str]:
@@ -328,28 +307,14 @@ def _of_call(call: CallTiming, which: str) -> Iterator[str]:
     yield from _unpinned(call, which)
     yield from _falls(call, which)
     if again := range_text(call.next_run):
-        yield (
-            f"Next run: 9 of 10 runs on other machines of this kind should measure {again} {MICRO} for the quiet "
-            f"cost (complete){which}. This assumes that it varies as the suite's cases do."
-        )
+        yield words.next_run(again, which)
     if call.bound == "device":
-        yield f"The device decides the cost{which}: the host issues calls faster than the device finishes them."
+        yield words.device_decides(which)
     if call.status != "ok" and call.value("complete") is not None:
-        yield f"The cost{which} is {call.status}: {_reason(call.reason)}. {_next_step(call.status)}"
+        yield words.unclear_cost(call, which)
     for reason, names in _missing(call).items():
-        again = f" {_next_step(call.status)}" if "complete" in names else ""
-        yield f"No {listed(names)}{which}: {_reason(reason)}.{again}"
-
-
-def _taken(call: CallTiming) -> str:
-    """What is timed of a function that was named; empty for a statement."""
-    name, kind = plain(call.call, 60), plain(call.returned, 60)
-    if call.taken == "returned":
-        return f"Timed is the {kind} that {name} returns."
-    if call.taken == "itself":
-        returned = f"a value of type {kind}" if kind else "nothing"
-        return f"Timed is {name} itself: it returns {returned}, and no function."
-    return ""
+        again_after = call.status if "complete" in names else ""
+        yield words.no_figures(names, reason, which, again_after)
 
 
 def _is_first_answer(call: CallTiming) -> bool:
@@ -363,15 +328,6 @@ def _libraries(call: CallTiming) -> list[str]:
     return [f"{name} {version}".rstrip() for name, version in call.libraries.items()]
 
 
-def _reason(reason: Why) -> str:
-    """A reason of a figure with the unit sign of the table; files have ``us``, in ASCII."""
-    return re.sub(r"(?<=\d) us\b", f" {MICRO}", sentence(reason))
-
-
-def _next_step(status: str) -> str:
-    return _NEXT_STEPS.get(status, _NEXT_STEPS["noisy"])
-
-
 def _single_call(call: CallTiming, which: str) -> Iterator[str]:
     """How far a single timed call is from the cost, where that is far, and the cost holds."""
     naive, complete = call.measured("naive"), call.measured("complete")
@@ -379,18 +335,14 @@ def _single_call(call: CallTiming, which: str) -> Iterator[str]:
         return
     least, most = naive.floor / complete.ceiling, naive.ceiling / complete.floor
     if least >= _OVERSTATED:
-        yield f"A single call{which} and its wait take {between(least, most)} times as long as one more call."
+        yield words.single_call(least, most, which)
 
 
 def _falls(call: CallTiming, which: str) -> Iterator[str]:
     """Says so if fresh processes, which make few calls, met far more than a single call takes among many."""
     met, naive = call.measured("met"), call.measured("naive")
     if call.value("complete") is None and met and naive and met.floor > _MET_APART * naive.ceiling:
-        yield (
-            f"The cost{which} falls as calls are made: met is that of the first calls of fresh processes, and a single "
-            "call later takes less than it. Neither is the cost of one more call; put as many calls into --setup as "
-            "your program makes before it matters."
-        )
+        yield words.cost_falls(which)
 
 
 def _lies_above(call: CallTiming) -> bool:
@@ -407,20 +359,9 @@ def _unpinned(call: CallTiming, which: str) -> Iterator[str]:
     if max(met / complete.value, complete.value / met) <= _MET_APART:
         return
     low, high = met_range(call) or (met / 1e3, met / 1e3)
-    yield (
-        f"In fresh processes that are not pinned the call{which} takes {between(low, high)} {MICRO}. "
-        "Plan with this range, not with the quiet cost (complete)."
-    )
+    yield words.unpinned(low, high, which)
     if _lies_above(call):
-        yield (
-            "Either other programs take the processor, or some calls cost much more than most, as when a container "
-            "grows; the quiet cost leaves both out."
-        )
-
-
-def _of(which: Sequence[str], calls: Sequence[CallTiming]) -> str:
-    """`` of 1 and 3`` where this is said of some statements only."""
-    return f" of {listed(list(which))}" if len(which) < len(calls) else ""
+        yield words.LEFT_OUT
 
 
 def _figure(call: CallTiming, name: str) -> Figure | None:
@@ -439,28 +380,23 @@ def _cell(call: CallTiming, name: str) -> str:
 def _ratio(ratio: CallRatio) -> str:
     times = ratio.ratio.measured
     if times is None or not times.bounded:
-        return f"No ratio of {ratio.position} to {ratio.against}: {_reason(ratio.ratio.reason or ratio.ratio.status)}."
-    verdict = f" Verdict: {ratio.verdict}." if ratio.verdict else ""
+        return words.no_ratio(ratio)
     if times.floor <= 1 <= times.ceiling:
-        shown = between(times.floor, times.ceiling)
-        return f"No measurable difference between {ratio.position} and {ratio.against}: {shown}{TIMES}.{verdict}"
-    interval = spread(times).replace(" (", f"{TIMES} (", 1)
-    turns = "in the same processes" if ratio.difference else "in processes that take turns"
-    return f"{ratio.position} takes {interval} as long as {ratio.against}, measured in turn {turns}.{verdict}"
+        return words.no_difference(ratio, times)
+    return words.takes_as_long(ratio, times)
 
 
 def _missing(call: CallTiming) -> dict[Why, list[str]]:
     """The names of the figures without a value, by reason."""
     found: dict[Why, list[str]] = {}
-    for name in _WORDS:
+    for name in words.MEANINGS:
         figure = _figure(call, name)
         if figure is not None and not figure.measured:
             found.setdefault(figure.reason or call.reason or figure.status, []).append(name)
     if call.on != "CPU" and call.figure("naive") is not None and call.figure("device_busy") is None:
         span = call.figure("device_span")
-        why: Why = "this library has no clock of the device that is known here"
+        why: Why = words.NO_CLOCK
         if span is not None:
-            waited = f"the device waited for work in between; at most {micro_spread(span)} {MICRO}"
-            why = waited if span.measured else span.reason or span.status
+            why = words.device_waited(span) if span.measured else span.reason or span.status
         found.setdefault(why, []).append("device")
     return found

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from overhead.results import Reason, Why, because
+
 _LOOKED_AT = 200
 """The most values of a result that are looked at."""
 _OF_ITERATORS = ("builtins", "itertools", "csv", "_csv", "re", "multiprocessing.pool", "nt", "posix")
@@ -30,10 +32,10 @@ _NO_WORK = ("lazy", "xla", "meta")
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A result without its work. ``what``: what it is, for the reader. ``finish``: what to write to get the work."""
+    """A result without its work. ``what``: what it is. ``finish``: what to write to get the work, a code or Python."""
 
-    what: str
-    finish: str
+    what: Reason
+    finish: Why
 
 
 def unfinished_of(results: Iterable[Any]) -> Unfinished | None:
@@ -80,32 +82,32 @@ def _held_by(names: Mapping[str, Any]) -> Iterator[Any]:
 
 def _of_value(value: Any) -> Unfinished | None:
     if inspect.iscoroutine(value):
-        return Unfinished("a coroutine that does not run", 'asyncio.run(...), with --setup "import asyncio"')
+        return Unfinished(because("idle-coroutine"), because("run-with-asyncio"))
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
-        return Unfinished("a generator that does not run", "list(...)")
+        return Unfinished(because("idle-generator"), "list(...)")
     if isinstance(value, Iterator) and type(value).__module__ in _OF_ITERATORS:
-        return Unfinished(f"an iterator ({type(value).__name__}) that does not run", "list(...)")
+        return Unfinished(because("idle-iterator", type=type(value).__name__), "list(...)")
     return _running(value) or _of_library(value)
 
 
 def _running(value: Any) -> Unfinished | None:
     """What is unfinished about work that goes on in another thread, process or event loop."""
     if isinstance(value, concurrent.futures.Future):
-        return Unfinished("a future, whose work another thread or process does", "(...).result()")
+        return Unfinished(because("future-elsewhere"), "(...).result()")
     if isinstance(value, multiprocessing.pool.AsyncResult):
-        return Unfinished("a result that another process computes", "(...).get()")
+        return Unfinished(because("result-of-another-process"), "(...).get()")
     if asyncio.isfuture(value):
-        return Unfinished("a task of an event loop", "asyncio.run(...) around all of it")
+        return Unfinished(because("task-of-an-event-loop"), because("asyncio-around-all"))
     if isinstance(value, subprocess.Popen) and value.poll() is None:
-        return Unfinished("a process that still runs", "(...).wait()")
+        return Unfinished(because("running-process"), "(...).wait()")
     if isinstance(value, threading.Thread | multiprocessing.process.BaseProcess) and value.is_alive():
-        return Unfinished("a thread or process that still runs", "(...).join()")
+        return Unfinished(because("running-thread-or-process"), "(...).join()")
     return None
 
 
 def _of_library(value: Any) -> Unfinished | None:
     if callable(getattr(type(value), "__dask_graph__", None)):  # a collection of Dask, or an array of xarray
-        return Unfinished("a lazy collection of Dask", "(...).compute()") if value.__dask_graph__() else None
+        return Unfinished(because("lazy-dask"), "(...).compute()") if value.__dask_graph__() else None
     library = type(value).__module__.partition(".")[0]
     return _OF_LIBRARY[library](value) if library in _OF_LIBRARY else None
 
@@ -118,18 +120,18 @@ def _mlx(value: Any) -> Unfinished | None:
     # MLX tells in no other way whether an array is evaluated. The graph of one that is has no edge.
     graph = io.StringIO()
     mx.export_to_dot(graph, value)
-    return Unfinished("a lazy array of MLX", "mx.eval(...)") if "->" in graph.getvalue() else None
+    return Unfinished(because("lazy-mlx"), "mx.eval(...)") if "->" in graph.getvalue() else None
 
 
 def _torch(value: Any) -> Unfinished | None:
     if type(value).__name__ in ("Future", "Work"):
-        return Unfinished("work of PyTorch that goes on", "(...).wait()")
+        return Unfinished(because("running-torch-work"), "(...).wait()")
     kind = getattr(getattr(value, "device", None), "type", "")
     if kind not in _NO_WORK:
         return None
     if kind == "meta":
-        return Unfinished("a tensor on PyTorch's meta device, which computes nothing", "tensors on a real device")
-    return Unfinished(f"a lazy tensor of PyTorch ({kind})", "its result and torch_xla.sync(wait=True)")
+        return Unfinished(because("meta-tensor"), because("tensors-on-a-real-device"))
+    return Unfinished(because("lazy-torch", kind=kind), because("sync-torch-xla"))
 
 
 def _tinygrad(value: Any) -> Unfinished | None:
@@ -140,10 +142,10 @@ def _tinygrad(value: Any) -> Unfinished | None:
     realized = getattr(base, "is_realized", None)
     if realized is None:
         realized = getattr(base, "realized", None) is not None
-    return None if realized else Unfinished("a lazy tensor of tinygrad", "(...).realize()")
+    return None if realized else Unfinished(because("lazy-tinygrad"), "(...).realize()")
 
 
-def _named(names: tuple[str, ...], what: str, finish: str) -> Callable[[Any], Unfinished | None]:
+def _named(names: tuple[str, ...], what: Reason, finish: str) -> Callable[[Any], Unfinished | None]:
     """Finds the lazy classes of a library by their names."""
 
     def find(value: Any) -> Unfinished | None:
@@ -153,16 +155,17 @@ def _named(names: tuple[str, ...], what: str, finish: str) -> Callable[[Any], Un
     return find
 
 
+_DUCKDB = because("lazy-duckdb")
 _OF_LIBRARY: dict[str, Callable[[Any], Unfinished | None]] = {
     "mlx": _mlx,
     "torch": _torch,
     "torch_xla": _torch,
     "tinygrad": _tinygrad,
-    "polars": _named(("LazyFrame",), "a lazy frame of Polars", "(...).collect()"),
-    "pyspark": _named(("DataFrame", "RDD"), "a lazy table of Spark", "(...).collect()"),
-    "ibis": _named(("Expr",), "a lazy expression of Ibis", "(...).execute()"),
-    "duckdb": _named(("DuckDBPyRelation",), "a lazy relation of DuckDB", "(...).fetchall()"),
-    "_duckdb": _named(("DuckDBPyRelation",), "a lazy relation of DuckDB", "(...).fetchall()"),
-    "ray": _named(("ObjectRef",), "an object that Ray computes elsewhere", "ray.get(...)"),
+    "polars": _named(("LazyFrame",), because("lazy-polars"), "(...).collect()"),
+    "pyspark": _named(("DataFrame", "RDD"), because("lazy-spark"), "(...).collect()"),
+    "ibis": _named(("Expr",), because("lazy-ibis"), "(...).execute()"),
+    "duckdb": _named(("DuckDBPyRelation",), _DUCKDB, "(...).fetchall()"),
+    "_duckdb": _named(("DuckDBPyRelation",), _DUCKDB, "(...).fetchall()"),
+    "ray": _named(("ObjectRef",), because("ray-object"), "ray.get(...)"),
 }
 """By the top-level package of a value's class: what is unfinished about the value."""

@@ -9,28 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from overhead.explain import record
 from overhead.explain.alternatives import CUDA_GRAPH, PINNED, UNSYNCHRONISED
-from overhead.explain.host_work import BETWEEN, PAGEABLE
-from overhead.explain.record import OperationRow, ReplayCheck, StepVerdict
+from overhead.explain.conditions import WITHOUT_COLLECTION
+from overhead.explain.host_work import FROM_PAGEABLE
+from overhead.explain.record import BETWEEN, OperationRow, ReplayCheck, StepVerdict
 from overhead.explain.replay import StepParts
 from overhead.explain.trace import LOADER
-from overhead.reading.format import (
-    between,
-    count,
-    factor,
-    factor_spread,
-    micro_of,
-    micro_spread,
-    number,
-    percent,
-    positive_spread,
-    two_speeds,
-)
-from overhead.results import VALUED, Figure, Why
+from overhead.reading.format import two_speeds
+from overhead.results import VALUED, Figure, Reason, Value, Why, because, codes_of
 
 WITHIN = 0.15
 """How far the replayed step may lie from the measured one."""
@@ -43,8 +33,7 @@ _LEAST_SHARE, _SLOWER = 0.02, 1.12
 _OTHER_THREADS = 0.001
 """Other threads of the process count from this share of the time on. A thread that sleeps for 1 ms at a time, in turn,
 ran for 0.6 % of it on a busy host with two cores; where steps hand nothing to a thread it was below 0.01 %."""
-UNCHECKED = "Unchecked: times hold the profiler's cost, most of it on the host. --step-ms MS checks them."
-UNRANKED = "Operations are not ranked: the profile failed its check."
+UNCHECKED = because("replay-unchecked")
 _SPAN = 2
 """A time is not resolved if the upper end of its interval is at least this many times the lower end."""
 _APART = 1.3
@@ -66,25 +55,22 @@ def resolved_times(time: Figure) -> Sequence[float]:
     return [found.value]
 
 
-def time_text(time: Figure) -> str:
-    """A time in µs with its interval, without unit; both of a time with two speeds; else why there is none."""
+def value_named(name: str, found: Value) -> dict[str, float]:
+    """A value with its interval as values of a reason."""
+    ends = {f"{name}_low": found.low, f"{name}_high": found.high}
+    return {name: found.value, **{end: value for end, value in ends.items() if value is not None}}
+
+
+def _time_named(name: str, time: Figure) -> dict[str, float]:
+    """A time that is resolved as values of a reason; of a time with two speeds both."""
     times = resolved_times(time)
     if len(times) > 1:
-        return " or ".join(number(each / 1e3) for each in times)
-    if times:
-        return micro_spread(time)
-    interval = _interval(time)
-    return f"not resolved{f' ({interval})' if interval else ''}" if time.measured else time.status
+        return {name: times[0], f"{name}_other": times[1]}
+    return value_named(name, time.measured) if time.measured else {}
 
 
-def _interval(time: Figure) -> str:
-    """The interval of a time in µs, without unit: ``4 to 66``, or ``at most 66``, as no time is below zero; or ''."""
-    found = time.measured
-    if found is None or not found.bounded or found.ceiling <= 0:
-        return ""
-    if found.floor <= 0:
-        return f"at most {number(found.ceiling / 1e3)}"
-    return between(found.floor / 1e3, found.ceiling / 1e3)
+def _gain_named(gain: Figure) -> dict[str, float]:
+    return value_named("gain", gain.measured) if gain.measured else {}
 
 
 def gains_of(alternatives: Sequence[record.Alternative]) -> Gains:
@@ -97,45 +83,58 @@ def _has_gain(one: record.Alternative) -> bool:
     return gain is not None and gain.bounded and gain.floor > 0 and bool(resolved_times(one.step))
 
 
-def verdict_sentences(found: record.Explanation) -> list[str]:
-    """The verdict in sentences. If the time of the step is not known well enough, the first one says so, then why.
+def _itself(reason: Why) -> Hashable:
+    return reason
 
-    Giving the result back in ``found`` changes nothing: a file holds the sentences too.
+
+def verdict_reasons(found: record.Explanation, known_by: Callable[[Why], Hashable] = _itself) -> list[Why]:
+    """What is said of the step. If its time is not known well enough, that comes first, then why.
+
+    Giving the result back in ``found`` changes nothing: a file holds it too. ``known_by``: what is equal for two that
+    say the same. An older file holds texts, which are known by the sentences of what is found again.
     """
     wall, no_verdict = found.step.wall, found.verdict.kind == "unclear"
     unresolved = bool(wall.measured) and not resolved_times(wall)
     unclear = unresolved or no_verdict
-    causes = host_causes(
-        {figure.name: figure.value for figure in found.host if figure.value is not None}, gains_of(found.alternatives)
-    )
+    shares = {figure.name: figure.value for figure in found.host if figure.value is not None}
+    causes = host_causes(shares, gains_of(found.alternatives))
     uneven = unresolved or (found.replay.ratio is not None and not found.replay.ok)
     if uneven and found.host and not causes:
-        causes = ["No cause on the host was measured. overhead doctor names what disturbs this machine."]
-    gains, instead = _large_gains(found.alternatives), _instead(found) if unresolved else ""
-    lead: list[str] = []
+        causes = [because("no-cause-on-the-host")]
+    gains = _large_gains(found.alternatives)
+    instead = _instead(found) if unresolved else ""
+    lead: list[Why] = []
     if unresolved and not no_verdict:
-        lead.append(f"{_untold('The time of a step', wall)}.")
+        lead.append(because("untold-time", why=_untold_step(wall)))
     elif apart := _slow_steps(found) or _met_apart(found) or _disturbed(found):
         lead.append(apart)
-    first = {*lead, *gains, instead, *(causes if unclear else [])}
-    rest = [sentence for sentence in found.verdict.sentences if sentence not in first]
+    first = {known_by(one) for one in [*lead, *gains, instead, *(causes if unclear else [])]}
+    rest = [one for one in found.verdict.sentences if known_by(one) not in first]
     if not unresolved or no_verdict:
         lead += rest[:1]
         rest = rest[1:]
-    said = [*lead, instead, *(causes if unclear else []), *gains, *rest, *python_sentence(found), *causes]
-    return [sentence for sentence in dict.fromkeys(said) if sentence]
+    said = [*lead, instead, *(causes if unclear else []), *gains, *rest, *own_python(found), *causes]
+    once: dict[Hashable, Why] = {}
+    for one in said:
+        if one:
+            once.setdefault(known_by(one), one)
+    return list(once.values())
 
 
-def _large_gains(alternatives: Sequence[record.Alternative]) -> list[str]:
-    """Sentences on the alternatives that gain much, the surest first."""
+def _large_gains(alternatives: Sequence[record.Alternative]) -> list[Why]:
+    """The alternatives that gain much, the surest first."""
     large = [one for one in alternatives if _has_gain(one) and (one.gain.value or 0) >= _APART and _low(one.gain) > 1]
-    said = []
-    for one in sorted(large, key=lambda one: -_low(one.gain))[:_MOST_GAINS]:
-        results = f"; {one.verdict()}" if one.kind == "measured" else ""
-        said.append(
-            f"Measured, {one.name}{record.KIND_LABELS[one.kind]}: {factor_spread(one.gain.measured)} as fast{results}."
-        )
-    return said
+    ordered = sorted(large, key=lambda one: -_low(one.gain))
+    return [_large_gain(one) for one in ordered[:_MOST_GAINS]]
+
+
+def _large_gain(one: record.Alternative) -> Why:
+    gain = _gain_named(one.gain)
+    if one.kind == "bound":
+        return because("large-gain-is-a-bound", name=one.name, **gain)
+    if one.kind == "prediction":
+        return because("large-gain-is-predicted", name=one.name, **gain)
+    return because("large-gain", name=one.name, results=one.agreement, **gain)
 
 
 def _low(figure: Figure) -> float:
@@ -146,29 +145,22 @@ def _high(figure: Figure) -> float:
     return math.inf if figure.high is None else figure.high
 
 
-def _met_text(met: Figure) -> str:
-    """A step as the operating system runs it, in words; empty if it was not measured."""
-    found = met.measured
-    if found is None:
-        return ""
-    processes = f", in {met.processes} processes" if met.processes > 1 else ""
-    return f"as the operating system runs it, a step takes {positive_spread(found / 1e3)} µs{processes}"
-
-
-def _met_apart(found: record.Explanation) -> str:
-    """A sentence if a step as the operating system runs it is far from the undisturbed one; else ''."""
+def _met_apart(found: record.Explanation) -> Why:
+    """A step as the operating system runs it, if it is far from the undisturbed one; else ''."""
     met, times = found.step.met.measured, resolved_times(found.step.wall)
     if met is None or len(times) != 1 or met.value <= 0:
         return ""
     ratio = met.value / times[0]
     if 1 / _APART <= ratio <= _APART:
         return ""
-    text = _met_text(found.step.met)
-    return f"{text[0].upper()}{text[1:]}: {factor(ratio)} the {micro_of(times[0])} µs where nothing disturbs it."
+    processes = found.step.met.processes
+    return because(
+        "step-as-it-runs-is-apart", **value_named("met_ns", met), processes=processes, times=ratio, wall_ns=times[0]
+    )
 
 
-def _slow_steps(found: record.Explanation) -> str:
-    """A sentence if some steps are much slower than most, by the step's own work; else ''.
+def _slow_steps(found: record.Explanation) -> Why:
+    """That some steps are much slower than most, by the step's own work; else ''.
 
     The undisturbed time leaves such steps out, and the slope of few unpinned steps may not resolve them.
     """
@@ -180,14 +172,11 @@ def _slow_steps(found: record.Explanation) -> str:
     ran = max(0.0, 1 - of_host.get("queued", 0.0) - of_host.get("throttled", 0.0))
     if mean.value * ran < _APART * times[0]:
         return ""
-    return (
-        f"Slow steps: the mean of all is {positive_spread(mean / 1e3)} µs a step, {factor(mean.value / times[0])} the "
-        f"{micro_of(times[0])} µs that most steps take."
-    )
+    return because("slow-steps", **value_named("mean_ns", mean), times=mean.value / times[0], wall_ns=times[0])
 
 
-def _disturbed(found: record.Explanation) -> str:
-    """A sentence if the mean of all steps is far from the undisturbed one, or the unpinned time is not told; else ''.
+def _disturbed(found: record.Explanation) -> Why:
+    """That the mean of all steps is far from the undisturbed one, or the unpinned time is not told; else ''.
 
     The thread waits for its processor so long that slow steps cannot be told from a disturbance.
     """
@@ -195,53 +184,56 @@ def _disturbed(found: record.Explanation) -> str:
     if len(times) != 1:
         return ""
     if mean is not None and mean.value >= _APART * times[0]:
-        return (
-            f"The mean of all measured steps is {positive_spread(mean / 1e3)} µs, {factor(mean.value / times[0])} the "
-            f"{micro_of(times[0])} µs of an undisturbed one."
-        )
+        return because("mean-is-apart", **value_named("mean_ns", mean), times=mean.value / times[0], wall_ns=times[0])
     if met.status == "below-resolution":
-        return (
-            "The time of a step as the operating system runs it is not resolved: some steps take far longer than most."
-        )
+        return because("step-as-it-runs-not-resolved")
     return ""
 
 
-def _instead(found: record.Explanation) -> str:
-    """What is known of the time of a step that is not resolved, in a sentence; empty if nothing is."""
-    if text := _met_text(found.step.met):
-        return f"{text[0].upper()}{text[1:]}."
-    measured = found.replay.measured
-    return f"{time_text(measured)} µs a step were {measured.rule}." if resolved_times(measured) else ""
+def _instead(found: record.Explanation) -> Why:
+    """What is known of the time of a step that is not resolved; '' if nothing is."""
+    met, measured = found.step.met.measured, found.replay.measured
+    if met is not None:
+        return because("step-as-it-runs", **value_named("met_ns", met), processes=found.step.met.processes)
+    if not resolved_times(measured):
+        return ""
+    return because("step-measured-so", how=measured.rule, **_time_named("step_ns", measured))
 
 
-def host_causes(shares: Mapping[str, float], gains: Gains = _NO_GAINS) -> list[str]:
+def host_causes(shares: Mapping[str, float], gains: Gains = _NO_GAINS) -> list[Why]:
     """What on the host makes steps long or uneven, and what to do. ``shares``: the values of ``Explanation.host``.
 
     ``gains``: of the conditions that were measured; one that gains nothing is not recommended.
     """
-    of = {"longest_pause": 0.0, "cores": math.inf, "preemptions": 0.0, **shares}
-    pause, number, cores = micro_of(of["longest_pause"]), f"{of['preemptions']:,.0f}", f"{of['cores']:g}"
-    collector = f"collects garbage (pauses up to {pause} µs)"
-    if not _is_useless(gains.get("without garbage collection")):
-        collector += ": gc.freeze() after loading, then gc.disable()"
-    words = {
-        "queued": f"waits for a processor ({number} switches a second): stop other programs, or give it its own cores",
-        "throttled": f"is stopped by the CPU limit of {cores} cores: raise the limit, or use fewer threads",
-        "collector": collector,
-    }
-    known = sorted((name for name in words if of.get(name, 0.0) >= _LEAST_SHARE), key=lambda name: -of[name])
-    said = [f"{percent(of[name])} of the time the step's thread {words[name]}." for name in known]
-    if (threads := of.get("threads", 0.0)) > of["cores"]:
-        most = max(1, int(of["cores"]))
-        said.append(f"PyTorch has {threads:g} threads for {cores} cores: torch.set_num_threads({most}) may be faster.")
-    if (slow := of.get("clock", 1.0)) >= _SLOWER:
-        said.append(f"A fixed test loop takes {factor(slow)} its best time: another clock, or a busy hyperthread.")
-    if others := int(of.get("python_threads", 0.0)):
-        busy = f"{count(others, 'other Python thread')} {'is' if others == 1 else 'are'} busy"
-        said.append(f"{busy} and may hold the interpreter; in a process of its own such work does not.")
+    of = {"longest_pause": 0.0, "cores": 0.0, "preemptions": 0.0, **shares}
+    cores = of["cores"]
+    causes: dict[str, Why] = {}
+    for name in ("queued", "throttled", "collector"):
+        share = of.get(name, 0.0)
+        if share < _LEAST_SHARE:
+            continue
+        if name == "queued":
+            causes[name] = because("waits-for-a-processor", share=share, preemptions=of["preemptions"])
+        elif name == "throttled":
+            causes[name] = because("stopped-by-the-cpu-limit", share=share, cores=cores)
+        elif _is_useless(gains.get(WITHOUT_COLLECTION)):
+            causes[name] = because("collects-garbage", share=share, pause_ns=of["longest_pause"])
+        else:
+            causes[name] = because("collects-garbage-freeze-it", share=share, pause_ns=of["longest_pause"])
+    found = [causes[name] for name in sorted(causes, key=lambda name: -of[name])]
+    threads = of.get("threads", 0.0)
+    if cores and threads > cores:
+        most = max(1, int(cores))
+        found.append(because("more-threads-than-cores", threads=threads, cores=cores, most=most))
+    slow = of.get("clock", 1.0)
+    if slow >= _SLOWER:
+        found.append(because("slow-test-loop", times=slow))
+    others = int(of.get("python_threads", 0.0))
+    if others:
+        found.append(because("other-python-threads", threads=others))
     if of.get("other_node"):
-        said.append("The launching core is in another NUMA node than the GPU: try numactl --cpunodebind.")
-    return said
+        found.append(because("gpu-in-another-node"))
+    return found
 
 
 def _is_useless(gain: Figure | None) -> bool:
@@ -249,24 +241,32 @@ def _is_useless(gain: Figure | None) -> bool:
     return gain is not None and _high(gain) < 1 + _LEAST_SHARE
 
 
-def _untold(what: str, time: Figure) -> Why:
-    """Why no verdict can use this time, in words."""
+def _untold_step(time: Figure) -> Why:
+    """Why no verdict can use the time of a step."""
     if speeds := two_speeds(time):
-        return f"{what} has two speeds, {' and '.join(number(each / 1e3) for each in speeds)} µs"
+        return because("step-time-has-two-speeds", lower_ns=speeds[0], higher_ns=speeds[1])
     if time.measured is None:
         return time.reason or time.status
-    interval = _interval(time)
-    return f"{what} is not resolved{f' ({interval} µs)' if interval else ''}"
+    return because("step-time-not-resolved", **value_named("step_ns", time.measured))
+
+
+def _untold_return(time: Figure) -> Why:
+    """Why no verdict can use the time until a step returns."""
+    if speeds := two_speeds(time):
+        return because("return-time-has-two-speeds", lower_ns=speeds[0], higher_ns=speeds[1])
+    if time.measured is None:
+        return time.reason or time.status
+    return because("return-time-not-resolved", **value_named("step_ns", time.measured))
 
 
 def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
     """Whether the step as a model rebuilds it from the profile takes as long as the step without the profiler."""
     replayed = Figure(name="replayed", value=replayed_ns)
     if measured.value is None or measured.value <= 0 or measured.status not in VALUED:
-        return ReplayCheck(replayed=replayed, measured=measured, reason=measured.reason or "no time was measured")
+        return ReplayCheck(replayed=replayed, measured=measured, reason=measured.reason or because("no-time-measured"))
     ratio = replayed_ns / measured.value
     ok = abs(ratio - 1) <= WITHIN
-    reason = "" if ok else f"the replay gives {factor(ratio)} the measured time; {percent(WITHIN)} is allowed"
+    reason = "" if ok else because("replay-takes-another-time", ratio=ratio, allowed=WITHIN)
     return ReplayCheck(replayed=replayed, measured=measured, ratio=ratio, ok=ok, reason=reason)
 
 
@@ -284,11 +284,11 @@ def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
 
 @dataclass(frozen=True)
 class _Bound:
-    """What bounds a step. ``contradicted``: what a measured alternative says against the profile, in a sentence."""
+    """What bounds a step. ``contradicted``: what a measured alternative says against the profile."""
 
     kind: record.BoundKind
     times: float
-    contradicted: str = ""
+    contradicted: Reason | None = None
 
 
 def _measured_bound(parts: StepParts, gains: Gains) -> _Bound:
@@ -299,25 +299,18 @@ def _measured_bound(parts: StepParts, gains: Gains) -> _Bound:
         predicted = parts.step / parts.without_waits
         # An interval that ends before half of the predicted gain holds "no gain" rather than the prediction.
         if _high(without_waits) < (1 + predicted) / 2:
-            said = (
-                f"Synchronisations do not bound the step: without them it was measured {_as_fast(without_waits)}, "
-                f"where a replay of the profile predicts {factor(predicted)}."
-            )
+            said = because("synchronisations-do-not-bound", **_gain_named(without_waits), predicted=predicted)
             kind, times = bound_of(dataclasses.replace(parts, without_waits=parts.step))
             # If neither host nor device is at work for almost all of the step, something else takes time.
             known = max(parts.host, parts.device) >= (1 - WITHIN) * parts.step
             return _Bound(kind if known else "unclear", times, said)
     graph = gains.get(CUDA_GRAPH)
     if graph is not None and kind == "host" and times >= _APART and _high(graph) < 1 + _LITTLE:
-        said = f"Host work does not bound the step: a CUDA graph, which saves almost all of it, is {_as_fast(graph)}."
+        said = because("host-work-does-not-bound", **_gain_named(graph))
         return _Bound("unclear", times, said)
     if graph is not None and kind == "device" and _low(graph) > _EQUAL:
-        return _Bound("mixed", times, f"Not bound by the device alone: a CUDA graph is {_as_fast(graph)}.")
+        return _Bound("mixed", times, because("not-by-the-device-alone", **_gain_named(graph)))
     return _Bound(kind, times)
-
-
-def _as_fast(gain: Figure) -> str:
-    return f"{factor_spread(gain.measured)} as fast"
 
 
 def judge(
@@ -331,86 +324,77 @@ def judge(
     """The verdict on a profiled step with device work. It is ``unclear`` if the replay fails its check."""
     share = max(0.0, 1 - parts.device / (check.measured.value or parts.step)) if parts.step > 0 else None
     if not check.ok:
-        why = f"No verdict: the replay of the profile could not be checked ({check.reason})."
-        if check.measured.value is not None:
-            replayed = check.replayed.value or 0.0
-            apart = abs(check.measured.value - replayed)
-            why = (
-                f"No verdict: a replay of the profile gives {micro_of(replayed)} µs a step, measured are "
-                f"{micro_of(check.measured.value)} µs. {micro_of(apart)} µs are not understood."
-            )
-        return StepVerdict(kind="unclear", overhead_share=share, sentences=[why])
+        return StepVerdict(kind="unclear", overhead_share=share, sentences=[_not_understood(check)])
     bound = _measured_bound(parts, gains)
-    said = [UNCHECKED] if check.unchecked else []
+    said: list[Why] = [UNCHECKED] if check.unchecked else []
     said += [bound.contradicted] if bound.contradicted else []
     if bound.contradicted and bound.kind in ("unclear", "mixed"):
-        said.append(f"{_both(parts)[0].upper()}{_both(parts)[1:]}.")
+        said.append(because("takes-host-and-device", host_ns=parts.host, device_ns=parts.device))
     else:
-        times = factor(bound.times) if bound.times < math.inf else "many times"
         synchronises = parts.synchronisation_share >= _LITTLE and not bound.contradicted
-        said.append(_bound_sentence(bound.kind, parts, times, synchronises=synchronises))
+        said.append(_bound_reason(bound, parts, synchronises=synchronises))
     if share is not None:
-        said.append(f"The device is idle for {percent(share)} of a step.")
+        said.append(because("device-is-idle", share=share))
     inside = sum(row.host_ns for row in operations if row.name != BETWEEN)
     if launches and parts.host > parts.device and 2 * inside > parts.host:
-        number = count(round(launches), "launch").replace("launchs", "launches")
-        said.append(f"{number} a step: {micro_of(inside / launches)} µs of host work in operations for each.")
+        said.append(because("host-work-for-each-launch", launches=round(launches), each_ns=inside / launches))
     said += most_host_work(operations)
     for row in synchronisations:
-        if row.what.endswith(PAGEABLE) and row.blocked_ns >= _LEAST_SHARE * parts.step:
-            said.append(_upload_sentence(row, gains.get(PINNED)))
+        if FROM_PAGEABLE in codes_of(row.what) and row.blocked_ns >= _LEAST_SHARE * parts.step:
+            said.append(_upload_reason(row, gains.get(PINNED)))
     if synchronisations and parts.synchronisation_share >= 0.01:
-        said.append(_synchronisation_sentence(parts, synchronisations, gains.get(UNSYNCHRONISED)))
+        said.append(_synchronisation_reason(parts, synchronisations, gains.get(UNSYNCHRONISED)))
     known = bound.times if bound.times < math.inf and not bound.contradicted else None
     return StepVerdict(kind=bound.kind, factor=known, overhead_share=share, sentences=said)
 
 
-def _upload_sentence(row: record.SynchronisationRow, pinned: Figure | None) -> str:
+def _not_understood(check: ReplayCheck) -> Why:
+    """Why there is no verdict if the replay fails its check."""
+    measured_ns, replayed_ns = check.measured.value, check.replayed.value or 0.0
+    if measured_ns is None:
+        return because("no-verdict-without-a-check", why=check.reason)
+    apart_ns = abs(measured_ns - replayed_ns)
+    return because("no-verdict-of-the-replay", replayed_ns=replayed_ns, measured_ns=measured_ns, apart_ns=apart_ns)
+
+
+def _upload_reason(row: record.SynchronisationRow, pinned: Figure | None) -> Why:
     """What an upload from pageable memory costs, and what pinned memory was measured to gain."""
-    cost = f"Uploads{PAGEABLE} ({row.count:.4g} a step) block the host for {micro_of(row.blocked_ns)} µs{_at(row.site)}"
+    cost = {"count": row.count, "blocked_ns": row.blocked_ns, "line": row.site.line}
     if pinned is not None:
-        return f"{cost}; with pin_memory() and non_blocking=True the step was measured {_as_fast(pinned)}."
-    return f"{cost}; pin_memory() and non_blocking=True may avoid that."
+        return because("pageable-uploads-pinned", **cost, **_gain_named(pinned))
+    return because("pageable-uploads", **cost)
 
 
-def _synchronisation_sentence(
+def _synchronisation_reason(
     parts: StepParts, synchronisations: Sequence[record.SynchronisationRow], without: Figure | None
-) -> str:
+) -> Why:
     """How many calls wait, what they cost as measured, else by the replay, and which one waits longest."""
     worst = synchronisations[0]
-    number = count(round(sum(row.count for row in synchronisations)), "synchronisation")
-    cost = f"cost {percent(parts.synchronisation_share)} of it in the replay"
+    number = round(sum(row.count for row in synchronisations))
+    longest = {"number": number, "what": worst.what, "longest_ns": worst.blocked_ns, "line": worst.site.line}
     if without is not None:
-        cost = f"(without them it was measured {_as_fast(without)})"
-    longest = f"the host waits longest in {worst.what}{_at(worst.site)}, {micro_of(worst.blocked_ns)} µs"
-    return f"{number} a step {cost}; {longest}."
+        return because("synchronisations-measured", **longest, **_gain_named(without))
+    return because("synchronisations-replayed", **longest, share=parts.synchronisation_share)
 
 
-def _both(parts: StepParts) -> str:
-    return f"in the profile, a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs"
-
-
-def _bound_sentence(kind: record.BoundKind, parts: StepParts, times: str, *, synchronises: bool) -> str:
-    both = _both(parts)
-    if kind == "host":
-        return f"Host-bound: {both}, {times} less."
-    if kind == "device":
-        return f"Device-bound: {both}, {times} more. Less host work would not make it faster."
-    if kind == "synchronisation":
-        return (
-            f"Bound by synchronisation: in the profile, a step takes {micro_of(parts.step)} µs, and "
-            f"{micro_of(parts.without_waits)} µs without its synchronisations ({times} faster)."
+def _bound_reason(bound: _Bound, parts: StepParts, *, synchronises: bool) -> Why:
+    """What bounds the step, with its times. ``times`` is 0 where the next part takes no time."""
+    both = {"host_ns": parts.host, "device_ns": parts.device}
+    times = bound.times if bound.times < math.inf else 0.0
+    if bound.kind == "host":
+        return because("host-bound", **both, times=times)
+    if bound.kind == "device":
+        return because("device-bound", **both, times=times)
+    if bound.kind == "synchronisation":
+        return because(
+            "bound-by-synchronisation", step_ns=parts.step, without_waits_ns=parts.without_waits, times=times
         )
     if not synchronises:
-        return f"Mixed: {both}. Both must become faster for the step to become much faster."
-    return (
-        f"Mixed: {both}; synchronisations cost {percent(parts.synchronisation_share)} of the step, "
-        f"and without them the {'host' if parts.host > parts.device else 'device'} would bound it."
-    )
-
-
-def _at(site: record.CallSite) -> str:
-    return f" at {site.line}" if site.line else ""
+        return because("mixed", **both)
+    share = parts.synchronisation_share
+    if parts.host > parts.device:
+        return because("mixed-without-synchronisations-host", **both, share=share)
+    return because("mixed-without-synchronisations-device", **both, share=share)
 
 
 def _between(operations: Sequence[OperationRow]) -> float | None:
@@ -419,23 +403,21 @@ def _between(operations: Sequence[OperationRow]) -> float | None:
     return sum(row.host_ns for row in operations if row.name == BETWEEN) / whole if whole > 0 else None
 
 
-def most_host_work(operations: Sequence[OperationRow]) -> list[str]:
-    """Sentences: which operation takes most of the host's time, and that of a data loader; none if it is little."""
+def most_host_work(operations: Sequence[OperationRow]) -> list[Why]:
+    """Which operation takes most of the host's time, and that of a data loader; nothing if it is little."""
     first = next((row for row in operations if row.name != BETWEEN), None)
     whole = sum(row.host_ns for row in operations)
-    said = []
+    found: list[Why] = []
     if first is not None and first.host_ns >= _LITTLE * whole > 0:
-        said.append(
-            f"Most host time in one operation: {first.name}{_at(first.site)}, {micro_of(first.host_ns)} µs in "
-            f"{count(round(first.count), 'call')}."
-        )
+        values = {"line": first.site.line, "host_ns": first.host_ns, "calls": round(first.count)}
+        found.append(because("most-host-time", name=first.name, **values))
     loading = sum(row.host_ns for row in operations if row.name.startswith(LOADER))
     if loading >= _LITTLE * whole > 0:
-        said.append(f"{percent(loading / whole)} of the host's time is the DataLoader's next.")
-    return said
+        found.append(because("data-loader", share=loading / whole))
+    return found
 
 
-def python_sentence(found: record.Explanation) -> list[str]:
+def own_python(found: record.Explanation) -> list[Why]:
     """How much of the host's work is outside the library's operations, and whether it is the program's own Python."""
     share, whole = _between(found.operations), sum(row.host_ns for row in found.operations)
     if share is None or not _LITTLE <= share < 1 or not found.replay.ok:
@@ -443,25 +425,22 @@ def python_sentence(found: record.Explanation) -> list[str]:
     own = next((figure.value or 0.0 for figure in found.host if figure.name == "own_python"), 0.0)
     own_ns = min(share * whole, own * (found.replay.measured.value or 0.0))
     if 2 * own_ns >= share * whole:
-        return [f"{micro_of(own_ns)} of {micro_of(whole)} µs of host work are your own Python, between operations."]
+        return [because("own-python", own_ns=own_ns, whole_ns=whole)]
+    outside_ns = share * whole
     if found.program.library == "none":  # a trace: nobody knows what its program is made of
-        return [
-            f"{micro_of(share * whole)} of {micro_of(whole)} µs of host work are outside of the operations and ranges "
-            "that the trace names."
-        ]
-    rest = "Python of libraries, and kernels that they launch"
-    return [f"{micro_of(share * whole)} of {micro_of(whole)} µs of host work are between PyTorch's operations: {rest}."]
+        return [because("outside-of-what-the-trace-names", outside_ns=outside_ns, whole_ns=whole)]
+    return [because("between-the-operations", outside_ns=outside_ns, whole_ns=whole)]
 
 
 def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[OperationRow]) -> StepVerdict:
     """The verdict on a profiled step without device work: the processor does everything."""
-    took = f"{time_text(wall)} µs of " if resolved_times(wall) else ""
-    first = f"No device takes part: a step is {took}work on the processor."
+    first = because("no-device-takes-part")
+    if resolved_times(wall):
+        first = because("no-device-takes-part-in-a-time", **_time_named("wall_ns", wall))
     if not check.ok and check.reason:
-        why = f"No verdict: the profile does not account for the step ({check.reason})."
+        why = because("no-verdict-of-the-profile", why=check.reason)
         return StepVerdict(kind="unclear", sentences=[why, first])
-    inside = "Kernels run inside the library's operations, so dispatch and arithmetic cannot be told apart there."
-    said = [first, inside, *most_host_work(operations)]
+    said = [first, because("kernels-inside-operations"), *most_host_work(operations)]
     return StepVerdict(kind="host", overhead_share=_between(operations), sentences=said)
 
 
@@ -473,23 +452,20 @@ def judge_times(
     ``other_threads``: for which share of the time other threads of the process ran.
     """
     if synchronous and resolved_times(wall):
-        said = f"The step is {time_text(wall)} µs of work in the calling thread"
+        took = _time_named("wall_ns", wall)
         if other_threads < _OTHER_THREADS:
-            return StepVerdict(kind="host", sentences=[f"{said}: it returns when its work is done."])
-        unproved = (
-            f"Other threads of the process ran for {percent(other_threads)} of the time: work that the step hands to "
-            "them without a wait is not included."
-        )
-        return StepVerdict(kind="host", sentences=[f"{said}.", unproved])
+            return StepVerdict(kind="host", sentences=[because("all-in-the-calling-thread", **took)])
+        unproved = because("other-threads-ran", share=other_threads)
+        return StepVerdict(kind="host", sentences=[because("in-the-calling-thread", **took), unproved])
     if len(resolved_times(wall)) != 1 or len(resolved_times(issue)) != 1:
-        what, time = ("until the step returns", issue) if len(resolved_times(wall)) == 1 else ("of a step", wall)
-        return StepVerdict(kind="unclear", sentences=[f"No verdict: {_untold(f'the time {what}', time)}."])
+        untold = _untold_return(issue) if len(resolved_times(wall)) == 1 else _untold_step(wall)
+        return StepVerdict(kind="unclear", sentences=[because("no-verdict", why=untold)])
     (ready,), (returned,) = resolved_times(wall), resolved_times(issue)
     share = returned / ready
-    work = "Device-bound" if on_device else "Bound by the work that the library runs beside the calling thread"
-    both = f"the step returns after {time_text(issue)} µs, and its work is done after {time_text(wall)} µs"
+    both = {**_time_named("issue_ns", issue), **_time_named("wall_ns", wall)}
     if share >= _BLOCKING:
-        hint = "Host work and waiting inside the step cannot be told apart without a profile of this library."
-        return StepVerdict(kind="unclear", sentences=[f"Bound by the host or by synchronisation: {both}.", hint])
-    sentences = [f"{work}: {both}.", "Faster calls would not make it faster."]
-    return StepVerdict(kind="device", factor=1 / share if share > 0 else None, sentences=sentences)
+        unclear = because("host-or-synchronisation", **both)
+        return StepVerdict(kind="unclear", sentences=[unclear, because("host-and-waits-are-not-told-apart")])
+    bound = because("device-bound-by-times", **both) if on_device else because("bound-by-work-beside", **both)
+    said: list[Why] = [bound, because("faster-calls-do-not-help")]
+    return StepVerdict(kind="device", factor=1 / share if share > 0 else None, sentences=said)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import io
@@ -11,27 +10,25 @@ import shlex
 import tarfile
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import psutil
 
-from overhead.blocks.parts import Table
 from overhead.child import last_words
-from overhead.commands import DONE, GATE, INTERRUPTED, answer
 from overhead.errors import BadFile, UsageError, one_line
 from overhead.loading import files
+from overhead.results import Why, about, because
 from overhead.runner.progress import Progress
 
 END_S = 20.0
 """Seconds that a script has beyond the limit of a node to end and to send the files, and a task of Ray to start."""
 _MOST_BYTES = 64 << 20
 _MOST_FILES = 20
-_TOO_MUCH = f"sent more than {_MOST_BYTES >> 20} MiB or {_MOST_FILES} files; nothing was saved"
 _TIMED_OUT = 124
 """What the program ``timeout`` returns if it ended another one."""
 _BEGIN = b"the files of overhead:\n"
 _FILE = re.compile(r"[A-Za-z0-9][\w.-]{0,200}\.(json|jsonl|gz)", re.ASCII)
-_INTERRUPTED: tuple[list[str], str] = ([], "interrupted")
 
 Sent = tuple[int, bytes, bytes]
 """What a node sent: the exit code of its script, its standard output, its standard error."""
@@ -44,13 +41,12 @@ def node_script(command: str, words: Iterable[str], limit_s: float) -> str:
 
     ``command``: how the shell calls overhead. ``words``: the arguments. ``limit_s``: seconds until it is ended.
     """
+    lines = Path(__file__).with_name("node.sh").read_text("utf-8").splitlines()
+    script = "; ".join(line for line in lines if not line.startswith("#"))
     run = shlex.quote(f'{command} {shlex.join(words)} --out "$0"')
-    make = 'd=$(mktemp -d) || exit 1; trap \'rm -rf "$d"\' EXIT; mkdir "$d/out" "$d/tmp"'
-    limit = f"limit=$(command -v timeout >/dev/null && echo timeout -k 10 {max(1, round(limit_s))})"
-    measure = f'OVERHEAD_SCRATCH="$d/tmp" $limit sh -c {run} "$d/out" </dev/null >/dev/null 2>"$d/errors"; code=$?'
-    tell = f'tail -c 2000 "$d/errors" >&2; echo "{_BEGIN.decode().strip()}"'
-    send = 'COPYFILE_DISABLE=1 tar -C "$d/out" -cf - . && exit $code'  # tar of macOS: no files of attributes
-    return "; ".join([make, limit, measure, tell, send])
+    limit = str(max(1, round(limit_s)))
+    # The command comes last: it may hold the other names.
+    return script.replace("BEGIN", _BEGIN.decode().strip()).replace("LIMIT_S", limit).replace("RUN", run)
 
 
 async def run_program(command: Sequence[str], limit_s: float) -> Sent:
@@ -85,9 +81,14 @@ async def _all(process: asyncio.subprocess.Process, stream: asyncio.StreamReader
         read += chunk
         if len(read) > _MOST_BYTES:
             _kill(process)
-    if len(read) > _MOST_BYTES:
-        raise BadFile(_TOO_MUCH)
+    _check_amount(len(read))
     return bytes(read)
+
+
+def _check_amount(size: int, count: int = 0) -> None:
+    """Raise ``BadFile`` if a node sent more bytes or files than a run gives."""
+    if size > _MOST_BYTES or count > _MOST_FILES:
+        raise BadFile(f"sent more than {_MOST_BYTES >> 20} MiB or {_MOST_FILES} files; nothing was saved")
 
 
 def files_of(output: bytes) -> dict[str, bytes]:
@@ -106,14 +107,24 @@ def files_of(output: bytes) -> dict[str, bytes]:
             if content is None or ".." in path.parts or path.is_absolute() or not _FILE.fullmatch(path.name):
                 raise BadFile(f"sent {member.name}, which is no file of a run; nothing was saved")
             size += member.size  # of a sparse file: with its holes
-            if size > _MOST_BYTES or len(found) == _MOST_FILES:
-                raise BadFile(_TOO_MUCH)
+            _check_amount(size, len(found) + 1)
             found[path.name] = content.read()
     return found
 
 
-def save(sent: Sent, folder: Path, limit_s: float) -> tuple[list[str], str]:
-    """Save the files of a node; returns their paths, and what was wrong. Raises ``UsageError``."""
+@dataclass(frozen=True)
+class Collected:
+    """What a node sent. ``files``: where they were saved. ``reason``: what was wrong; '' if nothing."""
+
+    files: Sequence[str]
+    reason: Why = ""
+
+
+_INTERRUPTED = Collected([], because("node-interrupted"))
+
+
+def save(sent: Sent, folder: Path, limit_s: float) -> Collected:
+    """Save the files of a node. Raises ``UsageError``."""
     code, output, errors = sent
     found = files_of(output) if _BEGIN in output else {}
     paths = {folder / name: content for name, content in found.items() if content}
@@ -121,29 +132,34 @@ def save(sent: Sent, folder: Path, limit_s: float) -> tuple[list[str], str]:
         if path.exists():
             raise UsageError(f"{path}: exists; measured results are not overwritten")
         files.save_file(path, content)
-    said = last_words(errors.decode(errors="replace")).removeprefix(": ") or f"exit code {code}, {len(paths)} files"
+    saved = sorted(map(str, paths))
+    if code == 0 and paths:
+        return Collected(saved)
     if code == _TIMED_OUT:
-        said = f"not done within {limit_s:g} s, so it was ended"
-    return sorted(map(str, paths)), said if code or not paths else ""
+        return Collected(saved, because("node-not-done", limit_s=limit_s))
+    last = last_words(errors.decode(errors="replace")).removeprefix(": ")
+    return Collected(saved, last or because("node-exit-code", code=code, files=len(paths)))
 
 
-def collect_files(a: argparse.Namespace, opened: AbstractContextManager[Mapping[str, Measure]]) -> int:
-    """Measure all nodes at once, save what each sends, print a table of the nodes; returns the exit code."""
-    found: dict[str, tuple[list[str], str]] = {}
+def collect_files(
+    out: Path, limit_s: float, opened: AbstractContextManager[Mapping[str, Measure]]
+) -> dict[str, Collected]:
+    """Measure all nodes at once, and save what each sends to its folder in ``out``."""
+    found: dict[str, Collected] = {}
     with Progress() as listener, opened as nodes:
-        files.check_writable(a.out / "file")
+        files.check_writable(out / "file")
 
         async def collect(name: str) -> None:
             try:
-                found[name] = save(await nodes[name](), a.out / name, a.node_limit)
+                found[name] = save(await nodes[name](), out / name, limit_s)
             except Exception as error:
-                found[name] = [], str(error) if isinstance(error, UsageError) else one_line(error)
-            if not found[name][0]:
+                found[name] = Collected([], str(error) if isinstance(error, UsageError) else one_line(error))
+            if not found[name].files:
                 with contextlib.suppress(OSError):  # an empty folder tells ``overhead fleet`` that the node is missing
-                    files.make_folder(a.out / name)
+                    files.make_folder(out / name)
             listener.working(f"{len(found)} of {len(nodes)} nodes")
-            if reason := found[name][1]:
-                listener.note(f"{name}: {reason}")
+            if reason := found[name].reason:
+                listener.note(about(name, reason))
 
         async def collect_all() -> None:
             await asyncio.gather(*map(collect, nodes))
@@ -152,10 +168,9 @@ def collect_files(a: argparse.Namespace, opened: AbstractContextManager[Mapping[
             asyncio.run(collect_all())
         except KeyboardInterrupt:
             found = dict.fromkeys(nodes, _INTERRUPTED) | found
-    rows = [(name, str(len(paths)), reason) for name, (paths, reason) in found.items()]
-    data = {name: {"files": paths, "reason": reason} for name, (paths, reason) in found.items()}
-    answer(a, lambda: data, [Table(f"Files of the nodes, in {a.out}", ["node", "files", ""], rows)])
-    if _INTERRUPTED in found.values():
-        return INTERRUPTED
-    failed = a.require and any(reason for _, reason in found.values())
-    return GATE if failed or not any(paths for paths, _ in found.values()) else DONE
+    return found
+
+
+def was_interrupted(found: Mapping[str, Collected]) -> bool:
+    """Whether the collecting ended before all nodes had sent what they have."""
+    return _INTERRUPTED in found.values()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead.arguments import add_json, add_markdown
-from overhead.commands import DONE, GATE, UNTESTED, answer, complain
+from overhead.commands import DONE, GATE, INTERRUPTED, UNTESTED, answer, complain
 from overhead.errors import UsageError
 
 _NOT_PASSED = ("plugin", "python", "env", "env_new")
@@ -33,9 +33,8 @@ def add_commands(commands: Any) -> None:
 def fleet_command(a: argparse.Namespace) -> int:
     """Judge the nodes and print the verdicts; with ``--fail``, the exit code is that of the gate."""
     from overhead.fleet.judging import judge_fleet
-    from overhead.fleet.show import fleet_blocks
-    from overhead.results import about, to_builtins
-    from overhead.words.reasons import sentence
+    from overhead.fleet.show import fleet_blocks, fleet_data
+    from overhead.words.fleet import gate_not_passed
 
     if a.sbatch:
         print(Path(__file__).with_name("node.sbatch").read_text("utf-8"), end="")
@@ -43,7 +42,7 @@ def fleet_command(a: argparse.Namespace) -> int:
     if a.folder is None:
         raise UsageError("fleet: name the folder with the files of the nodes: overhead fleet DIR")
     found = judge_fleet(a.folder)
-    answer(a, lambda: to_builtins(found), fleet_blocks(found))
+    answer(a, lambda: fleet_data(found), fleet_blocks(found))
     if not a.fail:
         return DONE
     if found.named("slow"):
@@ -52,12 +51,7 @@ def fleet_command(a: argparse.Namespace) -> int:
     untold = [node for node in nodes if node.verdict != "ok"]
     if not untold:
         return DONE
-    first = untold[0]
-    why = first.why or next((about(what, why) for what, why in first.not_judged.items()), "one more run tells")
-    complain(
-        f"the gate did not pass: {len(untold)} of {len(nodes)} nodes are not judged in full; the first: "
-        f"{first.name}, {first.verdict}: {sentence(why)}"
-    )
+    complain(gate_not_passed(nodes, untold))
     return UNTESTED
 
 
@@ -80,16 +74,24 @@ def run_command(usual: Callable[[argparse.Namespace], int], profile: str, a: arg
     if not (a.ray or a.hosts):
         a.profile = a.profile or profile
         return usual(a)
-    from overhead.fleet.collecting import collect_files, node_script
+    from overhead.fleet.collecting import collect_files, node_script, was_interrupted
     from overhead.fleet.ray_nodes import COMMAND, ray_nodes
+    from overhead.fleet.show import collected_data, collected_table
     from overhead.fleet.ssh_nodes import ssh_nodes
 
     words = ["run", f"--profile={a.profile or 'node'}", *(["--software"] if a.software else [])]
     words += [f"--{option}={value}" for option in _PASSED for value in getattr(a, option)]
     script = node_script(a.remote_command or (COMMAND if a.ray else "overhead"), words, a.node_limit)
     if a.ray:
-        return collect_files(a, ray_nodes(a.ray_address, script, a.node_limit))
-    return collect_files(a, nullcontext(ssh_nodes(a.hosts, script, a.node_limit)))
+        opened = ray_nodes(a.ray_address, script, a.node_limit)
+    else:
+        opened = nullcontext(ssh_nodes(a.hosts, script, a.node_limit))
+    found = collect_files(a.out, a.node_limit, opened)
+    answer(a, lambda: collected_data(found), [collected_table(a.out, found)])
+    if was_interrupted(found):
+        return INTERRUPTED
+    failed = a.require and any(one.reason for one in found.values())
+    return GATE if failed or not any(one.files for one in found.values()) else DONE
 
 
 def _check(a: argparse.Namespace) -> None:

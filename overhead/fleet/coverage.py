@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from overhead.fleet.model import LEAST_NODES
-from overhead.fleet.node_files import JudgedFigure, NodeRun
+from overhead.fleet.node_files import JudgedFigure, NodePart, NodeRun
 from overhead.measure.fitting.line import Mask
-from overhead.reading.format import count
-from overhead.results import Why, about
+from overhead.results import Why, because
 
 SHARED = 0.8
 """Of a stack the figures count that this share of the nodes with the stack has; of the versions, this share of all."""
@@ -21,7 +20,6 @@ _ENOUGH = 0.5
 """A node is judged by a test if its newest run has this share of the figures of the test."""
 _BEST_NODES = 0.1
 """A stack has as many figures as the best nodes have of it: this share of the nodes, and at least two."""
-_TOGETHER = "all devices together"
 
 
 @dataclass(frozen=True)
@@ -34,25 +32,25 @@ class NodeCoverage:
     counted: Mask
     newest: Mask
 
-    def not_judged(self, names: Sequence[str]) -> list[dict[str, Why]]:
-        """For each node, by test or stack why it is not judged there. ``names``: of the tests."""
-        found: list[dict[str, Why]] = [{} for _ in self.runs]
-        for stack, columns in _by_part(self.keys).items():
-            self._note_stack(stack, columns, found)
-        for what in names:
-            self._note_test(what, found)
+    def not_judged(self, tests: Sequence[NodePart]) -> list[dict[NodePart, Why]]:
+        """For each node, by test or stack why it is not judged there."""
+        found: list[dict[NodePart, Why]] = [{} for _ in self.runs]
+        for part, columns in _by_part(self.keys).items():
+            self._note_stack(part, columns, found)
+        for test in tests:
+            self._note_test(test, found)
         of_others = {(key.stack, key.case) for key in itertools.compress(self.keys, self.counted)}
         for node, own in enumerate(found):
             newest = self.runs[node][0]
             for (stack, case), why in newest.failed.items():
                 if (stack, case) in of_others:
-                    own.setdefault(stack, about("a case that the others have did not do its work", why))
+                    own.setdefault(NodePart(stack), because("case-without-its-work", why=why))
             for stack in newest.refused:
                 if not self.newest[node, [key.stack == stack for key in self.keys]].any():
-                    own.setdefault(stack, why_missing(newest, stack))
+                    own.setdefault(NodePart(stack), why_missing(newest, stack))
         return found
 
-    def _note_stack(self, stack: str, columns: Sequence[int], found: Sequence[dict[str, Why]]) -> None:
+    def _note_stack(self, part: NodePart, columns: Sequence[int], found: Sequence[dict[NodePart, Why]]) -> None:
         """Note the nodes that have far fewer figures of the stack than others, and those of a stack without a test."""
         # The host-bound and the device-bound figure of a case count once.
         cases = {self.keys[column].case: column for column in columns}
@@ -60,35 +58,38 @@ class NodeCoverage:
         having = int((has > 0).sum())
         best_nodes = max(2, round(_BEST_NODES * has.size))
         usual = int(np.sort(has)[-best_nodes])
-        why_nobody = ""
+        why_nobody: Why = ""
         if having < LEAST_NODES:
-            why_nobody = f"only {count(having, 'node')} of the {LEAST_NODES} that are needed have figures of it"
+            why_nobody = because("few-nodes-with-stack", having=having, least=LEAST_NODES)
         elif not self.counted[columns].any():
-            why_nobody = f"it has no figure that {SHARED:.0%} of these nodes have"
+            why_nobody = because("no-common-figure", share=SHARED)
         for node, own in enumerate(found):
             if why_nobody and has[node]:
-                own[stack] = why_nobody
+                own[part] = why_nobody
             # A node without any figure gets the reason of its own run instead.
             elif having >= LEAST_NODES and has[node] < _ENOUGH * usual:
-                missing = why_missing(self.runs[node][0], stack)
-                number = f"{int(has[node])} of the {count(usual, 'figure')} that others have" if has[node] else ""
-                own[stack] = about(number, missing)
+                missing = why_missing(self.runs[node][0], part.stack)
+                figures = int(has[node])
+                if figures:
+                    own[part] = because("few-figures-of-stack", figures=figures, usual=usual, why=missing)
+                else:
+                    own[part] = missing
 
-    def _note_test(self, what: str, found: Sequence[dict[str, Why]]) -> None:
+    def _note_test(self, test: NodePart, found: Sequence[dict[NodePart, Why]]) -> None:
         """Note the nodes whose newest run has too few figures of the test."""
-        stack, _, rest = what.rpartition(" (")
-        side = rest.removesuffix(")")
-        of_test = np.array([key.side == side and (not stack or key.stack == stack) for key in self.keys])
+        of_test = np.array([key.side == test.side and test.stack in ("", key.stack) for key in self.keys])
         has = self.newest[:, of_test & self.counted]
+        usual = has.shape[1]
         for node, own in enumerate(found):
-            number = int(has[node].sum())
-            if stack not in own and number < _ENOUGH * has.shape[1]:
-                own[what] = f"its newest run has {number} of the {count(has.shape[1], 'figure')} that the others have"
+            figures = int(has[node].sum())
+            is_noted = bool(test.stack) and NodePart(test.stack) in own
+            if not is_noted and figures < _ENOUGH * usual:
+                own[test] = because("few-figures-of-test", figures=figures, usual=usual)
 
 
 def why_missing(run: NodeRun, stack: str) -> Why:
     """Why the run lacks figures of the stack."""
-    return run.refused.get(stack) or run.absent.get(stack) or "not measured"
+    return run.refused.get(stack) or run.absent.get(stack) or because("stack-not-measured")
 
 
 def figures_that_count(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
@@ -115,9 +116,10 @@ def on_either_side(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
     return found
 
 
-def _by_part(keys: Sequence[JudgedFigure]) -> Mapping[str, list[int]]:
+def _by_part(keys: Sequence[JudgedFigure]) -> Mapping[NodePart, list[int]]:
     """The positions of the figures of each stack, and of those of all devices together."""
-    found: dict[str, list[int]] = defaultdict(list)
+    found: dict[NodePart, list[int]] = defaultdict(list)
     for column, key in enumerate(keys):
-        found[_TOGETHER if key.side == "together" else key.stack].append(column)
+        part = NodePart() if key.side == "together" else NodePart(key.stack)
+        found[part].append(column)
     return found

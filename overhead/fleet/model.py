@@ -21,7 +21,7 @@ from typing import get_args
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from overhead.fleet.node_files import JudgedFigure, NodeSide
+from overhead.fleet.node_files import JudgedFigure, NodePart, NodeSide
 from overhead.measure.fitting.line import Floats, Mask
 
 NEWEST_RUNS = 2
@@ -58,14 +58,14 @@ _MAD_TO_SIGMA, _POWER = 1.4826, 0.95
 
 @dataclass(frozen=True)
 class NodeTests:
-    """The tests of equal nodes, by name: ``host``, or ``torch (host)`` for a stack. All numbers are of ln(figure).
+    """The tests of equal nodes, each of a side or of a stack on it. All numbers are of ln(figure).
 
     ``deviations``: by test, run (the newest first) and node, else NaN. ``half_widths``: 95 % of healthy nodes are so
     near their level. ``smallest``: by number of runs and test what is found with 95 % power in another fleet like this
     one. ``shares``: of all alarms. ``kinds``: the keys of ``FLOORS``.
     """
 
-    names: Sequence[str]
+    parts: Sequence[NodePart]
     kinds: Sequence[str]
     deviations: Floats
     scales: Floats
@@ -147,14 +147,15 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     """
     from_level = logs - median_of(_mean_of_runs(logs, 0), 0)
     of_stack, of_side = np.array([key.stack for key in keys]), np.array([key.side for key in keys])
-    found: dict[str, Floats] = {}
+    found: dict[NodePart, Floats] = {}
     kinds: list[str] = []
     for side in (side for side in get_args(NodeSide) if side in of_side):
-        found[side] = median_of(from_level[:, :, of_side == side], 2)
+        whole = median_of(from_level[:, :, of_side == side], 2)
+        found[NodePart(side=side)] = whole
         own = sorted({*of_stack[of_side == side].tolist()}) if side != "together" else []
         for stack in own:
             figures = (of_side == side) & (of_stack == stack)
-            found[f"{stack} ({side})"] = median_of(from_level[:, :, figures], 2) - found[side]
+            found[NodePart(stack, side)] = median_of(from_level[:, :, figures], 2) - whole
         kinds += [side] + ["stacks"] * len(own)
     deviations = np.array([*found.values()]).reshape(len(found), *logs.shape[:2])
     deviations -= median_of(_mean_of_runs(deviations, 1), 1)[:, None, None]

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from overhead.errors import BadFile
 from overhead.loading.figures import with_sound_figures
 from overhead.loading.files import read_as_written, read_journal
-from overhead.reading.format import count
 from overhead.reading.missing_values import missing_case, missing_figure
 from overhead.reading.next_run import class_of
 from overhead.results import (
@@ -55,6 +54,23 @@ class JudgedFigure(NamedTuple):
     case: str
 
 
+@dataclass(frozen=True)
+class NodePart:
+    """What of a node is judged as one, or is not.
+
+    ``side``: in a test of a whole side, or of one stack on it. Without a side: all figures of a stack, whatever bounds
+    them. Neither: the figures of all devices together, whatever their stack.
+    """
+
+    stack: str = ""
+    side: NodeSide | None = None
+
+    @property
+    def is_whole_side(self) -> bool:
+        """Whether this is the test of a whole side."""
+        return self.side is not None and not self.stack
+
+
 @dataclass(frozen=True, slots=True)
 class NodeRun:
     """One run of a node. ``settings``: the state of the machine; ``figures``: indices into ``NodeFiles.keys``;
@@ -82,7 +98,7 @@ class UnreadFile:
     """A file that may hold a run of its node and does not count. ``created``: when the run began, '' if not known."""
 
     path: str
-    reason: str
+    reason: Why
     created: str = ""
 
 
@@ -97,7 +113,7 @@ class NodeFiles:
     runs: dict[str, list[NodeRun]] = field(default_factory=dict)
     keys: dict[JudgedFigure, int] = field(default_factory=dict)
     unread: dict[str, list[UnreadFile]] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, Why] = field(default_factory=dict)
 
     def add_entry(self, path: Path) -> None:
         """Read what the folder of the fleet holds under a name: the folder or the file of a node, or something else."""
@@ -122,11 +138,10 @@ class NodeFiles:
             self.not_counted(node, path, str(error).removeprefix(f"{path}: "), _created_in(path))
             return
         if not same_figures(run.method_version, METHOD_VERSION):
-            reason = f"figures of method version {run.method_version} cannot be compared"
+            reason = because("other-method-version", version=run.method_version)
             self.not_counted(node, path, reason, run.created)
         elif not _has_been(run.created, self.now):
-            reason = f"its date is no date or in the future: {run.created}; the clock of the node may be wrong"
-            self.not_counted(node, path, reason, "")
+            self.not_counted(node, path, because("date-impossible", created=run.created), "")
         elif impossible := _impossible_figure(written):
             self.not_counted(node, path, impossible, run.created)
         else:
@@ -140,9 +155,9 @@ class NodeFiles:
             created = header.created if isinstance(header, HeaderLine) else ""
         except (BadFile, StopIteration):
             created = ""
-        self.not_counted(node, path, "only a journal: the run did not end", created)
+        self.not_counted(node, path, because("only-a-journal"), created)
 
-    def not_counted(self, node: str, path: Path | str, reason: str, created: str) -> None:
+    def not_counted(self, node: str, path: Path | str, reason: Why, created: str) -> None:
         """Note a file that may hold a run of this node and does not count."""
         self.unread.setdefault(node, []).append(UnreadFile(str(path), reason, created))
         self.skipped[str(path)] = reason
@@ -209,7 +224,7 @@ def leave_out_copies(found: NodeFiles) -> None:
         original, shared = seen.most_common(1)[0] if seen else (number, 0)
         if shared > _SHARED_BY_COPIES * len(figures):
             copies.add(run.path)
-            reason = f"a copy of {runs[original].path}"
+            reason = because("copy-of-a-run", file=runs[original].path)
             if runs[original].node == run.node:
                 found.skipped[run.path] = reason
             else:
@@ -243,14 +258,14 @@ def _created_in(path: Path) -> str:
     return said.group(1).decode() if said else ""
 
 
-def _impossible_figure(run: Fingerprint) -> str:
-    """Words on a judged figure that no run can give, such as 1e30 ns; '' if there is none."""
+def _impossible_figure(run: Fingerprint) -> Why:
+    """A judged figure that no run can give, such as 1e30 ns; '' if there is none."""
     measured: list[Record | Contention] = [*run.records, *run.contention]
     for of in measured:
         for figure in of.figures:
             value = figure.value
             if value is not None and figure.status in VALUED and not is_plausible(value):
-                return f"an impossible figure: {figure.name} of {of.key} is {value:.3g} {figure.unit}"
+                return because("impossible-figure", figure=figure.name, of=of.key, value=value, unit=figure.unit)
     return ""
 
 
@@ -260,10 +275,7 @@ def _refused_figures(run: Fingerprint) -> dict[str, Why]:
     for record in run.records:
         if record.status != "unavailable" and (reason := _why_refused(record)):
             reasons.setdefault(record.stack, []).append(reason)
-    found: dict[str, Why] = {}
-    for stack, own in reasons.items():
-        found[stack] = because("cases-without-a-figure", cases=count(len(own), "case"), why=own[0])
-    return found
+    return {stack: because("cases-without-a-figure", cases=len(own), why=own[0]) for stack, own in reasons.items()}
 
 
 def _why_refused(record: Record) -> Why:
@@ -289,7 +301,9 @@ def _case_name(record: Record, figure: str) -> str:
 
 def _absent_stacks(run: Fingerprint) -> dict[str, Why]:
     """By stack that was not there why."""
-    of_cases = {record.stack: missing_case(record).why for record in run.records if record.status == "unavailable"}
+    of_cases: dict[str, Why] = {
+        record.stack: missing_case(record).why for record in run.records if record.status == "unavailable"
+    }
     return of_cases | {one.stack: one.reason for one in run.unavailable}
 
 

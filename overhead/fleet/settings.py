@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from overhead.fleet.node_files import NodeRun
 
@@ -13,24 +14,36 @@ _FAR = 2.0
 """A number sets a node apart that is so many times as far from the middle as that of any healthy node."""
 
 
-def settings_apart(node: NodeRun, healthy: Sequence[NodeRun]) -> list[str]:
-    """The settings that set the node apart, as ``governor powersave (others performance)``; none need be the cause."""
+@dataclass(frozen=True)
+class SettingApart:
+    """A setting of a node, and what healthy nodes have."""
+
+    name: str
+    own: str
+    others: str
+
+
+def settings_apart(node: NodeRun, healthy: Sequence[NodeRun]) -> list[SettingApart]:
+    """The settings that set the node apart; none need be the cause."""
     own, *others = ({**run.settings, **run.versions} for run in (node, *healthy))
     names = sorted({*own, *(name for one in others for name in one)} if others else ())
-    return [words for name in names for words in _apart(name, own.get(name), [one.get(name) for one in others])]
+    found = []
+    for name in names:
+        found += _apart(name, own.get(name), [one.get(name) for one in others])
+    return found
 
 
-def _apart(name: str, own: object, others: Sequence[object]) -> Iterator[str]:
+def _apart(name: str, own: object, others: Sequence[object]) -> Iterator[SettingApart]:
     numbers = sorted(float(value) for value in others if isinstance(value, int | float))
     if isinstance(own, int | float) and not isinstance(own, bool) and len(numbers) == len(others):
         middle = numbers[len(numbers) // 2]
         if abs(own - middle) > _FAR * max(abs(value - middle) for value in numbers):
-            yield f"{name} {_text(own)} (others {_text(middle)})"
+            yield SettingApart(name, _text(own), _text(middle))
         return
     texts = Counter(map(_text, others))
     usual, times = texts.most_common(1)[0]
     if _text(own) != usual and times >= _USUAL * len(others) and texts[_text(own)] <= _RARE * len(others):
-        yield f"{name} {_text(own)} (others {usual})"
+        yield SettingApart(name, _text(own), usual)
 
 
 def _text(value: object) -> str:

@@ -1,41 +1,40 @@
-"""The verdicts on nodes as blocks."""
+"""The verdicts on nodes as blocks, and as the data of ``--json``."""
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
 from overhead.blocks.parts import Part, Table, Text
 from overhead.errors import shell_command
-from overhead.fleet.judging import FleetVerdicts, JudgedNode, NodeGroup, NodeVerdict
-from overhead.reading.format import TIMES, count, listed, number, percent, percent_spread, spread
-from overhead.results import Value, Why, about, parts_of
+from overhead.fleet.collecting import Collected
+from overhead.fleet.judging import DividedNodes, FleetVerdicts, JudgedNode, NodeGroup, NotJudged, SlowTest
+from overhead.fleet.node_files import NodePart
+from overhead.results import code_of, to_builtins
+from overhead.words import fleet as words
 from overhead.words.reasons import sentence
 
-_NAMED = 10
-"""The most nodes or files that a sentence names."""
+_MOST_AGAIN = 10
+"""The most suspects for which a command is shown."""
 
 
 def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     """How many nodes are slow, a row for each one that is not ok, what could have been found, what to do next."""
     nodes = [node for group in found.groups for node in group.nodes]
-    expected = f"If all were healthy, at most {number(found.false_alarms)} would be expected to be called slow."
-    yield Text([f"{count(len(nodes), 'node')}: {_counts(nodes)}. {expected}"])
+    yield Text([words.all_nodes(nodes, found.false_alarms)])
     if shown := [node for node in nodes if node.slow]:
-        columns = ["node", "verdict", "slow at", "slower by", "healthy nodes so slow", "what sets it apart"]
         rows = [_row(node) for node in sorted(shown, key=lambda node: (node.verdict, node.name))]
-        yield Table("Nodes that are not ok", columns, rows, status=1, optional={4: 1})
+        yield Table(words.NODES_NOT_OK, words.NODE_COLUMNS, rows, status=1, optional={4: 1})
     yield Text([sentence for group in found.groups for sentence in _group_sentences(group)])
     if found.skipped:
-        yield Text([f"Skipped: {_named([f'{path} ({why})' for path, why in found.skipped.items()])}."])
+        yield Text([words.skipped(found.skipped)])
     if suspects := found.named("suspect"):
-        files = [str(_next_file(Path(found.folder, node))) for node in suspects[:_NAMED]]
+        files = [str(_next_file(Path(found.folder, node))) for node in suspects[:_MOST_AGAIN]]
         again = ["overhead", "run", "--profile", "node", "--out"]
         commands = [shell_command([*again, file]) for file in files]
-        yield Text(["One more run on the node tells whether it is slow:", *commands])
+        yield Text([words.ONE_MORE_RUN, *commands])
 
 
 def _next_file(folder: Path) -> Path:
@@ -43,55 +42,103 @@ def _next_file(folder: Path) -> Path:
     return next(folder / name for name in names if not (folder / name).exists())
 
 
-def _counts(nodes: Sequence[JudgedNode]) -> str:
-    counts = Counter(node.verdict for node in nodes)
-    return listed([f"{counts[verdict]} {verdict}" for verdict in get_args(NodeVerdict) if counts[verdict]])
-
-
 def _row(node: JudgedNode) -> list[str]:
-    cells = [
-        [one.what for one in node.slow],
-        [percent_spread(Value(one.slower, one.low, one.high)) for one in node.slow],
-        [f"1 of {float(f'{1 / max(one.chance, 1e-9):.1g}'):,.0f}" for one in node.slow],
-        node.settings or ["nothing in its files"],
+    return [
+        node.name,
+        node.verdict,
+        "; ".join(words.part(one.what) for one in node.slow),
+        "; ".join(map(words.slower_by, node.slow)),
+        "; ".join(map(words.healthy_so_slow, node.slow)),
+        words.settings_apart(node.settings),
     ]
-    return [node.name, node.verdict, *map("; ".join, cells)]
 
 
 def _group_sentences(group: NodeGroup) -> Iterator[str]:
     """How many nodes are ok, the smallest slowdowns that their runs find, and what was not judged of which nodes."""
-    yield f"{group.name}: {_counts(group.nodes)}."
-    for one in group.divided:
-        times = spread(Value(one.times, one.low, one.high)) + TIMES
-        slower, faster = (f"{count(len(names), 'node')} ({_named(names)})" for names in (one.slower, one.faster))
-        yield f"Two groups of nodes, {one.what}: {slower} take {times} as long as {faster}."
+    yield words.group(group)
+    yield from map(words.divided, group.divided)
     for runs in sorted({len(node.runs) for node in group.nodes if node.smallest}):
-        own = {what: share for n in group.nodes if len(n.runs) == runs for what, share in n.smallest.items()}
-        called = f"With {count(runs, 'run')} a node is called {'slow' if runs > 1 else 'suspect'}"
-        yield f"{called} in 95 % from this slowdown: {_smallest(own)}."
-    for why in dict.fromkeys(node.why for node in group.nodes if node.why):
-        yield f"Unknown, {_named([node.name for node in group.nodes if node.why == why])}: {sentence(why)}."
-    for (what, why), names in _not_judged(group.nodes).items():
-        yield f"Not judged, {what}: {_named(names)}: {sentence(why)}."
+        smallest: dict[NodePart, float] = {}
+        for node in group.nodes:
+            if len(node.runs) == runs:
+                smallest |= node.smallest
+        yield words.found_with(runs, smallest)
+    for reasons, names in _unknown(group.nodes).items():
+        yield words.unknown(names, reasons)
+    for one, names in _not_judged(group.nodes).items():
+        assert one.part is not None
+        yield words.not_judged(one.part, one.why, names)
 
 
-def _not_judged(nodes: Sequence[JudgedNode]) -> dict[tuple[str, Why], list[str]]:
-    """The names of the nodes by what of them was not judged and why, without what makes them unknown as a whole."""
-    found: dict[tuple[str, Why], list[str]] = {}
+def _unknown(nodes: Sequence[JudgedNode]) -> dict[tuple[NotJudged, ...], list[str]]:
+    """The names of the nodes that are unknown, by the reasons."""
+    found: dict[tuple[NotJudged, ...], list[str]] = {}
     for node in nodes:
-        for what, why in node.not_judged.items():
-            if about(what, why) not in parts_of(node.why):
-                found.setdefault((what, why), []).append(node.name)
+        if node.unknown:
+            found.setdefault(tuple(node.unknown), []).append(node.name)
     return found
 
 
-def _smallest(shares: dict[str, float]) -> str:
-    """The slowdowns of the whole node, and the least and the largest of a stack."""
-    stacks = sorted((what for what in shares if "(" in what), key=shares.__getitem__)
-    shown = [*(what for what in shares if "(" not in what), *dict.fromkeys([*stacks[:1], *stacks[-1:]])]
-    return ", ".join(f"{what} {percent(shares[what])}" for what in shown)
+def _not_judged(nodes: Sequence[JudgedNode]) -> dict[NotJudged, list[str]]:
+    """The names of the nodes by what of them was not judged and why, without what makes them unknown as a whole."""
+    found: dict[NotJudged, list[str]] = {}
+    for node in nodes:
+        of_node = [NotJudged(part, why) for part, why in node.not_judged.items()]
+        for one in of_node:
+            if one not in node.unknown:
+                found.setdefault(one, []).append(node.name)
+    return found
 
 
-def _named(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return listed([*names[:_NAMED], f"{more} more"] if more > 0 else [*names])
+def fleet_data(found: FleetVerdicts) -> dict[str, Any]:
+    """The verdicts as dicts and lists that ``json`` can write: what is said in words, and beside it its code."""
+    return {
+        "folder": found.folder,
+        "false_alarms": found.false_alarms,
+        "groups": [_group_data(group) for group in found.groups],
+        "skipped": {path: sentence(why) for path, why in found.skipped.items()},
+        "skipped_codes": {path: code_of(why) for path, why in found.skipped.items()},
+    }
+
+
+def _group_data(group: NodeGroup) -> dict[str, Any]:
+    return {
+        "name": words.kind(group.kind),
+        "kind": to_builtins(group.kind),
+        "nodes": [_node_data(node) for node in group.nodes],
+        "divided": [to_builtins(one) | _part_data(one) for one in group.divided],
+    }
+
+
+def _node_data(node: JudgedNode) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "verdict": node.verdict,
+        "runs": list(node.runs),
+        "why": words.why_unknown(node.unknown),
+        "why_codes": [code_of(one.why) for one in node.unknown],
+        "slow": [to_builtins(one) | _part_data(one) for one in node.slow],
+        "settings": [words.setting_apart(one) for one in node.settings],
+        "settings_apart": to_builtins(node.settings),
+        "smallest": {words.part(part): share for part, share in node.smallest.items()},
+        "not_judged": {words.part(part): sentence(why) for part, why in node.not_judged.items()},
+        "not_judged_codes": {words.part(part): code_of(why) for part, why in node.not_judged.items()},
+    }
+
+
+def _part_data(of: SlowTest | DividedNodes) -> dict[str, Any]:
+    return {"what": words.part(of.what), "stack": of.what.stack, "side": of.what.side}
+
+
+def collected_table(folder: Path, found: Mapping[str, Collected]) -> Table:
+    """The files that each node sent, and what was wrong."""
+    rows = [(name, str(len(one.files)), sentence(one.reason)) for name, one in found.items()]
+    return Table(words.collected_files(folder), words.COLLECTED_COLUMNS, rows)
+
+
+def collected_data(found: Mapping[str, Collected]) -> dict[str, Any]:
+    """The same as ``--json`` prints it."""
+    return {
+        name: {"files": one.files, "reason": sentence(one.reason), "reason_code": code_of(one.reason)}
+        for name, one in found.items()
+    }

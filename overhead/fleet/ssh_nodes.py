@@ -28,9 +28,10 @@ def ssh_nodes(path: Path, script: str, limit_s: float) -> dict[str, Measure]:
     for number, line in enumerate(read_whole(path, 1_000_000).decode(errors="replace").splitlines(), 1):
         host = line.partition("#")[0].strip()
         name = folder_name(host.rpartition("@")[2])
-        if host and (name in found or not _HOST.fullmatch(host)):
-            why = "named twice" if name in found else "no host: write host or user@host"
-            raise BadFile(f"{path}: line {number}: {host[:100]}: {why}")
+        if host and name in found:
+            raise BadFile(f"{path}: line {number}: {host[:100]}: named twice")
+        if host and not _HOST.fullmatch(host):
+            raise BadFile(f"{path}: line {number}: {host[:100]}: no host: write host or user@host")
         if host:
             found[name] = functools.partial(_measure, slots, host, script, limit_s + END_S)
     if not found:

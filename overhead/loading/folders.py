@@ -12,7 +12,7 @@ from overhead.errors import BadFile
 from overhead.loading.files import files_in_folder
 from overhead.loading.reduce import load_file
 from overhead.reading.format import plain
-from overhead.results import Fingerprint, Machine
+from overhead.results import Fingerprint, Machine, Why
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Skipped:
     """A file that could not be used, and the reason in one line without the path."""
 
     path: Path
-    reason: str
+    reason: Why
 
 
 def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from overhead.results import JournalLine
+from overhead.results import JournalLine, LongText, Reason, Scalar, Why
 
 L = TypeVar("L", bound=JournalLine)
 # Fields whose text comes from outside the suite. Names of stacks, cases and targets are not redacted: a host with the
@@ -84,6 +84,18 @@ def redact(text: str, of: Owner | None = None) -> str:
         for word in sorted(set(words) - _DEFAULT_NAMES, key=len, reverse=True):
             text = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", stand_in, text, flags=case)
     return text
+
+
+def redact_reason(why: Why, of: Owner | None = None) -> Why:
+    """The reason with its texts redacted."""
+    if isinstance(why, str):
+        return redact(why, of)
+    values = {name: _redact_value(value, of) for name, value in why.values.items()}
+    return Reason(why.code, values, [redact_reason(one, of) for one in why.also])
+
+
+def _redact_value(value: Scalar | LongText | Reason, of: Owner | None) -> Scalar | LongText | Reason:
+    return redact_reason(value, of) if isinstance(value, str | Reason) else value
 
 
 def hide_secrets(name: str, value: str) -> str:

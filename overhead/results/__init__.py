@@ -27,6 +27,7 @@ from overhead.results.reason import (
     about as about,
     because as because,
     cause_of as cause_of,
+    code_of as code_of,
     codes_of as codes_of,
     parts_of as parts_of,
     together as together,

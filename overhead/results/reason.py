@@ -102,6 +102,14 @@ def why_of(error: UsageError) -> Why:
     return because("message-with-reason", message=error.message, why=error.reason)
 
 
+def code_of(reason: Why) -> str:
+    """The code of a reason, and of one that is about something, what holds of that; '' of a text from outside."""
+    if isinstance(reason, str):
+        return ""
+    inner = reason.values.get("why") if reason.code == "about" else None
+    return code_of(inner) if isinstance(inner, str | Reason) else reason.code
+
+
 def codes_of(reason: Why) -> frozenset[str]:
     """The codes of a reason. A text from outside has none."""
     return reason.codes if isinstance(reason, Reason) else frozenset()

@@ -19,7 +19,7 @@ from overhead.blocks.terminal import show
 from overhead.comparing.decide import PROMISED
 from overhead.comparing.judge import CaseSamples, verdicts_by_test
 from overhead.comparing.sides import FIGURE, Sampled, sampled
-from overhead.comparing.verdicts import CaseVerdict, Verdicts
+from overhead.comparing.verdicts import CaseVerdict, Verdicts, Yardstick
 from overhead.loading.reduce import load, series_by_record
 from overhead.results import WithFigures
 from scripts.bench.requirement import Requirement, print_requirements
@@ -73,7 +73,7 @@ def judged(cases: Sequence[tuple[Sampled, Sampled, bool]], by: float, first: int
     for i, (base, new, _) in enumerate(cases):
         moved = np.log(by) * (i % _EVERY == first)
         slower = replace(new, slopes=new.slopes + moved, whole=new.whole + moved)
-        made.append(CaseSamples.of(CaseVerdict(str(i), "", "undecided"), [base], [slower], False))
+        made.append(CaseSamples.of(CaseVerdict(str(i), "undecided"), [base], [slower], False))
     return verdicts_by_test([one for one in made if min(one.case.processes) > 1], _LIMIT)
 
 
@@ -90,7 +90,7 @@ def compare(options: argparse.Namespace, console: Console) -> bool:
         cases, first = [case for case in pair if case[2]], int(dice.integers(_EVERY))
         for by in (1.0, *_PLANTED):
             found = judged(cases, by, first)
-            gate = Verdicts((), (), True, (), "", _LIMIT, tuple(found))
+            gate = Verdicts((), (), True, (), Yardstick("nothing-tested"), _LIMIT, tuple(found))
             count[f"gate {by}: " + ("1" if gate.failed else "0" if gate.tested_enough() else "3")] += 1
             mine = [v for v in found if int(v.case) % _EVERY == first]
             count[f"planted {by}"] += len(mine)

@@ -238,7 +238,7 @@ def two_machines(folder: Path) -> Verdicts:
 
 def test_each_of_two_machines_is_named_as_what_it_is(tmp_path: Path) -> None:
     found = two_machines(tmp_path)
-    assert ["GPU One" in found.machines[0], "GPU Two" in found.machines[1]] == [True, True]
+    assert [[gpu.name for gpu in machine.gpus] for machine in found.machines] == [["GPU One"], ["GPU Two"]]
     _, table, *_ = comparison_blocks(found)
     assert isinstance(table, Table)
     said = [table.caption, *(str(row[0]) for row in table.rows)]

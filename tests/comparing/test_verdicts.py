@@ -14,9 +14,20 @@ import pytest
 
 from overhead.blocks.terminal import show
 from overhead.comparing import Verdicts, compare
-from overhead.comparing.show import comparison_blocks
+from overhead.comparing.show import comparison_blocks, comparison_data
 from overhead.errors import BadFile
-from overhead.results import LeftOut, MissingLine, MissingStack, OmittedLine, Target, Together, encode_line
+from overhead.results import (
+    LeftOut,
+    MissingLine,
+    MissingStack,
+    OmittedLine,
+    Target,
+    Together,
+    because,
+    codes_of,
+    encode_line,
+)
+from overhead.words.comparing import OVER_ALL_ROUNDS
 from tests.fakes.machine import Disturbance
 from tests.fakes.runs import CASES, COSTS, MACHINE, TARGET, Made
 
@@ -57,8 +68,8 @@ def test_several_runs_detect_a_shift_that_one_run_per_side_misses(tmp_path: Path
     many = compare(base, new)
     assert set(by_case(one).values()) == {"undecided"}
     assert set(by_case(many).values()) == {"slower"}
-    assert "one run a side" in one.yardstick
-    assert "4 and 4 runs" in many.yardstick
+    assert one.yardstick.kind == "one-run"
+    assert (many.yardstick.kind, many.yardstick.runs) == ("several-runs", (4, 4))
     assert all(few.smallest > more.smallest for few, more in zip(one.cases, many.cases, strict=True))  # type: ignore[operator]
 
 
@@ -102,16 +113,17 @@ def test_rounds_that_figures_leave_out_are_left_out_and_the_verdict_over_all_is_
     assert case.ratio.value == pytest.approx(1.2, rel=0.01)
     assert case.all_rounds is not None
     assert case.all_rounds.verdict == "undecided"
-    assert case.to_dict()["all_rounds"].keys() == {"verdict", "ratio", "low", "high"}
+    (data,) = comparison_data(compare(base, new))["cases"]
+    assert data["all_rounds"].keys() == {"verdict", "ratio", "low", "high"}
     show(comparison_blocks(compare(base, new)))
-    assert "Over all rounds" in capsys.readouterr().out
+    assert OVER_ALL_ROUNDS in capsys.readouterr().out
 
 
 def test_a_change_that_only_the_spread_between_runs_hides_is_named(tmp_path: Path) -> None:
     costs = {name: 1.03 * cost for name, cost in COSTS.items()}
     found = compared(tmp_path, Made(seed=1), Made(seed=2, costs=costs), 2)
     assert {case.verdict for case in found.cases} == {"undecided"}
-    assert all("only the spread between runs" in case.reason for case in found.cases)
+    assert {codes_of(case.reason) for case in found.cases} == {frozenset({"only-between-runs"})}
     assert not found.failed
     assert not found.tested_enough()
 
@@ -138,8 +150,8 @@ def test_fail_over_fails_a_case_only_if_its_whole_interval_is_over_the_limit(tmp
     new = Made(seed=2, costs={**COSTS, "large": 1.3 * COSTS["large"]}).write(tmp_path / "b.json")
     large = next(c for c in compare(base, new).cases if c.verdict == "slower")
     found = compare(base, new, 5)
-    assert [c.label for c in found.failed] == [large.label]
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["failed"] == [large.case]
+    assert [c.case for c in found.failed] == [large.case]
+    assert json.loads(json.dumps(comparison_data(found), allow_nan=False))["failed"] == [large.case]
     assert compare(base, new, 29).failed == []
     assert compare(new, base, 5).failed == []
     assert compare(new, base, 0).failed == []
@@ -166,7 +178,8 @@ def test_runs_measured_in_turn_are_compared_by_pairs_of_processes(tmp_path: Path
     base, new = in_turn(tmp_path, costs=slower)
     found = compare(base, new)
     assert set(by_case(found).values()) == {"slower"}
-    assert found.yardstick.startswith("measured in turn; pairs of processes differ by")
+    assert found.yardstick.kind == "in-turn"
+    assert 0 < found.yardstick.spread < 0.02
     assert found.base == ("base/3.json",)
     assert found.new == ("new/3.json",)
     assert all(c.smallest is not None and c.smallest < 0.03 for c in found.cases)
@@ -181,11 +194,11 @@ def test_runs_measured_in_turn_are_matched_by_their_id_and_not_by_file_name(tmp_
         for end in ("json", "samples.jsonl.gz"):
             (tmp_path / "new" / f"{old}.{end}").rename(tmp_path / "new" / f"{new}.{end}")
     found = compare(tmp_path / "base", tmp_path / "new")
-    assert found.yardstick.startswith("measured in turn")
+    assert found.yardstick.kind == "in-turn"
     assert {c.processes for c in found.cases} == {(10, 10)}
     assert set(by_case(found).values()) == {"same"}
     (tmp_path / "new" / "1.json").unlink()
-    assert not compare(tmp_path / "base", tmp_path / "new").yardstick.startswith("measured in turn")
+    assert compare(tmp_path / "base", tmp_path / "new").yardstick.kind != "in-turn"
 
 
 def test_a_worker_process_that_died_does_not_change_the_other_pairs(tmp_path: Path) -> None:
@@ -198,19 +211,20 @@ def test_a_worker_process_that_died_does_not_change_the_other_pairs(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    ("changes", "code", "values"),
     [
-        ({"window": {"submits": 16}}, "window.submits differs between BASE and NEW: 1 and 16"),
-        ({"kernels": {"step": "bb"}}, "kernel step differs"),
+        ({"window": {"submits": 16}}, "window-differs", {"field": "submits", "mine": 1, "theirs": 16}),
+        ({"kernels": {"step": "bb"}}, "kernel-differs", {"file": "step", "mine": "aa", "theirs": "bb"}),
     ],
 )
 @pytest.mark.parametrize("samples", [True, False])
 def test_cases_with_another_timed_window_or_kernel_are_refused_with_the_difference(
-    tmp_path: Path, changes: dict[str, Any], reason: str, samples: bool
+    tmp_path: Path, changes: dict[str, Any], code: str, values: dict[str, Any], samples: bool
 ) -> None:
     found = compared(tmp_path, Made(seed=1), Made(seed=2, **changes), samples=samples)
     assert {(c.verdict, c.ratio) for c in found.cases} == {("refused", None)}
-    assert all(reason in c.reason for c in found.cases)
+    reason = because(code, **values, one="BASE", other="NEW")
+    assert [c.reason for c in found.cases] == [reason] * 3
 
 
 def test_runs_of_different_method_versions_are_refused(tmp_path: Path) -> None:
@@ -249,8 +263,8 @@ def test_runs_without_raw_samples_get_ratios_and_no_verdict(tmp_path: Path) -> N
     base = Made(seed=1).write(tmp_path / "a.json", samples=False)
     new = Made(seed=2).write(tmp_path / "b.json")
     found = compare(base, new)
-    reason = "no raw samples beside a.json, so there is no test"
-    assert {(c.verdict, c.reason) for c in found.cases} == {("not tested", reason)}
+    reason = because("no-raw-samples", file="a.json")
+    assert [(c.verdict, c.reason) for c in found.cases] == [("not tested", reason)] * 3
     assert all(c.ratio and c.ratio.bounded for c in found.cases)
 
 
@@ -276,10 +290,13 @@ def test_a_case_that_one_side_could_not_measure_has_its_reason(tmp_path: Path) -
     journal = tmp_path / "b.jsonl"
     journal.write_bytes(b"".join(map(encode_line, lines)))
     (lacking,) = (c for c in compare(base, journal).cases if c.reason)
-    assert (lacking.verdict, lacking.reason) == ("only in BASE", "NEW: no time")
+    reason = because("side-lacks-case", side="NEW", why="no time")
+    assert (lacking.verdict, lacking.reason) == ("only in BASE", reason)
     missing = MissingLine(unavailable=MissingStack(stack="fake", reason="no library"))
     journal.write_bytes(encode_line(lines[0]) + encode_line(missing))
-    assert {(c.verdict, c.reason) for c in compare(base, journal).cases} == {("only in BASE", "NEW: no library")}
+    found = compare(base, journal).cases
+    reason = because("side-lacks-case", side="NEW", why="no library")
+    assert [(c.verdict, c.reason) for c in found] == [("only in BASE", reason)] * 3
 
 
 def test_a_run_with_unreadable_raw_samples_is_skipped_and_the_others_are_compared(tmp_path: Path) -> None:
@@ -289,6 +306,6 @@ def test_a_run_with_unreadable_raw_samples_is_skipped_and_the_others_are_compare
     samples.write_bytes(samples.read_bytes()[:500])
     found = compare(folder, new)
     assert found.base == ("0.json", "2.json")
-    assert found.skipped[0].startswith("1.json: 1.samples.jsonl.gz: ")
+    assert [one.name for one in found.skipped] == ["1.json"]
     with pytest.raises(BadFile, match=r"1\.samples\.jsonl\.gz"):
         compare(folder / "1.json", new)

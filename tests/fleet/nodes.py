@@ -36,10 +36,14 @@ def program(path: Path, text: str) -> Path:
 
 
 def collected(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, set[str]], dict[str, str]]:
-    """The exit code of ``overhead run``; by node the names of its files; and the reasons, which were printed too."""
+    """The exit code of ``overhead run``; by node the names of its files; and what was wrong, which was printed too.
+
+    What was wrong is a code, or a text that the program of a node wrote.
+    """
     code = main(["run", "--json", *words])
     said = capsys.readouterr()
     found = json.loads(said.out)
-    reasons = {name: node["reason"] for name, node in found.items() if node["reason"]}
-    assert all(f"{name}: {reason}" in said.err for name, reason in reasons.items())
+    wrong = {name: node for name, node in found.items() if node["reason"]}
+    assert all(f"{name}: {node['reason']}" in said.err for name, node in wrong.items())
+    reasons = {name: node["reason_code"] or node["reason"] for name, node in wrong.items()}
     return code, {name: {Path(path).name for path in node["files"]} for name, node in found.items()}, reasons

@@ -27,7 +27,7 @@ import numpy as np
 
 from overhead.fleet.coverage import SHARED
 from overhead.fleet.model import NodeTests, median_of, tests_of
-from overhead.fleet.node_files import JudgedFigure, figures_of
+from overhead.fleet.node_files import JudgedFigure, NodePart, figures_of
 from overhead.loading.files import read_fingerprint
 from overhead.measure.fitting.line import Floats
 from overhead.results import BOARD
@@ -51,6 +51,7 @@ Second = Literal["same", "other"]
 SIZES = (5, 10, 30, 100)
 FACTOR_SCALE, FACTOR_DEGREES, BETWEEN_RUNS = 0.036, 8, 0.011
 HEALTHY, FLEETS, UNTOLD_FLEETS, PASSING_FLEETS = 100_000, 400, 1_000, 200
+HOST = NodePart(side="host")
 SLOWER = {"host": 1.35, "device": 1.10, "stack": 1.24, "stack, host side": 1.24}
 """What is planted in one node of each fleet. A stack on both sides, or on the host's alone; each stack in turn."""
 MANY, MANY_SLOWER = (0.3, 0.4, 0.5, 0.6), 1.5
@@ -121,7 +122,7 @@ def power(pool: Pool, nodes: int, second: Second, what: str, fleets: int = FLEET
             continue
         logs[:, 0, own] += math.log(SLOWER[what])
         found = tests_of(logs, pool.keys)
-        wanted = [name == what or name.startswith(f"{stack} (") for name in found.names]
+        wanted = [part.stack == stack or part == NodePart(side=what) for part in found.parts]  # type: ignore[arg-type]
         tried[stack] += 1
         told[stack] += bool(slow(found)[wanted, 0].any())
     by_stack = {name: round(told[name] / tried[name], 3) for name in names if tried[name]}
@@ -167,9 +168,9 @@ def stated(pool: Pool, nodes: int, second: Second, fleets: int = FLEETS) -> floa
     for _ in range(fleets):
         one = tests_of(pool.made(nodes, second, dice), pool.keys)
         logs = pool.made(nodes, second, dice)
-        logs[:, 0, on_host] += one.smallest[1, one.names.index("host")]
+        logs[:, 0, on_host] += one.smallest[1, one.parts.index(HOST)]
         other = tests_of(logs, pool.keys)
-        told += bool(slow(other)[other.names.index("host"), 0])
+        told += bool(slow(other)[other.parts.index(HOST), 0])
     return round(told / fleets, 3)
 
 

@@ -37,8 +37,12 @@ def test_a_slow_host_a_slow_device_and_a_slow_stack_are_told_apart(
 ) -> None:
     fleet(tmp_path, 12, changed={3: {"host": 1.6}, 5: {"device": 1.3}, 7: {"stacks": {"torch": 1.6}}})
     found, nodes = judged(tmp_path, capsys)
-    slow = {name: [one["what"] for one in node["slow"]] for name, node in nodes.items() if node["verdict"] == "slow"}
-    assert slow == {"n3": ["host"], "n5": ["device"], "n7": ["torch (host)"]}
+    slow = {
+        name: [(one["stack"], one["side"]) for one in node["slow"]]
+        for name, node in nodes.items()
+        if node["verdict"] == "slow"
+    }
+    assert slow == {"n3": [("", "host")], "n5": [("", "device")], "n7": [("torch", "host")]}
     assert {node["verdict"] for name, node in nodes.items() if name not in slow} == {"ok"}
     (host,) = nodes["n3"]["slow"]
     assert host["low"] < 0.6 < host["high"]
@@ -90,7 +94,8 @@ def test_nine_slow_nodes_of_ten_do_not_pass_and_the_fast_one_is_named(
     fleet(tmp_path, 10, changed={number: {what: 1.7} for number in range(1, 10)})
     found, nodes = judged(tmp_path, capsys)
     (divided,) = found["groups"][0]["divided"]
-    assert (divided["what"], divided["faster"], len(divided["slower"])) == (what, ["n0"], 9)
+    assert (divided["stack"], divided["side"]) == ("", what)
+    assert (divided["faster"], len(divided["slower"])) == (["n0"], 9)
     assert divided["low"] < 1.7 < divided["high"]
     assert "slow" not in {node["verdict"] for node in nodes.values()}
     assert main(["fleet", str(tmp_path), "--fail"]) == 3
@@ -110,7 +115,8 @@ def test_nodes_of_another_machine_or_version_are_apart_and_bad_files_are_named(
         "n0", "n1", "other", "alone", "n5",
     }  # fmt: skip
     assert {node["verdict"] for node in nodes.values()} == {"unknown", "ok"}
-    assert sum("torch 2.0" in group["name"] for group in found["groups"]) == 1
+    kinds = [group["kind"] for group in found["groups"] if group["kind"]]
+    assert [kind["versions"] for kind in kinds].count({"torch": "2.0"}) == 1
     assert {Path(path).name for path in found["skipped"]} == {"alone.json", "bad.json"}
     assert main(["fleet", str(tmp_path), "--markdown"]) == 0
     assert "bad.json" in capsys.readouterr().out
@@ -122,7 +128,9 @@ def test_the_settings_that_set_a_slow_node_apart_are_named(tmp_path: Path, capsy
     settings[6] = {"volatile": {**usual, "governor": "powersave", "load_1m": 90.0}, "host": 1.8}
     fleet(tmp_path, 10, changed=settings)
     _, nodes = judged(tmp_path, capsys)
-    assert [text.split()[:2] for text in nodes["n6"]["settings"]] == [["governor", "powersave"], ["load_1m", "90.0"]]
+    apart = [(one["name"], one["own"]) for one in nodes["n6"]["settings_apart"]]
+    assert apart == [("governor", "powersave"), ("load_1m", "90.0")]
+    assert len(nodes["n6"]["settings"]) == len(apart)
 
 
 def test_made_nodes_of_committed_runs_give_few_false_alarms_and_the_committed_power() -> None:

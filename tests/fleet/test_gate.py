@@ -78,7 +78,7 @@ def test_many_slow_nodes_are_two_groups_and_do_not_pass(
     assert code in (SLOW, UNTESTED)
     if code == UNTESTED:
         (side,) = slower
-        divided = next(one for one in found["groups"][0]["divided"] if one["what"] == side)
+        divided = next(one for one in found["groups"][0]["divided"] if (one["stack"], one["side"]) == ("", side))
         assert set(divided["slower"]) == {f"n{number}" for number in range(many)}
         assert divided["low"] < 1.5 < divided["high"]
         assert verdicts(nodes, "unknown") == nodes.keys()
@@ -90,7 +90,7 @@ def test_a_stack_that_is_slow_on_half_of_the_nodes_is_two_groups_at_this_stack(
     fleet(tmp_path, slow=range(5), stacks={"torch": 3.0})
     code, nodes, found = gate(tmp_path, capsys)
     assert code == UNTESTED
-    assert [one["what"] for one in found["groups"][0]["divided"]] == ["torch (host)"]
+    assert [(one["stack"], one["side"]) for one in found["groups"][0]["divided"]] == [("torch", "host")]
     assert all(node["verdict"] == "partly ok" and "torch (host)" in node["not_judged"] for node in nodes.values())
 
 
@@ -138,8 +138,10 @@ def test_a_stack_that_a_node_lacks_in_its_newest_run_is_named(
     code, nodes, _ = gate(tmp_path, capsys)
     assert code == UNTESTED
     assert verdicts(nodes, "partly ok") == {"n3"}
-    reason = {"failed": "a fault", "left out": "not measured", "unavailable": "no torch here"}[change]
-    assert reason in nodes["n3"]["not_judged"]["torch"]
+    codes = {"failed": "cases-without-a-figure", "left out": "stack-not-measured", "unavailable": ""}
+    assert nodes["n3"]["not_judged_codes"]["torch"] == codes[change]
+    of_file = {"failed": "a fault", "left out": "", "unavailable": "no torch here"}
+    assert of_file[change] in nodes["n3"]["not_judged"]["torch"]
 
 
 @pytest.mark.parametrize("status", ["failed", "unverified"])
@@ -152,6 +154,7 @@ def test_a_node_on_which_one_case_did_not_do_its_work_is_partly_ok_if_the_others
     assert code == UNTESTED
     assert verdicts(nodes, "partly ok") == {"n3"}
     assert [*nodes["n3"]["not_judged"]] == ["torch"]
+    assert nodes["n3"]["not_judged_codes"] == {"torch": "case-without-its-work"}
     assert "a fault" in nodes["n3"]["not_judged"]["torch"]
 
 
@@ -203,7 +206,8 @@ def test_a_node_without_figures_of_all_devices_together_is_not_judged(
     code, nodes, _ = gate(tmp_path, capsys)
     assert code == UNTESTED
     assert verdicts(nodes, "unknown") == {"n3"}
-    assert [*nodes["n3"]["not_judged"]] == ["all devices together", "together"]
+    assert [*nodes["n3"]["not_judged_codes"].values()] == ["stack-not-measured", "few-figures-of-test"]
+    assert "together" in nodes["n3"]["not_judged"]
 
 
 def test_a_node_with_records_of_one_stack_alone_is_not_judged(
@@ -347,7 +351,7 @@ def test_times_that_no_run_gives_are_named(tmp_path: Path, capsys: pytest.Captur
     assert code == UNTESTED
     assert verdicts(nodes, "unknown") == {"n3"}
     assert [Path(path).name for path in found["skipped"]] == ["0.json", "1.json"]
-    assert all("1e+30" in reason for reason in found["skipped"].values())
+    assert set(found["skipped_codes"].values()) == {"impossible-figure"}
 
 
 def test_one_time_that_no_run_gives_costs_a_file_its_other_times_too(

@@ -46,5 +46,5 @@ def test_every_node_is_measured_and_one_that_hangs_or_dies_is_named(
     assert time.monotonic() - began < 60
     assert files == {"good": BOTH, "slow": BOTH, "hangs": {"words.jsonl"}, "dies": set()}
     assert reasons.keys() == {"hangs", "dies"}
-    assert "8 s" in reasons["hangs"]
+    assert reasons["hangs"] == "node-not-done"
     assert "node" in reasons["dies"].lower(), "Ray says it in other words if no task had begun"

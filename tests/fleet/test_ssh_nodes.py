@@ -55,7 +55,7 @@ def test_every_host_is_measured_and_those_without_files_are_named(
     assert files == {**complete, "hangs": {"words.jsonl"}, "down": set(), "fails": set()}
     for name, words_of_reason in {
         "down": "Connection refused",
-        "hangs": "1 s",
+        "hangs": "node-not-done",
         "fails": "nothing to measure",
         "lacks": "no figure",
     }.items():

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from overhead.explain.conditions import REFERENCE
+from overhead.explain.record import Alternative
+from overhead.explain.verdict import resolved_times
+from overhead.reading.format import factor_spread, plain
+from overhead.words.reasons import sentence
+
 KIND_LABELS: Mapping[str, str] = {
     "measured": "",
     "condition": "",
@@ -11,3 +17,36 @@ KIND_LABELS: Mapping[str, str] = {
     "prediction": " (predicted)",
 }
 """What stands behind the name of an alternative."""
+
+
+CONDITION_NAMES: Mapping[str, str] = {REFERENCE: "the step as the host runs it"}
+"""What a condition is called, where its name in the file is shorter."""
+
+
+def alternative_name(one: Alternative, most: int = 60) -> str:
+    """What an alternative or a condition is called, in at most so many characters."""
+    return plain(CONDITION_NAMES.get(one.name, one.name), most)
+
+
+def remark(one: Alternative) -> str:
+    """What became of an alternative, and why."""
+    outcome = {"refused": "not possible", "failed": "failed"}.get(one.status) or sentence(one.agreement)
+    why = [sentence(one.results or one.reason), _unresolved_time(one)]
+    separator = "; " if one.same_results else ": "
+    text = separator.join(filter(None, [outcome, "; ".join(filter(None, why))]))
+    return f"{text} ({one.site.line})" if one.site.line else text
+
+
+def _unresolved_time(one: Alternative) -> str:
+    if not one.step.measured or resolved_times(one.step):
+        return ""
+    why = sentence(one.step.reason)
+    return f"time not resolved: {why}" if why else "time not resolved"
+
+
+def alternative_line(one: Alternative) -> str:
+    """An alternative in one line: its gain, or why there is none."""
+    gain = one.gain.measured
+    first = f"{factor_spread(gain)} as fast" if gain else sentence(one.reason or one.results)
+    second = sentence(one.agreement) if one.status == "ok" else one.status
+    return f"{alternative_name(one, 200)}{KIND_LABELS[one.kind]}: {'; '.join(filter(None, [first, second]))}"

@@ -1,0 +1,175 @@
+"""A comparison of two sets of runs in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from overhead.comparing.pairing import ABSENT
+from overhead.comparing.verdicts import CaseVerdict, Difference, RunsLeftOut, SkippedRun, Verdict, Verdicts, Yardstick
+from overhead.reading.format import MICRO, TIMES, count, few, percent, plain, spread
+from overhead.reading.view import CALLER_WORDS
+from overhead.results import Machine, Value
+from overhead.words.reasons import one_line, sentence
+
+COMPARED_COLUMNS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "detectable from")
+RUNS_LEFT_OUT = "Runs that do not count"
+WINDOW_DIFFERS_TOO = "The window differs too"
+OVER_ALL_ROUNDS = "Over all rounds, also those that figures leave out"
+TWO_MACHINES = "BASE and NEW are two machines: ratios only, no test."
+_AS_PRINTED: dict[Verdict, str] = {"same": "no difference", "refused": "not comparable"}
+"""Verdicts as people read them, where that differs from the code."""
+_MOST_CHANGES, _LONGEST_CHANGE = 8, 90
+"""How many differences between the sides are said, and the characters of each."""
+
+
+def verdict_word(verdict: Verdict) -> str:
+    """The verdict as it is printed."""
+    return _AS_PRINTED.get(verdict, verdict)
+
+
+def verdict_cell(case: CaseVerdict) -> str:
+    """The verdict on a case in the table."""
+    return verdict_word(case.verdict) + (" (over the limit)" if case.failed else "")
+
+
+def verdict_as_title(verdict: Verdict) -> str:
+    """The verdict at the beginning of a line."""
+    word = verdict_word(verdict)
+    return word[:1].upper() + word[1:]
+
+
+def case_label(case: CaseVerdict, target: str = "") -> str:
+    """The target, the case and its caller, and for a variant what it is compared with. ``target``: another name."""
+    called = f", {CALLER_WORDS[case.caller]}" if case.caller else ""
+    label = plain(f"{target or case.target}: {case.pattern}{called}")
+    return f"{label} \u2192 {plain(case.variant)}" if case.variant else label
+
+
+def case_reason(case: CaseVerdict) -> str:
+    """Why a case has no test, or what hides a change; '' without a reason."""
+    return one_line(case.reason, 500)
+
+
+def window_changes(changes: Sequence[Difference]) -> str:
+    """What was timed differently besides the axis: ``submits 1 → 0``; '' if nothing."""
+    return plain(", ".join(f"{one.field} {one.base} \u2192 {one.new}" for one in changes))
+
+
+def runs_left_out(sides: Sequence[RunsLeftOut]) -> str:
+    """The runs of each side that do not count for a case, with the reasons; '' if all count."""
+    return plain("; ".join(map(_of_side_left_out, sides)), 1000)
+
+
+def _of_side_left_out(side: RunsLeftOut) -> str:
+    named = [f"{run.file} ({one_line(run.why)})" for run in side.refused]
+    return f"{len(named)} of {count(side.runs, 'run')} of {side.side}: {', '.join(named)}"
+
+
+def skipped_run(skipped: SkippedRun) -> str:
+    """A file or a variant that is not compared, and why."""
+    return plain(f"{skipped.name}: {sentence(skipped.why)}")
+
+
+def machine(of: Machine) -> str:
+    """The GPUs of a machine and its processor."""
+    gpus = dict.fromkeys(gpu.name for gpu in of.gpus if not gpu.software)
+    return plain(", ".join([*gpus, f"{of.cpu} ({count(of.cores, 'core')})"]))
+
+
+def yardstick(of: Yardstick) -> str:
+    """How the cases were tested, and the spread that the verdicts assume."""
+    of_median = f"{percent(of.spread)} (standard deviation, the median case)"
+    match of.kind:
+        case "nothing-tested":
+            return "no case could be tested"
+        case "two-machines":
+            return "two machines: ratios and no test"
+        case "in-turn":
+            return f"measured in turn; pairs of processes differ by {of_median}"
+        case "same-processes":
+            return f"measured in turn in the same processes; their ratios differ by {of_median}"
+        case "several-runs":
+            base, new = of.runs
+            return f"{base} and {new} runs; their means spread by {of_median}"
+        case "one-run":
+            speed = ", at the same speed of the processor" if of.same_speed else ""
+            floor = percent(of.spread)
+            return f"one run a side; the means of runs are assumed to spread by {floor} (standard deviation){speed}"
+
+
+def sides(found: Verdicts) -> list[str]:
+    """What is compared."""
+    base, new = ", ".join(found.base), ", ".join(found.new)
+    if found.same_machine:
+        inside = f"; in {', '.join(found.inside)}" if found.inside else ""
+        return [f"BASE {base}; NEW {new}{inside}."]
+    on_base, on_new = map(machine, found.machines)
+    return [f"BASE {base}: {on_base}.", f"NEW {new}: {on_new}.", TWO_MACHINES]
+
+
+def counted(found: Verdicts, verdicts: Sequence[Verdict]) -> str:
+    """How many cases have each of these verdicts."""
+    counts = [f"{found.count(verdict)} {verdict_word(verdict)}" for verdict in verdicts if found.count(verdict)]
+    return f"Result: {', '.join(counts) or 'no case'}."
+
+
+def changes(found: Verdicts) -> str:
+    """What differs between the sides, in few words: first what both sides have, then what only one has."""
+    told = [d for d in found.differences if d.field != "id"]  # a hash, which tells a reader nothing
+    both = [d for d in told if ABSENT not in (d.base, d.new)]
+    one = [d for d in told if ABSENT in (d.base, d.new)]
+    shown = [plain(f"{d.field} {d.base} \u2192 {d.new}", _LONGEST_CHANGE) for d in [*both, *one][:_MOST_CHANGES]]
+    more = len(told) - len(shown)
+    listed = "; ".join([*shown, f"{more} more (--json names them)"] if more > 0 else shown)
+    return f"What changed: {listed or 'nothing that the files record'}."
+
+
+def how_tested(found: Verdicts) -> str:
+    """How the cases were tested."""
+    return f"How it was tested: {yardstick(found.yardstick)}."
+
+
+def skipped_line(skipped: SkippedRun) -> str:
+    """A line on a file or a variant that is not compared."""
+    return f"Skipped: {skipped_run(skipped)}"
+
+
+def verdict_over_all_rounds(whole: CaseVerdict, ratio: Value) -> str:
+    """The verdict over all rounds, with its ratio."""
+    return f"{verdict_word(whole.verdict)}, {spread(ratio)}{TIMES}"
+
+
+def group_of_cases(what: str, why: str, labels: list[str]) -> str:
+    """Cases of which the same is to say. ``what``: how they stand; ``why``: the reason, or ''."""
+    said = f"{what}, {count(len(labels), 'case')}"
+    return f"{said}: {why} ({few(labels)})." if why else f"{said}: {few(labels)}."
+
+
+def table_title(device: str) -> str:
+    """The title of the table. ``device``: the one of all cases, or ''."""
+    return f"Cases on {device}" if device else ""
+
+
+def devices_of_sides(base: str, new: str) -> str:
+    """The two devices of all cases."""
+    return f"{base} (BASE) and {new} (NEW)"
+
+
+def gate(found: Verdicts) -> str:
+    """The result of ``--fail-over``; '' where it was not asked for."""
+    if found.fail_over is None:
+        return ""
+    limit = f"{found.fail_over:g} %"
+    slower = f"{count(len(found.failed), 'case') if found.failed else 'No case'} slower by more than {limit}."
+    tested = found.measured - len(found.untested)
+    with_value = f"{count(found.measured, 'case')} with a value"
+    could = f"{tested} of {with_value} could have shown a change as small as {limit}."
+    without = len(found.cases) - found.measured
+    return f"{slower} {could}" + (f" {without} without a value on any side do not count." if without else "")
+
+
+def gate_untested(found: Verdicts, *, may_forgive: bool) -> str:
+    """Why the gate did not pass, although no case failed. ``may_forgive``: ``--allow-missing`` would let it pass."""
+    untested = f"{len(found.untested)} of {found.measured} cases could not detect {found.fail_over:g} %"
+    hint = "; --allow-missing forgives them" if may_forgive else ""
+    return f"the gate did not pass: {untested}{hint}"

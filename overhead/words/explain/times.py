@@ -1,0 +1,35 @@
+"""The times of a step as text."""
+
+from __future__ import annotations
+
+from overhead.explain.record import ReplayCheck
+from overhead.explain.verdict import resolved_times
+from overhead.reading.format import MICRO, factor, micro_of, micro_spread, number, positive_spread
+from overhead.results import Figure
+from overhead.words.formats import micro_interval
+from overhead.words.reasons import sentence
+
+
+def time_text(time: Figure) -> str:
+    """A time in µs with its interval, without unit; both of a time with two speeds; else why there is none."""
+    times = resolved_times(time)
+    if len(times) > 1:
+        return " or ".join(number(each / 1e3) for each in times)
+    if times:
+        return micro_spread(time)
+    if time.measured is None:
+        return time.status
+    interval = micro_interval(time.measured)
+    return f"not resolved ({interval})" if interval else "not resolved"
+
+
+def mean_text(mean: Figure) -> str:
+    """A mean in µs with its interval; few slow steps make it so wide that it may begin below zero."""
+    return positive_spread(mean.measured / 1e3) if mean.measured is not None else mean.status
+
+
+def replay_remark(replay: ReplayCheck) -> str:
+    """How the replayed step compares with the measured one."""
+    against = f"{micro_of(replay.measured.value or 0)} {MICRO} {sentence(replay.measured.rule)}"
+    understood = "" if replay.ok else ": not understood"
+    return f"{factor(replay.ratio or 0.0)} the {against}{understood}"

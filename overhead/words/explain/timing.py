@@ -1,0 +1,176 @@
+"""What the figures of ``overhead time`` say, in words.
+
+``which``: the statements that it is said of, as ``of_rows`` names them; '' where it is said of all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from overhead.explain.timing import CallRatio, CallTiming, Timing
+from overhead.reading.format import MICRO, TIMES, between, listed, micro_spread, plain, spread
+from overhead.results import Figure, Value, Why
+from overhead.words.reasons import sentence
+
+MEANINGS = {
+    "complete": "one more call with its work done, on an undisturbed processor",
+    "met": "the same where the operating system chooses the processor: median and range of fresh processes",
+    "issue": "the part of it until the call returns",
+    "device": "the time that the device is busy with it",
+    "fixed": "what any number of calls pays once, such as the wait",
+    "naive": "a single call and its wait, timed as most benchmarks do",
+}
+"""What each figure of the table is."""
+ONE_PROCESS = (
+    "One process measured this, and others may differ, on a busy machine by many times. A whole run, without --quick, "
+    "measures several."
+)
+NOT_CHECKED = "Nothing checks what a call computes: look at its result once, since a call that fails may look fast."
+NO_CLOCK = "this library has no clock of the device that is known here"
+_NEXT_STEPS = {
+    "noisy": "Run again while the machine is quiet; overhead doctor shows what disturbs it.",
+    "bimodal": "Run again; if both come back, plan with the higher one.",
+    "nonlinear": (
+        "Run again; if it stays, the cost of a call depends on how many there are: time as many as your program makes."
+    ),
+}
+"""What to do about a cost with this status."""
+
+
+def of_rows(numbers: Sequence[str], rows: int) -> str:
+    """`` of 1 and 3`` where this is said of some statements only."""
+    return f" of {listed(list(numbers))}" if len(numbers) < rows else ""
+
+
+def title(timing: Timing, where: str, library: str) -> str:
+    """What the table shows. ``where``: the device. ``library``: the one that all calls use, if there is one."""
+    start = "A first answer, from one process: the" if timing.quick else "The"
+    return f"{start} cost of a call, {where}{f', {library}' if library else ''}"
+
+
+def meaning(name: str) -> str:
+    """What this figure of the table is."""
+    return f"{name}: {MEANINGS[name]}."
+
+
+def taken_as_call(call: CallTiming) -> str:
+    """What is timed of a function that was named; empty for a statement."""
+    name, kind = plain(call.call, 60), plain(call.returned, 60)
+    if call.taken == "returned":
+        return f"Timed is the {kind} that {name} returns."
+    if call.taken == "itself":
+        returned = f"a value of type {kind}" if kind else "nothing"
+        return f"Timed is {name} itself: it returns {returned}, and no function."
+    return ""
+
+
+def libraries_seen(libraries: str, which: str) -> str:
+    """The libraries that calls use."""
+    return f"Libraries seen in the call{which}: {libraries}."
+
+
+def waits(wait: Why, which: str) -> str:
+    """How the end of the work is awaited."""
+    return f"Wait{which}: {sentence(wait)}."
+
+
+def not_sure(complete: Figure, which: str) -> str:
+    """Why a cost is not sure."""
+    return f"The cost{which} is not sure: {sentence(complete.reason)}."
+
+
+def holds_from(complete: Figure, which: str) -> str:
+    """From how many calls on a cost holds."""
+    return f"The cost{which} holds from {complete.holds_from:,} calls on; with fewer, the cost of a call differs."
+
+
+def next_run(again: str, which: str) -> str:
+    """What other runs should measure. ``again``: the range, µs."""
+    return (
+        f"Next run: 9 of 10 runs on other machines of this kind should measure {again} {MICRO} for the quiet cost "
+        f"(complete){which}. This assumes that it varies as the suite's cases do."
+    )
+
+
+def device_decides(which: str) -> str:
+    """That the device is slower than the host."""
+    return f"The device decides the cost{which}: the host issues calls faster than the device finishes them."
+
+
+def unclear_cost(call: CallTiming, which: str) -> str:
+    """That a cost is not clear, why, and what to do."""
+    return f"The cost{which} is {call.status}: {_with_micro_sign(call.reason)}. {_next_step(call.status)}"
+
+
+def no_figures(names: Sequence[str], reason: Why, which: str, again_after: str = "") -> str:
+    """Which figures are missing, and why. ``again_after``: the status after which a run again is proposed; or ''."""
+    again = f" {_next_step(again_after)}" if again_after else ""
+    return f"No {listed(list(names))}{which}: {_with_micro_sign(reason)}.{again}"
+
+
+def device_waited(span: Figure) -> str:
+    """Why the device's time is only known to be at most this."""
+    return f"the device waited for work in between; at most {micro_spread(span)} {MICRO}"
+
+
+def single_call(least: float, most: float, which: str) -> str:
+    """How many times the cost a single call takes."""
+    return f"A single call{which} and its wait take {between(least, most)} times as long as one more call."
+
+
+def cost_falls(which: str) -> str:
+    """That the first calls of a process cost more than later ones."""
+    return (
+        f"The cost{which} falls as calls are made: met is that of the first calls of fresh processes, and a single "
+        "call later takes less than it. Neither is the cost of one more call; put as many calls into --setup as "
+        "your program makes before it matters."
+    )
+
+
+def unpinned(low: float, high: float, which: str) -> str:
+    """What a call takes in processes that are not pinned, µs."""
+    return (
+        f"In fresh processes that are not pinned the call{which} takes {between(low, high)} {MICRO}. "
+        "Plan with this range, not with the quiet cost (complete)."
+    )
+
+
+LEFT_OUT = (
+    "Either other programs take the processor, or some calls cost much more than most, as when a container grows; the "
+    "quiet cost leaves both out."
+)
+"""Why all processes that are not pinned met more than the cost."""
+
+
+def no_ratio(ratio: CallRatio) -> str:
+    """Why two statements are not compared."""
+    why = _with_micro_sign(ratio.ratio.reason or ratio.ratio.status)
+    return f"No ratio of {ratio.position} to {ratio.against}: {why}."
+
+
+def no_difference(ratio: CallRatio, times: Value) -> str:
+    """That two statements take the same time, as far as can be told."""
+    shown = between(times.floor, times.ceiling)
+    pair = f"{ratio.position} and {ratio.against}"
+    return f"No measurable difference between {pair}: {shown}{TIMES}.{_verdict(ratio)}"
+
+
+def takes_as_long(ratio: CallRatio, times: Value) -> str:
+    """How many times as long one statement takes as another."""
+    interval = spread(times).replace(" (", f"{TIMES} (", 1)
+    turns = "in the same processes" if ratio.difference else "in processes that take turns"
+    return f"{ratio.position} takes {interval} as long as {ratio.against}, measured in turn {turns}.{_verdict(ratio)}"
+
+
+def _verdict(ratio: CallRatio) -> str:
+    return f" Verdict: {ratio.verdict}." if ratio.verdict else ""
+
+
+def _with_micro_sign(reason: Why) -> str:
+    """A reason with the unit sign of the table; files of samples have ``us``, in ASCII."""
+    return re.sub(r"(?<=\d) us\b", f" {MICRO}", sentence(reason))
+
+
+def _next_step(status: str) -> str:
+    return _NEXT_STEPS.get(status, _NEXT_STEPS["noisy"])

@@ -1,0 +1,183 @@
+"""How a sentence shows a value: ``{ns:micro}``, ``{share:percent}``, ``{steps:count step}`` in a template."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from overhead.reading.format import (
+    MICRO,
+    between,
+    count,
+    factor,
+    factor_spread,
+    micro_of,
+    number,
+    percent,
+    percent_spread,
+    plain,
+    positive_spread,
+)
+from overhead.results import Value
+
+_SECONDS_FROM_NS = 0.9995e9
+"""From so many ns on a length is said in seconds, rounded to three digits."""
+
+
+def length(ns: float) -> str:
+    """A length of time with its unit, to three digits: ``12.3 ms``, ``4.5 s``."""
+    return f"{ns / 1e9:.3g} s" if ns >= _SECONDS_FROM_NS else f"{ns / 1e6:.3g} ms"
+
+
+def micro_interval(time: Value) -> str:
+    """The interval of a time in ns, in µs without unit: ``4 to 66``, or ``at most 66``, as no time is below zero."""
+    if not time.bounded or time.ceiling <= 0:
+        return ""
+    if time.floor <= 0:
+        return f"at most {number(time.ceiling / 1e3)}"
+    return between(time.floor / 1e3, time.ceiling / 1e3)
+
+
+def _micro(value: Any, more: str) -> str:
+    return micro_of(value)
+
+
+def _micro_spread(value: Any, more: str) -> str:
+    if isinstance(value, tuple):
+        return " or ".join(number(speed / 1e3) for speed in value)
+    return positive_spread(value / 1e3) if isinstance(value, Value) else number(value / 1e3)
+
+
+def _micro_interval(value: Any, more: str) -> str:
+    interval = micro_interval(value) if isinstance(value, Value) else ""
+    return f" ({interval} {MICRO})" if interval else ""
+
+
+def _percent(value: Any, more: str) -> str:
+    return percent(value)
+
+
+def _factor(value: Any, more: str) -> str:
+    return factor(value)
+
+
+def _factor_or_many(value: Any, more: str) -> str:
+    return factor(value) if value else "many times"
+
+
+def _factor_spread(value: Any, more: str) -> str:
+    return factor_spread(value if isinstance(value, Value) else Value(value))
+
+
+def _percent_spread(value: Any, more: str) -> str:
+    return percent_spread(value if isinstance(value, Value) else Value(value))
+
+
+def _spread(value: Any, more: str) -> str:
+    return positive_spread(value if isinstance(value, Value) else Value(value))
+
+
+def _length(value: Any, more: str) -> str:
+    return length(value)
+
+
+def _count(value: Any, more: str) -> str:
+    one, _, many = more.partition("/")
+    return f"{value:,} {many}" if many and value != 1 else count(value, one)
+
+
+def _verb(value: Any, more: str) -> str:
+    return "is" if value == 1 else "are"
+
+
+def _in_processes(value: Any, more: str) -> str:
+    return f", in {value} processes" if value > 1 else ""
+
+
+def _plain(value: Any, more: str) -> str:
+    return plain(str(value), int(more))
+
+
+def _short(value: Any, more: str) -> str:
+    return plain(str(value), 60)
+
+
+def _at(value: Any, more: str) -> str:
+    return f" at {value}" if value else ""
+
+
+def _more(value: Any, more: str) -> str:
+    return f"; {value}" if value else ""
+
+
+def _capital(value: Any, more: str) -> str:
+    return f"{value[:1].upper()}{value[1:]}"
+
+
+def _bound(value: Any, more: str) -> str:
+    return _BOUNDS[value]
+
+
+_BOUNDS = {
+    "host": "host-bound",
+    "device": "device-bound",
+    "synchronisation": "bound by synchronisation",
+    "mixed": "mixed",
+    "unclear": "unclear",
+}
+FORMATS: Mapping[str, Callable[[Any, str], str]] = {
+    "micro": _micro,
+    "micro-spread": _micro_spread,
+    "micro-interval": _micro_interval,
+    "percent": _percent,
+    "percent-spread": _percent_spread,
+    "spread": _spread,
+    "factor": _factor,
+    "factor-or-many": _factor_or_many,
+    "factor-spread": _factor_spread,
+    "length": _length,
+    "count": _count,
+    "verb": _verb,
+    "in-processes": _in_processes,
+    "plain": _plain,
+    "short": _short,
+    "bound": _bound,
+    "at": _at,
+    "more": _more,
+    "capital": _capital,
+}
+"""By the first word of a format: the text of a value and of what follows this word. Others are Python's own.
+
+``micro``: ns as µs, without unit; ``micro-spread``: with its interval; ``micro-interval``: that alone with its unit, in
+brackets. ``percent``: of a share; ``percent-spread``: with its interval. ``spread``: a number with its interval.
+``factor``: a ratio; ``factor-or-many``: 0 stands for one that is too large; ``factor-spread``: with its interval.
+``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with its noun. ``verb``: is or are, for so
+many. ``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside in one line, of at most N
+or 60 characters. ``at``: a line, if it is known. ``more``: what follows a semicolon, if there is anything.
+``capital``: with a capital letter. ``bound``: what bounds a step.
+"""
+
+
+class Formatter(string.Formatter):
+    """Fills a template.
+
+    Of the values ``ns``, ``ns_low`` and ``ns_high`` it makes one value with its interval, and of ``ns`` and
+    ``ns_other`` a time with two speeds.
+    """
+
+    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The value of this name, with its interval or its second speed, where there is one."""
+        value = super().get_value(key, args, kwargs)
+        if f"{key}_other" in kwargs:
+            return (value, kwargs[f"{key}_other"])
+        low, high = kwargs.get(f"{key}_low"), kwargs.get(f"{key}_high")
+        return value if low is None and high is None else Value(value, low, high)
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """The text of one value."""
+        name, _, more = format_spec.partition(" ")
+        if name in FORMATS:
+            return FORMATS[name](value, more)
+        found: str = super().format_field(value, format_spec)
+        return found

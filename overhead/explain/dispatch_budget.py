@@ -7,11 +7,10 @@ import functools
 import os
 import sys
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from overhead import scratch
 from overhead.bounded_files import read_whole
@@ -19,6 +18,7 @@ from overhead.errors import BadFile, Unavailable, UsageError, first_line_of
 from overhead.explain.chrome_trace import MOST_TRACE_BYTES, SITE_MARK, marked_sites, read_chrome_trace, torch_folders
 from overhead.explain.steps import call_site
 from overhead.explain.trace import HostCall, Trace
+from overhead.results import Why, because
 
 _NO_KERNEL = frozenset(
     {
@@ -74,7 +74,17 @@ _COUNTERS = ("state_steps", "device_state_steps", "mu_products", "device_mu_prod
 """What these optimisers call the lists of such tensors."""
 _DLPACK_CPU = 1
 """The number of the host's memory in the DLPack standard."""
-_END = "the end of the block"
+_END = "end-of-block"
+
+
+@dataclass(frozen=True)
+class OverBudget:
+    """More of one kind than a budget allows. ``means``: what counts. ``found``: ``(name, line)`` of each."""
+
+    kind: Literal["launches", "synchronisations"]
+    means: Why
+    most: int
+    found: Sequence[tuple[str, str]]
 
 
 @dataclass
@@ -84,24 +94,19 @@ class BlockCounts:
     ``means``, ``means_wait``: what counts as a launch, and as a synchronisation; and what is not counted.
     """
 
-    means: str = ""
-    means_wait: str = ""
+    means: Why = ""
+    means_wait: Why = ""
     launches: list[tuple[str, str]] = field(default_factory=list)
     synchronisations: list[tuple[str, str]] = field(default_factory=list)
 
-    def over_budget(self, *, launches: int | None = None, synchronisations: int | None = None) -> str:
-        """A text of what exceeds these limits, with its lines; empty if nothing does. None: no limit."""
-        said = []
-        for what, found, most in (
-            (f"launches ({self.means})", self.launches, launches),
-            (f"synchronisations ({self.means_wait})", self.synchronisations, synchronisations),
-        ):
-            if most is not None and len(found) > most:
-                said.append(f"{what}: {len(found)}, the budget is {most}:")
-                wide = max(len(name) for name, _ in found)
-                counts = Counter(found).items()  # in the order of their first occurrence
-                said += [f"{n:7} x  {name:{wide}}  {line or 'line unknown'}" for (name, line), n in counts]
-        return "\n".join(said)
+    def over_budget(self, *, launches: int | None = None, synchronisations: int | None = None) -> list[OverBudget]:
+        """What exceeds these limits. None: no limit."""
+        over: list[OverBudget] = []
+        if launches is not None and len(self.launches) > launches:
+            over.append(OverBudget("launches", self.means, launches, self.launches))
+        if synchronisations is not None and len(self.synchronisations) > synchronisations:
+            over.append(OverBudget("synchronisations", self.means_wait, synchronisations, self.synchronisations))
+        return over
 
 
 @contextlib.contextmanager
@@ -116,7 +121,7 @@ def count_block(folder: str = "") -> Iterator[BlockCounts]:
     try:
         import torch
     except Exception as error:  # a torch that was built for another version may raise anything
-        reason = f"only PyTorch is counted, and torch does not import: {first_line_of(error)}"
+        reason = because("only-pytorch-is-counted", error=first_line_of(error))
         raise Unavailable(reason, "pip install torch") from None
     found = BlockCounts()
     counting = _on_cuda if torch.cuda.is_available() and torch.cuda.is_initialized() else _operations
@@ -131,11 +136,7 @@ def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    found.means = "operations of this thread that start a kernel on a GPU; those of other threads are not counted"
-    found.means_wait = (
-        "operations of this thread that wait for a GPU, and reads such as item() in all threads; other waits of other "
-        "threads are not counted"
-    )
+    found.means, found.means_wait = because("operations-that-launch"), because("operations-and-reads-that-wait")
     counter = _Counter(torch, folder, found)
     composite = torch._C.DispatchKey.CompositeImplicitAutograd  # of operations that only call others
 
@@ -289,8 +290,7 @@ def _range_is_missing(min: Any = 0, max: Any = 0, **_: Any) -> bool:
 def _on_cuda(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
     from torch.profiler import ProfilerActivity, profile
 
-    found.means = "calls of the CUDA runtime that start kernels or graphs, in all threads"
-    found.means_wait = "calls of the CUDA runtime that wait, in all threads"
+    found.means, found.means_wait = because("runtime-calls-that-launch"), because("runtime-calls-that-wait")
     with scratch.subfolder() as place:
         file = Path(place) / "trace.json"
         torch.cuda.synchronize()
@@ -312,7 +312,7 @@ def add_calls(found: BlockCounts, trace: Trace) -> None:
     calls = [call for step in trace.steps for call in step.calls]
     end = next((call.start for call in calls if call.site.line == _END), None)
     if end is None:
-        raise Unavailable("the profiler saw no call of the CUDA runtime; it may not be allowed to (CUPTI)")
+        raise Unavailable(because("no-runtime-call-seen"))
     waits = [call for step in trace.steps for call in step.synchronisations]
     found.launches += [_entry(call) for call in calls if call.kind == "launch" and call.start < end]
     found.synchronisations += [_entry(call) for call in waits if call.start < end]

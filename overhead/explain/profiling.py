@@ -31,7 +31,7 @@ from overhead.explain.chrome_trace import DISPATCH_MODE, MOST_TRACE_BYTES, STEP_
 from overhead.explain.conditions import Condition, HostMeasurement, other_threads
 from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.record import LIBRARIES
-from overhead.explain.steps import ONE_ITERATION, FoundStep, StepSource, error_text, refuse_long, refuse_unfinished
+from overhead.explain.steps import FoundStep, StepSource, error_text, refuse_long, refuse_unfinished
 from overhead.explain.trace import HostOperation, StepTrace, Trace, quiet_mean
 from overhead.explain.user_statement import SILENCE_S, Doing, TrialRefused, child_answers, try_call
 from overhead.measure.sampling.clock import SystemClock
@@ -144,7 +144,7 @@ def _first_answer(said_by_child: Iterator[Any]) -> FoundCall:
     except UsageError as error:
         ended = error.__context__
         if isinstance(ended, ChildEnded) and ended.why == "time":
-            raise UsageError(reason=because("ended-in-one-step", why=why_of(error), remedy=ONE_ITERATION)) from None
+            raise UsageError(reason=because("ended-in-one-step", why=why_of(error))) from None
         raise
     return found
 

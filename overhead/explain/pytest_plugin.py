@@ -38,13 +38,15 @@ def dispatch_budget(
     def counted(launches: int | None, synchronisations: int | None) -> Iterator[BlockCounts]:
         from overhead.errors import Unavailable
         from overhead.explain.dispatch_budget import count_block
+        from overhead.words.explain.dispatch_budget import over_budget_text
+        from overhead.words.reasons import sentence
 
         try:
             with count_block(folder) as found:
                 yield found
         except Unavailable as error:
-            pytest.skip(f"dispatch_budget: {error.reason}")
-        if said := found.over_budget(launches=launches, synchronisations=synchronisations):
-            pytest.fail(said, pytrace=False)
+            pytest.skip(f"dispatch_budget: {sentence(error.reason)}")
+        if exceeded := found.over_budget(launches=launches, synchronisations=synchronisations):
+            pytest.fail(over_budget_text(exceeded), pytrace=False)
 
     return budget

@@ -31,8 +31,6 @@ from overhead.explain.state import SUITE, is_own_code
 
 _MOST_TEXT = 4000
 """What the file of an explanation can hold."""
-ONE_ITERATION = "name one iteration: a function that returns step(); see docs/explain.md"
-"""What to do if the function that was named runs a whole program."""
 
 
 class StepSource(Struct, frozen=True, kw_only=True):
@@ -83,9 +81,13 @@ def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> 
     if variable in given:
         raise UsageError(f"--arg {variable} and --vary {variable}: give one of them")
     more = f" | {{{variable!r}: {variable}}}" if variable else ""
-    found = f"find_step({place!r}, {function!r}, literals({given!r}){more})"
+    setup = (
+        f"from {__name__} import find_step, literals\n"
+        f"found_step = find_step({place!r}, {function!r}, literals({given!r}){more})\n"
+        "step = found_step.call"
+    )
     return StepSource(
-        setup=f"from {__name__} import find_step, literals\nfound_step = {found}\nstep = found_step.call",
+        setup=setup,
         file=shown,
         function=function,
         arguments=given,
@@ -101,9 +103,14 @@ def step_given(step: Callable[[], object]) -> StepSource:
     folder = str(Path(file).resolve().parent) if os.path.isfile(file) else os.getcwd()
     name = str(getattr(step, "__qualname__", type(step).__qualname__))
     _refuse_other_code(step, name)
-    found = f"found_step = step_from(given_step, {name!r})\nstep = found_step.call"
+    setup = (
+        f"from {__name__} import step_from\n"
+        f"{setup_of(step, 'given_step')}\n"
+        f"found_step = step_from(given_step, {name!r})\n"
+        "step = found_step.call"
+    )
     return StepSource(
-        setup=f"from {__name__} import step_from\n{setup_of(step, 'given_step')}\n{found}",
+        setup=setup,
         file=os.path.basename(file),
         function=name,
         path=list(sys.path),
@@ -158,10 +165,12 @@ def step_from(given: Callable[[], Any], function: str) -> FoundStep:
     kind = "" if returned is None else type(returned).__qualname__
     if not callable(returned):
         return FoundStep(given, function, kind, is_returned=False, first_s=first_s)
-    _refuse_other_code(returned, f"the step that {function} returns")
+    _refuse_other_code(returned, function, is_returned=True)
     if lacking := _lacking(returned, {}):
-        what = f"the {kind} that {function} returns needs {', '.join(lacking)}; a step takes no arguments"
-        raise UsageError(f"{what}: return a function that calls it with them")
+        raise UsageError(
+            f"the {kind} that {function} returns needs {', '.join(lacking)}; a step takes no arguments: return a "
+            "function that calls it with them"
+        )
     return FoundStep(returned, function, kind, is_returned=True, first_s=first_s)
 
 
@@ -176,8 +185,11 @@ def _refuse_several(returned: Any, function: str) -> None:
         return
     functions = [part for part in parts if callable(part)]
     if functions:
-        held = f"a {kind} with {len(functions)} function{'s' if len(functions) > 1 else ''}"
-        raise UsageError(f"{function} returns {held}, so the step is not known: return one function, which is the step")
+        several = "s" if len(functions) > 1 else ""
+        raise UsageError(
+            f"{function} returns a {kind} with {len(functions)} function{several}, so the step is not known: return "
+            "one function, which is the step"
+        )
 
 
 def _functions_of(owner: Any, module: types.ModuleType) -> list[str]:
@@ -187,17 +199,20 @@ def _functions_of(owner: Any, module: types.ModuleType) -> list[str]:
     return own or list(public)
 
 
-def _refuse_other_code(function: Callable[..., Any], name: str) -> None:
-    """Raise ``UsageError`` for a function whose call does not run its body."""
+def _refuse_other_code(function: Callable[..., Any], name: str, *, is_returned: bool = False) -> None:
+    """Raise ``UsageError`` for a function whose call does not run its body. ``is_returned``: ``name`` returned it."""
     bodies = [function, type(function).__call__]
+    before, after = ("the step that ", " returns") if is_returned else ("", "")
     if any(map(inspect.iscoroutinefunction, bodies)):
-        raise UsageError(f"{name} is an async function, whose call runs nothing: {_RUN_COROUTINE}")
+        raise UsageError(
+            f"{before}{name}{after} is an async function, whose call runs nothing: explain a function that runs it, "
+            "such as asyncio.run(step()), or loop.run_until_complete(step())"
+        )
     if any(map(inspect.isgeneratorfunction, bodies)) or any(map(inspect.isasyncgenfunction, bodies)):
-        raise UsageError(f"{name} is a generator function, whose call runs nothing: {_RUN_GENERATOR}")
-
-
-_RUN_COROUTINE = "explain a function that runs it, such as asyncio.run(step()), or loop.run_until_complete(step())"
-_RUN_GENERATOR = "explain a function that calls next() on it"
+        raise UsageError(
+            f"{before}{name}{after} is a generator function, whose call runs nothing: explain a function that calls "
+            "next() on it"
+        )
 
 
 def refuse_unfinished(result: Any, name: str) -> None:
@@ -205,9 +220,12 @@ def refuse_unfinished(result: Any, name: str) -> None:
     if inspect.isawaitable(result) and not callable(result):
         if inspect.iscoroutine(result):
             result.close()  # it would warn that nobody has awaited it
-        raise UsageError(f"{name} returns a {type(result).__name__}, which has not run: {_RUN_COROUTINE}")
+        raise UsageError(
+            f"{name} returns a {type(result).__name__}, which has not run: explain a function that runs it, such as "
+            "asyncio.run(step()), or loop.run_until_complete(step())"
+        )
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
-        raise UsageError(f"{name} returns a generator, which has not run: {_RUN_GENERATOR}")
+        raise UsageError(f"{name} returns a generator, which has not run: explain a function that calls next() on it")
 
 
 def refuse_long(found: FoundStep, longest_s: float) -> None:
@@ -216,8 +234,11 @@ def refuse_long(found: FoundStep, longest_s: float) -> None:
     if first_s <= longest_s or (again_s := _seconds(found.call)) <= longest_s:
         return
     taken_s = min(first_s, again_s)
-    what = f"the step that {found.function} returns" if found.is_returned else found.function
-    raise UsageError(f"{what} takes {taken_s:.2g} s; steps of up to {longest_s:g} s are explained: {ONE_ITERATION}")
+    before, after = ("the step that ", " returns") if found.is_returned else ("", "")
+    raise UsageError(
+        f"{before}{found.function}{after} takes {taken_s:.2g} s; steps of up to {longest_s:g} s are explained: name "
+        "one iteration: a function that returns step(); see docs/explain.md"
+    )
 
 
 def _seconds(call: Callable[[], Any]) -> float:

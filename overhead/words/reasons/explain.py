@@ -244,6 +244,18 @@ TEMPLATES = {
     # What a replay for Perfetto calls its parts.
     "end-of-step": "the end of the step",
     "queue-is-full": "the queue is full",
+    # What a budget of launches and synchronisations counts.
+    "operations-that-launch": (
+        "operations of this thread that start a kernel on a GPU; those of other threads are not counted"
+    ),
+    "operations-and-reads-that-wait": (
+        "operations of this thread that wait for a GPU, and reads such as item() in all threads; other waits of other "
+        "threads are not counted"
+    ),
+    "runtime-calls-that-launch": "calls of the CUDA runtime that start kernels or graphs, in all threads",
+    "runtime-calls-that-wait": "calls of the CUDA runtime that wait, in all threads",
+    "only-pytorch-is-counted": "only PyTorch is counted, and torch does not import: {error}",
+    "no-runtime-call-seen": "the profiler saw no call of the CUDA runtime; it may not be allowed to (CUPTI)",
     # Ranks beside each other.
     "no-step-in-all-traces": ("Ranks cannot be compared: no step is in all traces, by the numbers of their marks."),
     "no-collective-in-all-traces": "Ranks cannot be compared: no collective is in all traces.",

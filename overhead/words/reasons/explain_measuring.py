@@ -245,7 +245,7 @@ TEMPLATES = {
     "returned-work-may-be-missing": "the call returns {what}, whose work may be missing from the cost",
     "kept-work-may-be-missing": "the call keeps {what}, whose work may be missing from the cost",
     "ended-while-doing": "{doing}: {why}",
-    "ended-in-one-step": "{why}: {remedy}",
+    "ended-in-one-step": "{why}: name one iteration: a function that returns step(); see docs/explain.md",
     "trying-each-statement": "a trial of each statement",
     # How the end of the work is awaited.
     "nothing-to-wait-for": "nothing, since no library was seen that works on after a call returns",

@@ -22,29 +22,30 @@ _MOST_TEXT = 2000
 _in_words: Callable[[Any], str] = str
 
 
-def in_words(reason: Why) -> str:
-    """The sentence of a reason, once ``overhead.words`` is imported; until then its code with the values."""
-    return _in_words(reason)
-
-
 def say_reasons_by(in_words: Callable[[Any], str]) -> None:
     """Let errors that hold a reason say it in words. ``overhead.words``, which may not be imported here, calls this."""
     global _in_words
     _in_words = in_words
 
 
+def in_words(reason: Why) -> str:
+    """The sentence of a reason, once ``overhead.words`` is imported; until then its code with the values."""
+    return _in_words(reason)
+
+
 class UsageError(ValueError):
     """Wrong use or bad input. The message is one line that says what and where; the command line exits with 2.
 
-    ``reason``: why, where another part of the package says it. It stands at the end of the message.
+    It may be given a reason of ``overhead.results`` in place of the message.
     """
 
-    def __init__(self, message: str = "", reason: Why = "") -> None:
-        super().__init__(f"{message}{reason}")
-        self.message, self.reason = message, reason
+    @property
+    def why(self) -> Any:
+        """The reason, or the message."""
+        return self.args[0] if self.args else ""
 
     def __str__(self) -> str:
-        return f"{self.message}{in_words(self.reason)}"
+        return self.why if isinstance(self.why, str) else in_words(self.why)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

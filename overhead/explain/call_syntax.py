@@ -69,7 +69,7 @@ def check_does_something(call: str) -> None:
         shown = ast.unparse(value)[:80]
         raise UsageError(f"Python computes {shown} once, before CALL runs; give its parts names in --setup: x + y")
     if _is_idle(body):
-        raise UsageError(reason=because("call-does-nothing", why=_why_idle(last)))
+        raise UsageError(because("call-does-nothing", why=_why_idle(last)))
 
 
 def read_only(call: str) -> str:

@@ -21,7 +21,7 @@ from overhead.explain.record import CallSite, missing, renamed
 from overhead.explain.timing import Timing, sampling_plan, time_statements
 from overhead.explain.verdict import resolved_times
 from overhead.profiles import Plan
-from overhead.results import Figure, Why, because, exactly, together, why_of
+from overhead.results import Figure, Why, because, exactly, together
 from overhead.runner.progress import Listener
 
 AGAINST = "your alternative"
@@ -188,8 +188,8 @@ class Changes:
         made = self._attempted(self._job, limit_s=ATTEMPT_S)
         if made.outcome is None:
             if made.where:
-                raise UsageError(reason=because("step-cannot-be-repeated-at", why=made.reason, line=made.where))
-            raise UsageError(reason=because("step-cannot-be-repeated", why=made.reason))
+                raise UsageError(because("step-cannot-be-repeated-at", why=made.reason, line=made.where))
+            raise UsageError(because("step-cannot-be-repeated", why=made.reason))
         return made.outcome
 
     @functools.cached_property
@@ -216,7 +216,7 @@ class Changes:
             if not jobs:
                 raise
             timing = self.time_alone()
-            reasons: dict[str, Why] = dict.fromkeys(jobs, why_of(error))
+            reasons: dict[str, Why] = dict.fromkeys(jobs, error.why)
         else:
             others = zip(jobs, timing.calls[1:], strict=True)
             reasons = {name: call.reason for name, call in others if call.figure("complete") is None}

@@ -37,7 +37,7 @@ from overhead.explain.user_statement import SILENCE_S, Doing, TrialRefused, chil
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.probes.common.statements import StatementLoop
-from overhead.results import Reason, Why, because, why_of
+from overhead.results import Reason, Why, because
 
 LONGEST_STEP_S = 1.0
 """The longest step that is explained."""
@@ -129,12 +129,12 @@ def profile_step(source: StepSource, *, doing: _Listening = _ignore) -> StepProf
             try:
                 measured: _Measured = next(said_by_child)
             except UsageError as error:  # the step works; its profile does not
-                measured = StepProfile(found, "none", "", reason=why_of(error)), ReturnTimes()
+                measured = StepProfile(found, "none", "", reason=error.why), ReturnTimes()
         profile = dataclasses.replace(measured[0], loading_s=loading_s)
         try:
             return profile if profile.reason else _with_traces(profile, folder, measured[1])
         except BadFile as error:
-            return dataclasses.replace(profile, reason=because("profile-unreadable", why=why_of(error)))
+            return dataclasses.replace(profile, reason=because("profile-unreadable", why=error.why))
 
 
 def _first_answer(said_by_child: Iterator[Any]) -> FoundCall:
@@ -144,7 +144,7 @@ def _first_answer(said_by_child: Iterator[Any]) -> FoundCall:
     except UsageError as error:
         ended = error.__context__
         if isinstance(ended, ChildEnded) and ended.why == "time":
-            raise UsageError(reason=because("ended-in-one-step", why=why_of(error))) from None
+            raise UsageError(because("ended-in-one-step", why=error.why)) from None
         raise
     return found
 
@@ -489,7 +489,7 @@ def _answer(job: _Job, send: Send) -> None:
     try:
         send(_conditions(job, send) if job.conditions else _profiled(job, send))
     except UsageError as error:
-        send(TrialRefused(why_of(error)))
+        send(TrialRefused(error.why))
 
 
 if __name__ == "__main__":

@@ -81,10 +81,10 @@ def _check_halves(trace: Trace, path: Path) -> None:
         return  # a program on the processor
     if recording.backwards or recording.work_without_call:
         why = why_no_verdict(recording) or because("calls-not-recorded")
-        raise BadFile(reason=because("trace-of-one-half", file=str(path), why=why))
+        raise BadFile(because("trace-of-one-half", file=str(path), why=why))
     if launches:
-        raise BadFile(reason=because("trace-of-launches-alone", file=str(path), launches=launches))
-    raise BadFile(reason=because("trace-without-device-work", file=str(path)))
+        raise BadFile(because("trace-of-launches-alone", file=str(path), launches=launches))
+    raise BadFile(because("trace-without-device-work", file=str(path)))
 
 
 def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | None = None) -> Explanation:

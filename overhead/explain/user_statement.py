@@ -25,7 +25,7 @@ from overhead.explain.waits import NOTHING, Wait, find_waits, joined_actions, li
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop
 from overhead.probes.held_chain import HeldChain
-from overhead.results import Figure, Reason, Scalar, Why, about, because, together, why_of
+from overhead.results import Figure, Reason, Scalar, Why, about, because, together
 from overhead.runner.interpreter import HERE, Interpreter
 
 SILENCE_S = 60.0
@@ -104,11 +104,11 @@ def child_answers(
                         step = what
                         doing(what)
                     case TrialRefused(reason):
-                        raise UsageError(reason=reason)
+                        raise UsageError(reason)
                     case _:
                         yield answer
     except ChildEnded as ended:
-        raise UsageError(reason=because("ended-while-doing", doing=step, why=_why_ended(ended))) from None
+        raise UsageError(because("ended-while-doing", doing=step, why=_why_ended(ended))) from None
 
 
 def _why_ended(ended: ChildEnded) -> Why:
@@ -141,7 +141,7 @@ def try_call(
     returned = unfinished_of(list(statement.results))
     unfinished = returned or kept.running_since(statement.names)
     if unfinished is not None and not spec.wait:
-        raise UsageError(reason=_why_unfinished(unfinished, call_name, is_returned=returned is not None))
+        raise UsageError(_why_unfinished(unfinished, call_name, is_returned=returned is not None))
     libraries = libraries_seen(statement.names, statement.results)
     named = wait_named(spec.wait, statement.names, statement.results) if spec.wait else None
     by_text = bool(spec.wait) and named is None
@@ -270,7 +270,7 @@ def _checked(statement: StatementLoop, act: Callable[[], _Found]) -> _Found:
     except UsageError:
         raise
     except BaseException as error:  # sys.exit too
-        raise StatementError(reason=_why_raised(error, statement)) from None
+        raise StatementError(_why_raised(error, statement)) from None
 
 
 def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
@@ -278,10 +278,10 @@ def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
     try:
         _checked(statement, lambda: statement.issue(n))
     except StatementError as error:
-        why = why_of(error)
+        why = error.why
         if made:
             why = because("call-not-repeatable", call=name, why=why)
-        raise UsageError(reason=why) from None
+        raise UsageError(why) from None
 
 
 def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: float, name: str) -> float:
@@ -430,7 +430,7 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
             found, _, _ = try_call(own, own.calls[0], longest_s, doing)
             send(found)
         except UsageError as error:
-            send(TrialRefused(about(which, why_of(error))))
+            send(TrialRefused(about(which, error.why)))
             break
 
 

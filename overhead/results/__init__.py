@@ -31,7 +31,6 @@ from overhead.results.reason import (
     codes_of as codes_of,
     parts_of as parts_of,
     together as together,
-    why_of as why_of,
 )
 from overhead.results.records import (
     Case as Case,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from overhead.errors import UsageError, file_text, without_details
+from overhead.errors import file_text, without_details
 from overhead.results.vocabulary import LongText, Name, Scalar
 
 Code = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,63}$(?!\n)")]
@@ -93,13 +93,6 @@ def cause_of(why: Why) -> Hashable:
         return without_details(why)
     said = [value for value in why.values.values() if isinstance(value, str | Reason)]
     return (why.code, tuple(cause_of(one) for one in said), tuple(cause_of(one) for one in why.also))
-
-
-def why_of(error: UsageError) -> Why:
-    """What an error of wrong use says, to be stored or passed on."""
-    if not error.reason or not error.message:
-        return error.reason or error.message
-    return because("message-with-reason", message=error.message, why=error.reason)
 
 
 def code_of(reason: Why) -> str:

@@ -128,7 +128,7 @@ def test_an_alternative_that_cannot_be_made_has_the_reason_and_the_line(refused:
 def test_a_step_that_cannot_be_repeated_raises_a_usage_error() -> None:
     with pytest.raises(UsageError) as refused:
         one({"": Attempt(reason="ValueError: no"), "CUDA graph": Attempt(outcome(1.0))}, "CUDA graph")
-    assert refused.value.reason == because("step-cannot-be-repeated", why="ValueError: no")
+    assert refused.value.why == because("step-cannot-be-repeated", why="ValueError: no")
 
 
 def test_an_alternative_with_a_wide_interval_gets_no_gain() -> None:

@@ -280,7 +280,7 @@ def test_a_database_runs_no_view_and_no_long_query(tmp_path: Path, monkeypatch: 
     view = ["DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL", f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {ENDLESS}"]
     with pytest.raises(BadFile) as refused:
         explain_traces([nsys(tmp_path / "view", events_of(HOST_BOUND), *view)])
-    assert codes_of(refused.value.reason) == {"trace-of-launches-alone"}
+    assert codes_of(refused.value.why) == {"trace-of-launches-alone"}
     wrong = ["DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME", "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (a TEXT)"]
     with pytest.raises(BadFile, match="no such column"):
         explain_traces([nsys(tmp_path / "columns", events_of(HOST_BOUND), *wrong)])

@@ -33,7 +33,7 @@ _ALSO = "also"
 @functools.cache
 def templates() -> Mapping[str, str]:
     """The template of every code."""
-    found = {"quoted": "{text}", "message-with-reason": "{message}{why}", "about": "{what}: {why}", "bare": "{what}"}
+    found = {"quoted": "{text}", "about": "{what}: {why}", "bare": "{what}"}
     for module in pkgutil.iter_modules(__path__):
         own: dict[str, str] = importlib.import_module(f"{__name__}.{module.name}").TEMPLATES
         assert found.keys().isdisjoint(own), f"{module.name}: a code that another module has too"

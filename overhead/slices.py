@@ -22,3 +22,15 @@ def of_slices(kind: str) -> tuple[ModuleType, ...]:
         for name in SLICES
         if importlib.util.find_spec(f"overhead.{name}") and importlib.util.find_spec(f"overhead.{name}.{kind}")
     )
+
+
+@functools.cache
+def words_of_slices(kind: str) -> tuple[ModuleType, ...]:
+    """Import and return the module ``kind`` of the words of each slice that has one, such as ``findings``."""
+    return tuple(
+        importlib.import_module(f"overhead.words.{name}.{kind}")
+        for name in SLICES
+        if importlib.util.find_spec(f"overhead.{name}")
+        and importlib.util.find_spec(f"overhead.words.{name}")
+        and importlib.util.find_spec(f"overhead.words.{name}.{kind}")
+    )

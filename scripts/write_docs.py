@@ -40,13 +40,14 @@ from overhead.reading.format import factor_spread, positive_spread  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.reading.precision import by_interval  # noqa: E402
 from overhead.reading.tables import COLUMNS  # noqa: E402
-from overhead.reading.typical_run import place_sentence  # noqa: E402
 from overhead.reading.view import View  # noqa: E402
 from overhead.report.across.graph_or_fused import graph_or_fused  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
 from overhead.report.core.page_list import pages  # noqa: E402
+from overhead.words.findings import finding_words  # noqa: E402
+from overhead.words.typical_run import place_sentence  # noqa: E402
 from scripts.plugin_reference import plugin_interface  # noqa: E402
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def findings() -> str:
     view = View(run)
     costs = dispatch_costs(view)
     place = place_sentence(costs) if costs is not None else ""
-    listed = "\n".join(f"- {one.title}" for one in findings_of(view)[:3])
+    listed = "\n".join(f"- {finding_words(one).title}" for one in findings_of(view)[:3])
     source = f"The pictures and the findings are of the run {_linked(run.created, run.profile)}."
     return f"{source}\n{place}\n\n{listed}"
 

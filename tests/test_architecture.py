@@ -21,8 +21,9 @@ from overhead.slices import SLICES
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
-    {"errors", "bounded_files", "child", "fields", "locks", "profiles", "registry", "scratch", "slices", "windows_job"},
+    {"errors", "bounded_files", "fields", "locks", "profiles", "registry", "scratch", "slices", "windows_job"},
     {"results"},
+    {"child"},
     {"measure.fitting"},
     {"measure.sampling"},
     {"devices", "named_comparisons"},
@@ -43,6 +44,8 @@ ORDER = (
 APART = ({"probes", "reading"}, {"runner", "comparing"})
 SLICE_ARROWS = {("claims", "decode"): "some claims are about tokens"}
 """Which slice may import which other one, and why."""
+TYPES_ONLY = {("overhead.errors", "overhead.results.reason"): "an error holds the reason that others made"}
+"""Which module imports another one for its annotations alone, and why."""
 HEAVY = {
     "numpy", "scipy", "pandas", "matplotlib", "numba", "torch", "wgpu", "wgpudawn", "vulkan", "cupy", "jax", "triton",
     "onnxruntime", "warp", "pyopencl", "mlx",
@@ -84,7 +87,8 @@ def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
             visit(child)
 
     visit(ast.parse(path.read_text(encoding="utf-8")))
-    return found & MODULES.keys()
+    for_types = {imported for importer, imported in TYPES_ONLY if MODULES[importer] == path}
+    return (found & MODULES.keys()) - for_types
 
 
 def package(module: str) -> str:
@@ -186,13 +190,15 @@ PRESENTERS = {
 """Packages, and modules of other packages, that show something. They take their sentences from ``words``."""
 OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "explain/nsys_queries")
 """Where strings are programs for a device or a database."""
+HELP = ("about", "description", "epilog", "help")
+"""Arguments that the help of the command line shows."""
 MOST_WORDS = 4
 """A string of more words than this is a sentence."""
 
 
 def is_presenter(path: Path) -> bool:
     parts = path.relative_to(ROOT / "overhead").with_suffix("").parts
-    return parts[0] != "probes" and not PRESENTERS.isdisjoint(parts)
+    return parts[0] not in ("probes", "words") and not PRESENTERS.isdisjoint(parts)
 
 
 def literal(node: ast.AST) -> str | None:
@@ -225,14 +231,25 @@ def docstrings(tree: ast.AST) -> set[int]:
     }
 
 
-def is_wrong_use(raised: ast.Raise) -> bool:
-    """Whether a statement raises an error of wrong use, or one of Python's own for a mistake in the code."""
-    from overhead import errors
+@functools.cache
+def errors_of_wrong_use() -> frozenset[str]:
+    """The names of the classes of errors of wrong use, with Python's own for a mistake in the code."""
+    own = (ValueError, TypeError, OSError)
+    found = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, own)}
+    found |= {"ArgumentTypeError", "unknown_name"}
+    bases: dict[str, set[str]] = {}
+    for path in MODULES.values():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                bases.setdefault(node.name, set()).update(ast.unparse(base).rpartition(".")[2] for base in node.bases)
+    while more := {name for name, own in bases.items() if own & found} - found:
+        found |= more
+    return frozenset(found)
 
-    name = ast.unparse(raised.exc.func if isinstance(raised.exc, ast.Call) else raised.exc) if raised.exc else ""
-    kind = getattr(errors, name.rpartition(".")[2], None) or getattr(builtins, name, None)
-    named = name.rpartition(".")[2] in ("ArgumentTypeError", "unknown_name")
-    return named or (isinstance(kind, type) and issubclass(kind, (errors.UsageError, ValueError, TypeError, OSError)))
+
+def is_wrong_use(made: ast.Call) -> bool:
+    """Whether a call makes an error of wrong use, or one of Python's own for a mistake in the code."""
+    return ast.unparse(made.func).rpartition(".")[2] in errors_of_wrong_use()
 
 
 def sentences(path: Path) -> Iterator[tuple[int, str]]:
@@ -241,9 +258,9 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
     documented = docstrings(tree)
 
     def visit(node: ast.AST) -> Iterator[tuple[int, str]]:
-        if id(node) in documented or (isinstance(node, ast.keyword) and node.arg in ("help", "description", "epilog")):
+        if id(node) in documented or (isinstance(node, ast.keyword) and node.arg in HELP):
             return
-        if isinstance(node, ast.Raise) and is_wrong_use(node):
+        if isinstance(node, ast.Call) and is_wrong_use(node):
             return
         text = literal(node)
         if text is not None:
@@ -418,23 +435,10 @@ NOT_YET: dict[str, int] = {
     "probes/webgpu/workload.py": 5,
     "probes/workload_chain.py": 7,
     "profiles.py": 1,
-    "reading/beside.py": 7,
     "reading/browser_tax.py": 3,
-    "reading/chains.py": 1,
     "reading/dispatch_costs.py": 4,
-    "reading/dispatch_sentences.py": 19,
-    "reading/findings/_changes.py": 2,
-    "reading/findings/batching.py": 6,
-    "reading/findings/calling.py": 6,
-    "reading/findings/options.py": 6,
-    "reading/findings/waiting.py": 4,
-    "reading/glossary.py": 38,
-    "reading/graph_or_fused.py": 13,
     "reading/key_figures.py": 17,
     "reading/missing_values.py": 3,
-    "reading/next_run.py": 2,
-    "reading/summary.py": 5,
-    "reading/typical_run.py": 7,
     "reading/view.py": 1,
     "report/across/beside.py": 3,
     "report/across/chains.py": 2,

@@ -57,7 +57,7 @@ def _row(cells: Sequence[str | Cell]) -> str:
 
 
 def _status(line: StatusLine | str, indent: int = 0) -> Iterator[str]:
-    said = escaped(line) if isinstance(line, str) else f"**{escaped(line.status)}** {escaped(line.text)}".rstrip()
+    said = escaped(line) if isinstance(line, str) else f"**{escaped(line.head)}** {escaped(line.text)}".rstrip()
     yield " " * indent + f"- {said}"
     for detail in () if isinstance(line, str) else line.details:
         yield from _status(detail, indent + 2)

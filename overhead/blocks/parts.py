@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from overhead.reading.format import micro_spread
-from overhead.reading.glossary import Term
 from overhead.results import Record
+from overhead.words.glossary import Term
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+Tone = Literal["", "good", "unsure", "bad"]
+"""How something stands, as its presenter judges it from facts. A terminal colours by it, never by what is printed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Cell:
     """A table cell with more than text. ``stack``: its colour stands before the text.
 
     ``path``: a link to the page with this path; ``url``: a link to this https address; ``hover``: text that a pointer
-    shows.
+    shows; ``tone``: how what the cell names stands.
     """
 
     text: str
@@ -49,6 +53,7 @@ class Cell:
     path: str = ""
     url: str = ""
     hover: str = ""
+    tone: Tone = ""
 
 
 def cell_text(cell: str | Cell) -> str:
@@ -69,9 +74,8 @@ class Table:
     a block. ``sortable``: a script lets the reader sort and filter it. ``optional``: columns that a narrow terminal
     leaves out, the highest rank first, those of one rank together, and rank 0 only if narrow text does not help. If
     that is not enough, it leaves out the others too, the last first; the first column stays. ``meanings``: what a
-    column means; it is said below the table wherever the column is shown. ``status``: the column whose words a terminal
-    colours. ``ends``: rows with a line below. ``most``: rows that a terminal shows, 0 for all. ``file``: path of the
-    same table as CSV.
+    column means; it is said below the table wherever the column is shown. ``ends``: rows with a line below. ``most``:
+    rows that a terminal shows, 0 for all. ``file``: path of the same table as CSV.
     """
 
     kind: ClassVar[str] = "table"
@@ -84,7 +88,6 @@ class Table:
     sortable: bool = False
     optional: Mapping[int, int] = dataclasses.field(default_factory=dict)
     meanings: Mapping[int, str] = dataclasses.field(default_factory=dict)
-    status: int | None = None
     ends: Collection[int] = ()
     most: int = 0
     file: str = ""
@@ -99,18 +102,27 @@ class Table:
             numeric=[at for at, i in enumerate(kept) if i in self.numeric],
             optional={at: self.optional[i] for at, i in enumerate(kept) if i in self.optional},
             meanings={at: self.meanings[i] for at, i in enumerate(kept) if i in self.meanings},
-            status=kept.index(self.status) if self.status in kept else None,
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class StatusLine:
-    """A sentence after a word for its status, such as ``failed``; ``details`` stand below it."""
+    """A sentence after a word for its status, such as ``failed``; ``details`` stand below it.
+
+    ``tone``: how it stands. ``names``: ``status`` is the name of what the text is about, so a colon follows it.
+    """
 
     kind: ClassVar[str] = "status"
     status: str
     text: str
     details: Sequence[str | StatusLine] = ()
+    tone: Tone = ""
+    names: bool = False
+
+    @property
+    def head(self) -> str:
+        """What stands before the text."""
+        return f"{self.status}:" if self.names else self.status
 
 
 @dataclasses.dataclass(frozen=True)

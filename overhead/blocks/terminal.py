@@ -23,10 +23,12 @@ from overhead.blocks.parts import (
     Table,
     Terms,
     Text,
+    Tone,
     cell_text,
     without_pictures,
 )
-from overhead.reading.format import MICRO, listed, plain
+from overhead.reading.format import MICRO, plain
+from overhead.words.blocks import column_name, hidden_columns, more_rows
 
 _WIDTH_OFF_A_TERMINAL = 240
 """Characters per line in a file or a pipe, unless the variable COLUMNS gives a number."""
@@ -36,12 +38,7 @@ _NARROWEST_TEXT = 16
 """Longer words than this are cut where the terminal is narrow; shorter ones are not."""
 _COMFORTABLE_TEXT = 24
 """Optional columns are left out until each text column can have this many characters."""
-_COLOURS = {
-    "green": "faster ok opened reproduced verified",
-    "yellow": "noted partial suspect warn warning",
-    "red": "bad crashed error failed hung refuted slow slower",
-}
-_STYLES = {word: colour for colour, words in _COLOURS.items() for word in words.split()}
+_COLOURS: Mapping[Tone, str] = {"": "", "good": "green", "unsure": "yellow", "bad": "red"}
 
 
 def show(blocks: Iterable[Part], console: Console | None = None) -> None:
@@ -89,8 +86,8 @@ def _say(console: Console, text: str, style: str = "", indent: int = 0) -> None:
 
 
 def _status(console: Console, line: StatusLine, indent: int = 0) -> None:
-    word = RichText(" " * indent + plain(line.status), _style(line.status) or "bold")
-    gap = " " if line.status.endswith(":") else "  "
+    word = RichText(" " * indent + plain(line.head), _COLOURS[line.tone] or "bold")
+    gap = " " if line.names else "  "
     said = gap * bool(line.text) + plain(line.text, 2000)
     console.print(word + RichText(said), soft_wrap=not console.is_terminal)
     for detail in line.details:
@@ -100,9 +97,9 @@ def _status(console: Console, line: StatusLine, indent: int = 0) -> None:
             _say(console, detail, "dim", indent + 2)
 
 
-def _style(words: str) -> str:
-    """The colour of a word that says how something stands; '' for others."""
-    return _STYLES.get(words.partition(" ")[0], "")
+def _style(cell: str | Cell) -> str:
+    """The colour of a cell that says how something stands; '' for others."""
+    return _COLOURS[cell.tone] if isinstance(cell, Cell) else ""
 
 
 def _row_texts(row: Sequence[str | Cell]) -> list[str]:
@@ -145,17 +142,16 @@ def _table(console: Console, table: Table) -> bool:
         number = i in table.numeric
         drawn.add_column(heading, justify="right" if number else "left", no_wrap=number, overflow="fold", width=width)
     for n, row in enumerate(rows):
-        cells = [RichText(row[i], _style(row[i]) if i == table.status else "") for i in kept]
+        cells = [RichText(row[i], _style(table.rows[n][i])) for i in kept]
         drawn.add_row(*cells, end_section=n in table.ends)
     if table.caption:
         _say(console, table.caption, "bold")
     console.print(drawn)
     if more := len(table.rows) - len(rows):
-        _say(console, f"{more} more; --json has them.", "dim")
+        _say(console, more_rows(more), "dim")
     hidden = [_name(table, i) for i in range(len(columns)) if i not in kept]
     if hidden:
-        are = f"column {hidden[0]} is" if len(hidden) == 1 else f"columns {listed(hidden)} are"
-        _say(console, f"Terminal too narrow: {are} hidden. Use --json or a wider window.", "dim")
+        _say(console, hidden_columns(hidden), "dim")
     meanings = [meaning for i, meaning in sorted(table.meanings.items()) if i in kept]
     for meaning in meanings:
         _say(console, meaning, "dim")
@@ -165,7 +161,7 @@ def _table(console: Console, table: Table) -> bool:
 def _name(table: Table, i: int) -> str:
     """How a sentence names the column: its heading without a unit, or its number where it has none."""
     heading = plain(table.columns[i]).removesuffix(f", {MICRO}").removesuffix(f" {MICRO}")
-    return f"`{heading}`" if heading else f"{i + 1}"
+    return column_name(heading, i)
 
 
 def _column(heading: str, cells: Sequence[str], number: bool) -> _Column:

@@ -17,7 +17,7 @@ from overhead.child import Send, serve
 from overhead.probes import load_plugin, registry, space_of
 from overhead.probes.base import Probe
 from overhead.probes.workload_chain import WorkChain
-from overhead.results import Case, Target
+from overhead.results import Case, Target, Why, because
 from overhead.workloads import stack_works
 
 
@@ -82,7 +82,7 @@ def _row(key: str, probe: Probe, target: Target, cases: list[Case], case: Case, 
     began = time.monotonic()
     found = Findings(lambda step: send(StepBegun(key, step)))
     chain = contract.check_case(found, probe, target, case, contract.varied_parameters(cases, case), is_first=is_first)
-    compared = f"compared with {case.workload} in NumPy" if isinstance(chain, WorkChain) else ""
+    compared: Why = because("compared-in-numpy", workload=case.workload) if isinstance(chain, WorkChain) else ""
     good: Result = "verified" if target.executes else "opened"
     result = "failed" if found.failed else "unavailable" if found.unavailable else good
     reason = compared if result == good else found.unavailable

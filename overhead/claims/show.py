@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from overhead.blocks.parts import Cell, Part, Table, Text
+from overhead.blocks.parts import Cell, Part, Table, Text, Tone
 from overhead.claims.judging import Judged, by_verdict, measured_range, publication_text, published_text, summary
 from overhead.claims.registry import citation
-from overhead.claims.rules import TOLERANCE
+from overhead.claims.rules import TOLERANCE, ClaimVerdict
+
+_TONES: dict[ClaimVerdict, Tone] = {"reproduced": "good", "partial": "unsure", "refuted": "bad"}
 
 
 def verdict_blocks(found: Sequence[Judged]) -> Iterator[Part]:
@@ -38,7 +40,8 @@ def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
         published = "" if test is not None and test.kind == "fails" else published_text(one.claim)
         values = measured_range(test, [value for value, _ in one.measured]) if test else ""
         with_flaw = measured_range(flawed, one.flawed) if flawed else ""
-        rows.append((one.verdict, one.claim.said, published, values, with_flaw, one.attribution))
+        verdict = Cell(one.verdict, tone=_TONES.get(one.verdict, ""))
+        rows.append((verdict, one.claim.said, published, values, with_flaw, one.attribution))
     columns = ["verdict", "claim", "published", "measured", "with their method", "attribution"]
     of_publication, of_ours, their_method, attribution = range(2, 6)
     yield Table(
@@ -48,7 +51,6 @@ def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
         numeric=(of_publication, of_ours, their_method, attribution),
         optional={their_method: 3, attribution: 2, of_publication: 0, of_ours: 0},
         meanings={attribution: "Attribution: whether the number is the cost of what the source says."},
-        status=0,
     ).without_empty()
     yield Text([f"{one.claim.id}: {one.verdict_text}." for one in by_verdict(found) if one.verdict_text != one.verdict])
     yield Text(["Reasons: overhead claims --verbose"])

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from overhead.blocks.parts import Part, Table, Text
+from overhead.blocks.parts import Cell, Part, Table, Text, Tone
 from overhead.comparing.verdicts import CaseVerdict, Verdict, Verdicts
 from overhead.reading.format import TIMES, factor, number, percent, spread, within
 from overhead.reading.view import without_device
@@ -16,6 +16,7 @@ from overhead.words import comparing as words
 _ORDER: tuple[Verdict, ...] = (
     "slower", "faster", "same", "undecided", "not tested", "refused", "only in BASE", "only in NEW",
 )  # fmt: skip
+_TONES: dict[Verdict, Tone] = {"faster": "good", "slower": "bad"}
 
 
 def result_lines(found: Verdicts) -> list[str]:
@@ -103,14 +104,14 @@ def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
     return labels, words.devices_of_sides(base_device, new_device)
 
 
-def _row(case: CaseVerdict, label: str) -> tuple[str, ...]:
+def _row(case: CaseVerdict, label: str) -> tuple[str | Cell, ...]:
     """The cells under the columns."""
     share, ratio = case.smallest, case.ratio
     return (
         label,
         *("" if ns is None else number(within(ns / 1e3, 0.001)) for ns in (case.base_ns, case.new_ns)),
         "" if ratio is None else spread(ratio) + TIMES if ratio.bounded else factor(ratio),
-        words.verdict_cell(case),
+        Cell(words.verdict_cell(case), tone=_TONES.get(case.verdict, "")),
         "" if share is None else percent(share) if share < 1 else factor(1 + share),
     )
 
@@ -123,7 +124,7 @@ def comparison_blocks(found: Verdicts) -> Iterator[Part]:
     if rows:
         title = words.table_title(device)
         yield Table(
-            title, words.COMPARED_COLUMNS, rows, numeric=(1, 2, 3, 5), optional={1: 2, 2: 2, 5: 1}, status=4
+            title, words.COMPARED_COLUMNS, rows, numeric=(1, 2, 3, 5), optional={1: 2, 2: 2, 5: 1}
         ).without_empty()
     yield Text([*change_lines(found), *reason_sentences(found), *filter(None, [words.gate(found)])])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from overhead.contention.show import PEER_WORDS, losses, rows_of
-from overhead.reading.findings import Finding, rule
+from overhead.reading.findings import Finding, OwnWords, rule
 from overhead.reading.format import factor_spread, number
 from overhead.reading.view import View
 from overhead.results import Way
@@ -39,4 +39,5 @@ def _finding(view: View, way: Way, condition: str) -> Finding | None:
     title = f"{advice}: {peers} {way} together do {number(work)} times as much as one alone through {worst.name}"
     condition = f"Named where the whole interval is below {bound:g}. {condition}"
     keys = tuple(row.records[k].key for row, k, _ in found)
-    return Finding(f"{title}, {worst.called}.", f"{'; '.join(said)}. {condition}", 1 / work.value, keys)
+    own = OwnWords(f"{title}, {worst.called}.", f"{'; '.join(said)}. {condition}")
+    return Finding(own, 1 / work.value, keys)

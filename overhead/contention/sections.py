@@ -8,10 +8,11 @@ from overhead.blocks.parts import Heading, Part, Table, Text
 from overhead.contention.figure import drawing
 from overhead.contention.show import PEER_WORDS, rows_of, way_blocks
 from overhead.reading.view import View
-from overhead.report.core.machines import Machines, machine_name
+from overhead.report.core.machines import Machines
 from overhead.report.core.page_list import register_page
 from overhead.report.core.registry import register, register_across
 from overhead.results import Contention, Way
+from overhead.words.report.machines import machine_name
 
 register_page("contention", "Many at once", 40, "What a dispatch costs while processes or threads do the same at once.")
 

@@ -9,8 +9,8 @@ from functools import partial
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import DecodeArm, DecoderResults, decoder_results
-from overhead.reading.format import count, factor_spread, listed, number, positive_spread, run_time
-from overhead.reading.graph_or_fused import ChainWay, WorkRow, compared, register_rows
+from overhead.reading.format import count, factor_spread, positive_spread
+from overhead.reading.graph_or_fused import ChainWay, ProgramWork, WorkRow, register_rows
 from overhead.reading.missing_values import why
 from overhead.reading.precision import by_interval
 from overhead.reading.view import View
@@ -57,16 +57,9 @@ def token_rows(view: View) -> Iterator[WorkRow]:
         ways = [way for kind, label, fields in _WAYS if (way := _token_way(found, kind, label, fields)) is not None]
         if not any(way.kind == "fused-wgsl" for way in ways):
             continue
-        counts = {arm.record.params.get("fusions"): _dispatches(arm) for arm in found.arms}
-        work = f"{found.name}, {counts.get(0) or '?'} dispatches, {counts.get(len(FUSIONS)) or '?'} when fused"
-        row = WorkRow("a token", work, run_time(view.fingerprint.created), tuple(ways))
-        fused = listed([f"{compared(row, way)} through {way.through}" for way in row.of_kind("fused-wgsl")])
-        least = min(ways, key=lambda way: way.cost.value if way.cost else float("inf"))
-        beside = f"fused WGSL is {fused}, beside the CUDA driver's graph of the unfused program; " if fused else ""
-        wgsl = [way.cost for way in row.of_kind("fused-wgsl") if way.cost]
-        than = min(wgsl, key=lambda cost: cost.value) / least.cost if wgsl and least.cost else None
-        times = f", {number(than.value)} times cheaper than fused WGSL" if than and than.value > 1 else ""
-        yield dataclasses.replace(row, said=f"A token ({work}): {beside}the cheapest is {least.label}{times}.")
+        dispatches = {arm.record.params.get("fusions"): arm.dispatches for arm in found.arms}
+        work = ProgramWork(found.name, dispatches.get(0) or None, dispatches.get(len(FUSIONS)) or None)
+        yield WorkRow("a token", work, view.fingerprint.created, tuple(ways))
         return
 
 

@@ -22,13 +22,13 @@ from overhead.reading.format import (
     percent,
     plain,
 )
-from overhead.reading.next_run import range_text
 from overhead.results import Figure, Why, codes_of
 from overhead.words.explain import timing as words
 from overhead.words.explain.alternatives import KIND_LABELS, alternative_name, remark
 from overhead.words.explain.step import UNRANKED, device_of, heading, operation_name, taken_as_step
 from overhead.words.explain.times import mean_text, replay_remark, time_text
 from overhead.words.explain.verdict import verdict_sentences
+from overhead.words.next_run import range_text
 from overhead.words.reasons import sentence
 
 _MOST_ROWS = 5

@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from overhead.blocks.parts import Part, Table, Text
+from overhead.blocks.parts import Cell, Part, Table, Text, Tone
 from overhead.errors import shell_command
 from overhead.fleet.collecting import Collected
-from overhead.fleet.judging import DividedNodes, FleetVerdicts, JudgedNode, NodeGroup, NotJudged, SlowTest
+from overhead.fleet.judging import DividedNodes, FleetVerdicts, JudgedNode, NodeGroup, NodeVerdict, NotJudged, SlowTest
 from overhead.fleet.node_files import NodePart
 from overhead.results import code_of, to_builtins
 from overhead.words import fleet as words
 from overhead.words.reasons import sentence
 
+_TONES: dict[NodeVerdict, Tone] = {"slow": "bad", "suspect": "unsure", "ok": "good"}
 _MOST_AGAIN = 10
 """The most suspects for which a command is shown."""
 
@@ -26,7 +27,7 @@ def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     yield Text([words.all_nodes(nodes, found.false_alarms)])
     if shown := [node for node in nodes if node.slow]:
         rows = [_row(node) for node in sorted(shown, key=lambda node: (node.verdict, node.name))]
-        yield Table(words.NODES_NOT_OK, words.NODE_COLUMNS, rows, status=1, optional={4: 1})
+        yield Table(words.NODES_NOT_OK, words.NODE_COLUMNS, rows, optional={4: 1})
     yield Text([sentence for group in found.groups for sentence in _group_sentences(group)])
     if found.skipped:
         yield Text([words.skipped(found.skipped)])
@@ -42,10 +43,10 @@ def _next_file(folder: Path) -> Path:
     return next(folder / name for name in names if not (folder / name).exists())
 
 
-def _row(node: JudgedNode) -> list[str]:
+def _row(node: JudgedNode) -> list[str | Cell]:
     return [
         node.name,
-        node.verdict,
+        Cell(node.verdict, tone=_TONES.get(node.verdict, "")),
         "; ".join(words.part(one.what) for one in node.slow),
         "; ".join(map(words.slower_by, node.slow)),
         "; ".join(map(words.healthy_so_slow, node.slow)),

@@ -9,9 +9,8 @@ import dataclasses
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import get_args
+from typing import Literal, get_args
 
-from overhead.reading.format import count, number, within
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.next_run import MOST_DEGREES_OF_FREEDOM, ClassSpread, FigureClass, half_width, spread_of
 from overhead.reading.precision import by_interval, is_steady
@@ -19,6 +18,11 @@ from overhead.reading.view import View
 from overhead.results import Fingerprint, Value, ratio
 
 Spreads = Mapping[FigureClass, ClassSpread]
+MEASURING_METHOD = "measuring method"
+"""The name of this suite's method among the versions of two runs."""
+Apart = Literal["only-here", "only-there", "software", "parameters", "not-above-zero"]
+"""Why two figures are no pair: one run alone has it; one is of a software adapter; the API or the parameters differ; or
+one of them is not above zero."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,13 +55,13 @@ class Beside:
     view: View
     other: View
     pairs: Mapping[str, Pair]
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, Apart]
 
 
 def beside(view: View, other: View, spreads: Spreads) -> Beside:
     """The key figures of ``view`` beside those of ``other``. ``spreads``: of the runs of the first machine."""
     pairs: dict[str, Pair] = {}
-    left_out: dict[str, str] = {}
+    left_out: dict[str, Apart] = {}
     for this, that in zip(view.once(key_figures), other.once(key_figures), strict=True):
         if this.measured is None and that.measured is None:
             continue
@@ -67,22 +71,22 @@ def beside(view: View, other: View, spreads: Spreads) -> Beside:
         if reason := _apart(this, that):
             left_out[this.label] = reason
         elif found is None:
-            left_out[this.label] = "not above zero"
+            left_out[this.label] = "not-above-zero"
         else:
             known = spreads.get(this.spread_class) if this.spread_class and found.status == "ok" else None
             pairs[this.label] = Pair(this, that, found, math.exp(half_width(known)) if known else None)
     return Beside(view, other, pairs, left_out)
 
 
-def _apart(this: KeyFigure, that: KeyFigure) -> str:
-    """Why the two are no pair; '' where they are one."""
+def _apart(this: KeyFigure, that: KeyFigure) -> Apart | None:
+    """Why the two are no pair; None where they are one."""
     mine, theirs = this.record, that.record
     if this.measured is None or that.measured is None or mine is None or theirs is None:
-        return f"of {'this' if this.measured else 'the other'} run only"
+        return "only-here" if this.measured else "only-there"
     if mine.software != theirs.software:
-        return "on a software adapter in one of them"
+        return "software"
     same = (mine.stack, mine.api, mine.case) == (theirs.stack, theirs.api, theirs.case)
-    return "" if same else "through another API or with other parameters"
+    return None if same else "parameters"
 
 
 def spreads_of(view: View, others: Sequence[View]) -> Spreads:
@@ -115,27 +119,22 @@ def full_runs(runs: Sequence[View]) -> list[View]:
     return sorted(full, key=lambda run: run.fingerprint.created)
 
 
-def beside_sentence(found: Beside, name: str) -> str:
-    """How the figures of the host and of the device compare with those of the run ``name``, and what is outside."""
-    said = " and ".join(filter(None, (_range(found, limit) for limit in ("host", "device"))))
-    over = {label: number(within(p.ratio.value, 0.01)) for label, p in found.pairs.items() if p.outside}
-    outside = [f"{label} ({times} times)" for label, times in over.items()]
-    beyond = f" Outside the band of another run here: {'; '.join(outside)}." if outside else ""
-    return f"Beside {name}, this machine {f'takes {said}' if said else 'has no steady cost in common'}.{beyond}"
+def steady_ratios(found: Beside, limit: str) -> list[float]:
+    """The ratios of the figures that ``limit`` bounds in both runs, the lowest first; those that are not noisy."""
+    return sorted(p.ratio.value for p in found.pairs.values() if p.limit == limit and p.ratio.status == "ok")
 
 
-def _range(found: Beside, limit: str) -> str:
-    """``0.97 to 1.3 times as long where the host is the limit (3 figures)``; '' where all are noisy."""
-    times = sorted(p.ratio.value for p in found.pairs.values() if p.limit == limit and p.ratio.status == "ok")
-    if not times:
-        return ""
-    ends = " to ".join(number(within(end, 0.01)) for end in dict.fromkeys((times[0], times[-1])))
-    where = "the host is the limit" if limit == "host" else "the device or both are the limit"
-    return f"{ends} times as long where {where} ({count(len(times), 'figure')})"
+@dataclasses.dataclass(frozen=True)
+class VersionChange:
+    """A piece of software that two runs name, in another version; ``name`` is ``MEASURING_METHOD`` for our own."""
+
+    name: str
+    before: str
+    after: str
 
 
-def version_changes(before: Fingerprint, after: Fingerprint) -> str:
-    """What changed between two runs that name the same software: ``nvidia-driver 580.1 → 590.2; torch 2.11 → 2.12``."""
-    old, new = ({"measuring method": str(run.method_version), **run.versions} for run in (before, after))
+def version_changes(before: Fingerprint, after: Fingerprint) -> list[VersionChange]:
+    """What changed between two runs that name the same software, sorted by name."""
+    old, new = ({MEASURING_METHOD: str(run.method_version), **run.versions} for run in (before, after))
     names = sorted(old.keys() & new.keys())
-    return "; ".join(f"{name} {old[name]} → {new[name]}" for name in names if old[name] != new[name])
+    return [VersionChange(name, old[name], new[name]) for name in names if old[name] != new[name]]

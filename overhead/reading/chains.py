@@ -9,15 +9,14 @@ stacks ran in different processes: each figure's interval covers several, and a 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from overhead import devices
-from overhead.reading.format import plain, resolved, unresolved
-from overhead.reading.missing_values import why
+from overhead.reading.format import plain, resolved
 from overhead.reading.view import View, by_board, graph_maker, with_fields, words
-from overhead.results import Record, Scalar, Value, Why, about, exactly
+from overhead.results import Record, Scalar, Value, exactly
 from overhead.workloads import UNROLLED, workloads
 
 _LEAST_BEND = 0.01
@@ -28,12 +27,20 @@ Variant = tuple[tuple[str, Scalar], ...]
 
 @dataclasses.dataclass(frozen=True)
 class ArmFit:
-    """An arm: one record of a workload with its fit, in ns."""
+    """An arm: one record of a workload with its fit, in ns.
+
+    ``short``: the target, without its device where there is one only. ``own``: the parameters that the group does not
+    share, without the maker of a graph. ``maker``: who made its graph; '' where it is none.
+    """
 
     record: Record
-    label: str
+    short: str
+    own: Mapping[str, Scalar]
+    maker: str
     slope: Value
     fixed: Value
+    names_processor: bool = False
+    """Whether ``short`` says that the CPU computes."""
 
     @property
     def processor(self) -> str:
@@ -80,11 +87,6 @@ class Group:
         return plain(self.workload, 40) + own
 
     @property
-    def title(self) -> str:
-        """The name with the number of elements: ``recurrence, 4,096 elements``."""
-        return f"{self.name}, {self.elements:,} element{'s' if self.elements > 1 else ''}"
-
-    @property
     def on_gpu(self) -> bool:
         """Whether it has a figure on a GPU."""
         return any(arm.processor == "gpu" for arm in self.arms)
@@ -115,13 +117,13 @@ def _group(view: View, workload: str, variant: Variant, elements: int, records: 
 
 def _arm(view: View, record: Record) -> ArmFit | None:
     slope, fixed = record.measured("complete"), _start(record)
-    if slope is None or not resolved(record.figure("complete")) or _bends_below_zero(record):
+    if slope is None or not resolved(record.figure("complete")) or bends_below_zero(record):
         return None
     shared = {"elements", *dict(_variant(record))}
-    own = {k: v for k, v in record.params.items() if k not in shared}
-    made = [f"made by {graph_maker(record)}"] if own.pop("maker", None) else []
-    what = " ".join([record.pattern, *words(dict(sorted(own.items()))), *made])
-    return ArmFit(record, f"{view.target(record).short}, {what}", slope, fixed)
+    own = {k: v for k, v in sorted(record.params.items()) if k not in shared and k != "maker"}
+    maker = graph_maker(record) if record.stack == "cuda-graph" else ""
+    target = view.target(record)
+    return ArmFit(record, target.short, own, maker, slope, fixed, target.short_names_cpu)
 
 
 def measured_time(record: Record, steps: float) -> Value | None:
@@ -139,17 +141,7 @@ def measured_time(record: Record, steps: float) -> Value | None:
     return Value(value, low, high, unit="ns", source=record.device) if value > 0 else None
 
 
-def why_no_speed(record: Record) -> Why:
-    """Why a record of a workload has no speed and is no arm: its status and reason, or what is wrong with its fit."""
-    if _bends_below_zero(record):
-        return "nonlinear: the fitted fixed cost lies below zero, so the times are no line"
-    figure = record.figure("complete")
-    if record.measured("complete") is not None:
-        return unresolved(figure)
-    return about(record.status, record.reason) if record.reason else why(record, "complete")
-
-
-def _bends_below_zero(record: Record) -> bool:
+def bends_below_zero(record: Record) -> bool:
     """Whether the fit's intercept lies below zero by more than 1 % of the longest chain: no cost does that.
 
     Runs of method 2 call such a figure ``nonlinear``; older files still carry it.

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
 
-from overhead.reading.chains import ArmFit, Group, groups, measured_time, steps_of, why_no_speed
-from overhead.reading.format import MICRO, listed, number, run_time
+from overhead.reading.chains import ArmFit, Group, groups, measured_time, steps_of
 from overhead.reading.missing_values import absent_stacks
 from overhead.reading.precision import by_interval
-from overhead.reading.view import View, graph_maker, with_fields
+from overhead.reading.view import View, with_fields
 from overhead.results import Fingerprint, Record, Value, Why, exactly, ratio
 from overhead.workloads import workloads
 
@@ -25,7 +25,7 @@ _LEAST_KERNEL_RATIO = 1.3
 """If a step in WGSL takes this many times as long as in CUDA, the slow kernel is given as the reason."""
 _LITTLE = 0.1
 """If the graph adds a smaller share to a step, a fused kernel can save only little."""
-_OTHER = "other"
+OTHER = "other"
 """The kind of a way that is in a row only because it is the cheapest that any run measured."""
 _WAYS = (
     ("eager", "torch", "per-submit", "eager, PyTorch"),
@@ -42,10 +42,11 @@ _WAYS = (
 
 @dataclasses.dataclass(frozen=True)
 class ChainWay:
-    """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` says why.
+    """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` or ``failed`` says why.
 
-    ``step``, ``fixed``: ns of one step and of none; None if unknown. ``beyond``: the sizes of n end below the
-    chain, so the cost is read off the line. ``run``: when the run began that measured it, if that is another than
+    ``label``: the name of a known way; '' of one of kind ``other``, which has its ``arm``. ``failed``: a record that
+    has no speed. ``step``, ``fixed``: ns of one step and of none; None if unknown. ``beyond``: the sizes of n end below
+    the chain, so the cost is read off the line. ``run``: when the run began that measured it, if that is another than
     the row's; then ``run_base`` is the cost of its base there.
     """
 
@@ -56,41 +57,70 @@ class ChainWay:
     step: Value | None = None
     fixed: Value | None = None
     reason: Why = ""
+    failed: Record | None = None
     beyond: bool = False
     run: str = ""
     run_base: Value | None = None
+    arm: ArmFit | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ChainWork:
+    """The work of a chain: so many equal steps, each on so many elements."""
+
+    steps: int
+    elements: int
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramWork:
+    """The work of a program of different kernels: its number of dispatches, and that when all are fused that can be.
+
+    None where a number is not known.
+    """
+
+    name: str
+    dispatches: int | None
+    fused: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class StepTimes:
+    """ns a step in the CUDA driver's graph, in fused CUDA, and in the cheapest fused WGSL kernel."""
+
+    graph: Value
+    cuda: Value
+    wgsl: Value
 
     @property
-    def title(self) -> str:
-        """The label, with the day of the run if that is another than the row's."""
-        return self.label + (f", run of {self.run[:10]}" if self.run else "")
+    def added(self) -> Value:
+        """What the graph adds to a step."""
+        return self.graph - self.cuda
 
-    @property
-    def through(self) -> str:
-        """The stack in words, from the label: ``Dawn``."""
-        return self.label.rpartition(", ")[2]
+
+WayVerdict = Literal["cheaper", "tie", "dearer", "unclear"]
+WhyLost = Literal["graph-adds-little", "slow-kernel"]
+"""Why fused WGSL is not cheaper than the graph, where the times of a step show it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class WorkRow:
-    """The work of a workload in one run. ``work``: its size in words; ``run``: when it began, '' for the run shown.
+    """The work of a workload in one run. ``run``: when it began, '' for the run shown.
 
-    ``said``: a sentence on the row, where its steps do not explain it. ``usual``: every run on a GPU measures it.
-    ``shown_run``: when its run began, also of the run shown.
+    ``usual``: every run on a GPU measures it. ``shown_run``: when its run began, also of the run shown.
     """
 
     name: str
-    work: str
+    work: ChainWork | ProgramWork
     run: str
     ways: tuple[ChainWay, ...]
-    said: str = ""
     usual: bool = True
     shown_run: str = ""
 
     @property
-    def title(self) -> str:
-        """Name and size; also the run, if it is another than the run shown."""
-        return f"{self.name}: {self.work}" + (f", run of {self.run}" if self.run else "")
+    def is_chain(self) -> bool:
+        """Whether the work is one of equal steps, whose times explain which way is cheaper."""
+        return isinstance(self.work, ChainWork)
 
     @property
     def graph(self) -> ChainWay | None:
@@ -110,7 +140,7 @@ class WorkRow:
         cost = way.run_base if way.run_base is not None else base.cost if base is not None else None
         return ratio(way.cost, cost)
 
-    def verdict(self, way: ChainWay) -> str | None:
+    def verdict(self, way: ChainWay) -> WayVerdict | None:
         """``cheaper``, ``tie``, ``dearer`` than its base, or ``unclear``, by the interval; None without times."""
         times = self.relative(way)
         if times is None:
@@ -143,6 +173,36 @@ class WorkRow:
         """The ways of these kinds that can be compared with their base."""
         return [way for way in self.ways if way.kind in kinds and self.relative(way) is not None]
 
+    @property
+    def fused_wgsl_wins(self) -> bool:
+        """Whether every way in fused WGSL is cheaper than its base."""
+        return all(self.verdict(way) == "cheaper" for way in self.of_kind("fused-wgsl"))
+
+    @property
+    def step_times(self) -> StepTimes | None:
+        """The time of a step in each way; None if one is unknown."""
+        graph, cuda = self.graph, next(iter(self.of_kind("fused-cuda")), None)
+        wgsl = [way.step for way in self.of_kind("fused-wgsl") if way.step is not None]
+        if graph is None or cuda is None or graph.step is None or cuda.step is None or not wgsl:
+            return None
+        return StepTimes(graph.step, cuda.step, min(wgsl, key=lambda step: step.value))
+
+    @property
+    def why_lost(self) -> WhyLost | None:
+        """Why no way in fused WGSL is cheaper; None where one is, or where the times do not show it."""
+        times = self.step_times
+        if times is None or any(self.verdict(way) == "cheaper" for way in self.of_kind("fused-wgsl")):
+            return None
+        if times.added.floor < _LITTLE * times.cuda.value:
+            return "graph-adds-little"
+        return "slow-kernel" if (times.wgsl / times.cuda).floor > _LEAST_KERNEL_RATIO else None
+
+    @property
+    def step_below_added(self) -> bool:
+        """Whether a step of fused WGSL surely takes less than the graph adds to a step in CUDA."""
+        times = self.step_times
+        return times is not None and times.wgsl.ceiling < times.added.floor
+
 
 MakeRows = Callable[[View], Iterable[WorkRow]]
 _makers: list[MakeRows] = []
@@ -168,7 +228,7 @@ def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
 
     def order(row: WorkRow) -> tuple[bool, float]:
         times = [row.relative(way) for way in row.of_kind("fused-wgsl")]
-        return bool(row.said), max((t.value for t in times if t is not None), default=float("inf"))
+        return not row.is_chain, max((t.value for t in times if t is not None), default=float("inf"))
 
     def shown(row: WorkRow) -> tuple[bool, bool, int]:
         return bool(row.of_kind("fused-wgsl")), not row.run, _timed(row.ways)
@@ -183,7 +243,7 @@ def with_cheapest(row: WorkRow, views: Sequence[View]) -> WorkRow:
     A way of another run is compared with the graph of that run.
     """
     own = [times for way in row.ways if (times := row.relative(way)) is not None]
-    if row.said or row.graph is None or not own:
+    if not row.is_chain or row.graph is None or not own:
         return row
     least = min(times.floor for times in own)
     cheapest: tuple[float, ChainWay] | None = None
@@ -211,20 +271,12 @@ def _other_ways(view: View, row: WorkRow) -> Iterator[ChainWay]:
         for arm in group.arms if graph is not None else ():
             if arm.record.caller != "binding" or arm.processor != "gpu":
                 continue
-            way = _way(_OTHER, _arm_label(arm), arm.record, arm, steps)
-            yield dataclasses.replace(way, run=run_time(view.fingerprint.created), run_base=graph)
+            way = _way(OTHER, "", arm.record, arm, steps)
+            yield dataclasses.replace(way, run=view.fingerprint.created, run_base=graph, arm=arm)
 
 
-def _arm_label(arm: ArmFit) -> str:
-    """The way in words: ``CUDA graph by torch.compile``, else the arm's own label."""
-    if arm.record.stack == "cuda-graph":
-        return f"CUDA graph by {graph_maker(arm.record)}"
-    return arm.label
-
-
-def _work(group: Group) -> str:
-    """The size of the work in words: ``1,500 steps of 4,096 elements``."""
-    return f"{steps_of(group.workload):,} steps of {group.title.partition(', ')[2]}"
+def _work(group: Group) -> ChainWork:
+    return ChainWork(steps_of(group.workload), group.elements)
 
 
 def chain_rows(view: View) -> Iterator[WorkRow]:
@@ -238,7 +290,7 @@ def chain_rows(view: View) -> Iterator[WorkRow]:
         group, ways = max(made, key=lambda one: (one[0].elements == first, _timed(one[1])))
         if any(way.cost is not None for way in ways if way.kind.startswith("fused")):
             usual = known is not None and (known.usual or not known.heavy)
-            created = run_time(view.fingerprint.created)
+            created = view.fingerprint.created
             yield WorkRow(group.name, _work(group), created, tuple(ways), usual=usual, shown_run=created)
 
 
@@ -276,7 +328,7 @@ def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) 
         return ChainWay(kind, record.stack, label, cost, arm.slope, arm.fixed, beyond=beyond)
     figure, bent = record.figure("complete"), _read_off(record, steps)
     if figure is None or bent is None:
-        return ChainWay(kind, record.stack, label, None, reason=why_no_speed(record))
+        return ChainWay(kind, record.stack, label, None, failed=record)
     modes = figure.modes
     each = Value(modes[0], min(modes), max(modes), unit="ns", source=record.device) if modes else None
     beyond = measured_time(record, steps) is None
@@ -317,116 +369,3 @@ def _left_out(run: Fingerprint, stack: str, case: str) -> Why:
     left = (one for one in run.left_out if one.target.startswith(f"{stack}@") and one.case.startswith(case))
     reasons = [absent.reason for absent in absent_stacks(run, [stack])] + [one.reason for one in left]
     return reasons[0] if reasons else ""
-
-
-def lead(found: Sequence[WorkRow]) -> list[str]:
-    """When fused WGSL is cheaper than the CUDA driver's graph, and of each other workload why not; may be empty.
-
-    A way that is cheaper than all of these stands before the workloads where they tie.
-    """
-    chains = [row for row in found if not row.said and row.of_kind("fused-wgsl")]
-    if not any(row.graph for row in chains):
-        said = [f"{row.name} {', '.join(_by_verdict(row))}" for row in chains]
-        return [f"Fused WGSL, beside a dispatch a step in the same stack: {'; '.join(said)}."] if said else []
-    chains = [row for row in chains if row.graph]
-    won = [row for row in chains if all(row.verdict(way) == "cheaper" for way in row.of_kind("fused-wgsl"))]
-    below = all(steps and steps[2].ceiling < (steps[0] - steps[1]).floor for steps in map(_steps, won))
-    where = " where its step takes less than the graph adds to a CUDA step" if below else ""
-    names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in won])
-    others = [
-        f"{row.name.capitalize()}: fused WGSL is {', '.join(_by_verdict(row))}, beside the graph{_why(row)}."
-        for row in chains
-        if row not in won
-    ]
-    first = [f"Fused WGSL is cheaper than the CUDA driver's graph{where}: {names}."] if won else []
-    return [*first, *_cheapest_ways(chains), *others]
-
-
-def remarks(found: Sequence[WorkRow]) -> list[str]:
-    """Sentences: one fused CUDA kernel and the graph; those of slices on their rows; the rows of another run."""
-    own = [(row, way) for row in found if row.graph and not row.said for way in row.of_kind("fused-cuda")]
-    words = listed([f"{row.name} {compared(row, way)}" for row, way in own])
-    runs: dict[str, list[str]] = {}
-    for row in (row for row in found if row.run):
-        runs.setdefault(row.run, []).append(row.name)
-    others = [f"{listed(names)} of {run}" for run, names in runs.items()]
-    return [
-        *([f"One fused CUDA kernel, beside the CUDA driver's graph: {words}."] if words else []),
-        *(row.said for row in found if row.said),
-        *([f"From other runs: {'; '.join(others)}."] if others else []),
-    ]
-
-
-def _cheapest_ways(found: Sequence[WorkRow]) -> list[str]:
-    """For each row with a way of ``_OTHER``: what it takes, and beside which graph."""
-    said = []
-    for row in found:
-        for way in row.of_kind(_OTHER):
-            cost = time_text(way)
-            where = f" in the run of {way.run}" if way.run else ""
-            least = f"{row.name.capitalize()}, the cheapest of all measured ways: {way.label}, {cost}"
-            said.append(f"{least}: {compared(row, way)} than the CUDA driver's graph{where}.")
-    return said
-
-
-def _added(row: WorkRow) -> str:
-    """`` (its step takes 0.09 µs, the graph adds 1.1)``; '' if one is unknown."""
-    if (steps := _steps(row)) is None:
-        return ""
-    graph, cuda, wgsl = steps
-    return f" (its step takes {number(wgsl.value / 1e3)} {MICRO}, the graph adds {number((graph - cuda).value / 1e3)})"
-
-
-def _steps(row: WorkRow) -> tuple[Value, Value, Value] | None:
-    """ns a step in the graph, in fused CUDA and in the cheapest fused WGSL kernel; None if one is unknown."""
-    graph, cuda = row.graph, next(iter(row.of_kind("fused-cuda")), None)
-    wgsl = [way.step for way in row.of_kind("fused-wgsl") if way.step is not None]
-    if graph is None or cuda is None or graph.step is None or cuda.step is None or not wgsl:
-        return None
-    return graph.step, cuda.step, min(wgsl, key=lambda step: step.value)
-
-
-def _why(row: WorkRow) -> str:
-    """A sentence on why fused WGSL is not cheaper: the time of a step in each way. '' if the times do not show it."""
-    steps = _steps(row)
-    if steps is None or any(row.verdict(way) == "cheaper" for way in row.of_kind("fused-wgsl")):
-        return ""
-    graph, cuda, wgsl = steps
-    if (graph - cuda).floor < _LITTLE * cuda.value:
-        added = number((graph - cuda).value / 1e3)
-        return f"; a step in CUDA takes {number(cuda.value / 1e3)} {MICRO}, to which the graph adds {added}"
-    if (slower := wgsl / cuda).floor > _LEAST_KERNEL_RATIO:
-        return f"; a step of the WGSL kernel takes {number(slower.value)} times as long as one in CUDA"
-    return ""
-
-
-def _range(row: WorkRow) -> str:
-    """How many times cheaper fused WGSL is: ``12 times``, ``8.5 to 12 times``."""
-    found = [times.value for way in row.of_kind("fused-wgsl") if (times := row.relative(way)) is not None]
-    ends = dict.fromkeys(number(1 / times) for times in (max(found), min(found)))
-    return f"{' to '.join(ends)} times"
-
-
-def time_text(way: ChainWay) -> str:
-    """The time of all steps, ``1,696 µs``, with an asterisk where it is read off the line."""
-    if way.cost is None:
-        return ""
-    return f"{number(way.cost / 1e3)} {MICRO}" + ("*" if way.beyond else "")
-
-
-def compared(row: WorkRow, way: ChainWay) -> str:
-    """``11 times cheaper``, ``1.2 times dearer``, ``a tie`` or ``not told apart``."""
-    times, verdict = row.relative(way), row.verdict(way)
-    if times is None or verdict == "unclear":
-        return "not told apart"
-    if verdict == "tie":
-        return "a tie"
-    return f"{number(times.value if verdict == 'dearer' else 1 / times.value)} times {verdict}"
-
-
-def _by_verdict(row: WorkRow) -> list[str]:
-    """``a tie through wgpu-native`` and such, for each group of ways in fused WGSL with the same words."""
-    through: dict[str, list[str]] = {}
-    for way in row.of_kind("fused-wgsl"):
-        through.setdefault(compared(row, way), []).append(way.through)
-    return [f"{words} through {listed(names)}" for words, names in through.items()]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from overhead.reading.format import MICRO, micro, micro_of, percent, percent_spread, time_spread, two_speeds
 from overhead.reading.missing_values import missing_figure, missing_stack, why
-from overhead.reading.next_run import FigureClass, class_of, next_run_text
+from overhead.reading.next_run import FigureClass, class_of, next_run
 from overhead.reading.view import CALLER_WORDS, TargetView, View, with_fields, words
 from overhead.results import Caller, Pattern, Record, Scalar, Value, Why, about, ratio, together
 
@@ -21,7 +21,7 @@ class KeyFigure:
 
     ``text`` is ready to print, "missing" where there is no value; then ``reason`` says why. With a value, ``reason`` is
     its status or condition, a colon, and details. ``record`` is what was measured, ``of`` the target's label.
-    ``next_run``: where another run would put it, in microseconds without unit. ``spread_class``: the class of its
+    ``next_run``: where another run would put it, ns. ``spread_class``: the class of its
     spread between runs; None for differences and ratios. ``limit``: "host" or "device", what bounds a cost; '' for the
     rest.
     """
@@ -32,7 +32,7 @@ class KeyFigure:
     reason: Why = ""
     record: Record | None = None
     of: str = ""
-    next_run: str = ""
+    next_run: tuple[float, float] | None = None
     spread_class: FigureClass | None = None
     limit: str = ""
 
@@ -131,7 +131,7 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     return dataclasses.replace(
         made,
         text=f"{' or '.join(map(micro_of, speeds)) if speeds else micro(figure)} {MICRO}",
-        next_run=next_run_text(record, view.fingerprint.machine, line.figure),
+        next_run=next_run(record, view.fingerprint.machine, line.figure),
         spread_class=own,
         limit="" if line.figure != "complete" else "host" if own == "host" else "device",
     )

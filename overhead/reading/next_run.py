@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from importlib import resources
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
-from overhead.reading.format import listed, number
-from overhead.results import Machine, Record, Value
+from overhead.results import Machine, Record
 
 FigureClass = Literal["host", "submission", "device"]
 """``host``: costs that the host bounds, and waits. ``submission``: ``complete`` where one submission holds all units.
@@ -27,10 +25,6 @@ NEXT_RUN_SHARE = 0.90
 """The share of next runs that the range should contain."""
 MOST_DEGREES_OF_FREEDOM = 4
 """All figures of a run move together, so the boards are counted and not the figures, and no more than this."""
-NEXT_RUN_SENTENCE = (
-    "Next run: the range that should contain the figure of another run on this kind of machine in 90 % of cases. The "
-    "host's figures of a run shift together: if one is out of range, most will be."
-)
 _ONE_SUBMISSION = ("fused", "replay", "one-pass", "per-pass", "hybrid")
 _HOST_FIGURES = ("issue", "host", "naive", "empty_wait")
 """Other figures (``fixed``, ``naive_idle``, ``device_busy``) differ by more between boards than their class does."""
@@ -115,20 +109,14 @@ def spread_of(figure_class: FigureClass | None, machine: Machine) -> ClassSpread
     return committed_table().spreads.get(f"{figure_class}, {kind_of(machine)}")
 
 
-def no_next_run(machine: Machine) -> str:
-    """Why a machine of this kind has no range; '' if the table knows the kind."""
-    kinds = list(dict.fromkeys(key.partition(", ")[2] for key in committed_table().spreads))
-    if kind_of(machine) in kinds:
-        return ""
-    return (
-        "The range of another run cannot be told on this kind of machine: how much runs differ is known only for "
-        f"{listed(kinds)}."
-    )
+def kinds_known() -> list[str]:
+    """The kinds of machine that have a range, in the order of the table."""
+    return list(dict.fromkeys(key.partition(", ")[2] for key in committed_table().spreads))
 
 
-def next_run_sentence(machine: Machine) -> str:
-    """A sentence on what the range of another run means, or on why this kind of machine has none."""
-    return no_next_run(machine) or NEXT_RUN_SENTENCE
+def has_next_run(machine: Machine) -> bool:
+    """Whether the table knows how much runs on a machine of this kind differ."""
+    return kind_of(machine) in kinds_known()
 
 
 def half_width(spread: ClassSpread, runs: int = 1) -> float:
@@ -152,16 +140,3 @@ def next_run(record: Record, machine: Machine, figure: str = "complete") -> tupl
         return None
     factor = math.exp(half_width(spread))
     return found.value / factor, found.value * factor
-
-
-def next_run_text(record: Record, machine: Machine, figure: str = "complete") -> str:
-    """``next_run`` as text in microseconds without unit, ``22 to 30``; '' where there is no range."""
-    return range_text(next_run(record, machine, figure))
-
-
-def range_text(found: Sequence[float] | None) -> str:
-    """A range in ns as text in microseconds without unit, ``22 to 30``; '' for None."""
-    if found is None:
-        return ""
-    low, high = (end / 1e3 for end in found)
-    return " to ".join(number(Value(end, low, high)) for end in (low, high))

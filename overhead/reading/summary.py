@@ -1,70 +1,69 @@
-"""Sentences on a whole run: the processor's speed, software adapters, what is missing."""
+"""Facts on a whole run: the processor's speed, software adapters, what is missing."""
 
 from __future__ import annotations
 
-from overhead.reading.format import MICRO, count, listed, percent
+import dataclasses
+
 from overhead.reading.missing_values import by_mend
 from overhead.reading.view import CUDA_ONLY, View
-from overhead.results import Machine
+from overhead.results import Machine, MissingStack
 
 _STEADY_RATIO = 1.05
 """Slowest over fastest canary up to which the processor counts as steady."""
 
 
-def speed_change(view: View) -> str:
-    """A sentence on how the processor's speed changed between processes; '' where it was steady or is not known."""
+@dataclasses.dataclass(frozen=True)
+class CanaryRange:
+    """The shortest and the longest time of the canary, in microseconds, over the processes of a run."""
+
+    least_us: float
+    most_us: float
+
+
+def speed_change(view: View) -> CanaryRange | None:
+    """How the processor's speed changed between processes; None where it was steady or is not known."""
     state = view.fingerprint.volatile
     least, most = state.get("canary_us_least"), state.get("canary_us_most")
     if not isinstance(least, float | int) or not isinstance(most, float | int) or not 0 < least * _STEADY_RATIO < most:
-        return ""
-    return (
-        f"The speed of the CPU changed by {percent(most / least - 1)} between processes: the canary, a fixed loop that "
-        f"is timed beside every sample, took {least:.4g} to {most:.4g} {MICRO}. CPU-bound costs changed with it."
-    )
+        return None
+    return CanaryRange(least, most)
 
 
-def software_sentence(view: View) -> str:
-    """A warning where every adapter is a software one, else ''."""
+def is_software_only(view: View) -> bool:
+    """Whether there are adapters and every one computes on the CPU."""
     devices = [t for t in view.without_floor if t.first.api != "CPU"]
-    if not devices or not all(t.software for t in devices):
-        return ""
-    return (
-        "Every adapter here is a software one: it computes on the caller's own cores, so these figures show that the "
-        "measurement works and say nothing of a GPU."
-    )
+    return bool(devices) and all(t.software for t in devices)
 
 
-def missing_stacks(view: View, where: str = "below") -> str:
-    """Sentences on the stacks that this machine lacks and the commands that add them; '' where none is missing.
+@dataclasses.dataclass(frozen=True)
+class MissingStacks:
+    """The stacks that a machine lacks. ``addable``: those that it could have.
 
-    A stack of an NVIDIA GPU has no command where there is no such GPU. ``where``: where the reader finds the reasons.
+    ``for_nvidia``: those of an NVIDIA GPU where it has none, so that no command adds them.
     """
+
+    addable: tuple[MissingStack, ...]
+    for_nvidia: tuple[MissingStack, ...]
+
+    @property
+    def by_command(self) -> dict[str, list[str]]:
+        """The names of stacks by the command that adds them, where that is known."""
+        found = by_mend(self.addable).items()
+        return {mend: [one.stack for one in own] for mend, own in found if mend}
+
+
+def missing_stacks(view: View) -> MissingStacks:
+    """The stacks that this machine lacks, in the order of the file."""
     measured = {target.stack for target in view.targets}
     absent = {one.stack: one for one in reversed(view.fingerprint.unavailable) if one.stack not in measured}
-    if not absent:
-        return ""
     lacks_gpu = not _has_nvidia(view.fingerprint.machine)
-    for_nvidia = [stack for stack in reversed(absent) if lacks_gpu and stack in CUDA_ONLY]
-    others = [absent[stack] for stack in reversed(absent) if stack not in for_nvidia]
-    said = []
-    if others:
-        said.append(f"Missing on this machine: {listed([one.stack for one in others])}; the reasons are {where}.")
-    adds = []
-    for mend, own in by_mend(others).items():
-        if mend:
-            stacks = listed([one.stack for one in own])
-            adds.append(f"{stacks}: {mend}")
-    if adds:
-        said.append(f"What adds them: {'; '.join(adds)}.")
-    if for_nvidia:
-        said.append(f"For an NVIDIA GPU, which this machine does not have: {listed(for_nvidia)}.")
-    return " ".join(said)
+    addable: list[MissingStack] = []
+    for_nvidia: list[MissingStack] = []
+    for stack in reversed(absent):
+        hopeless = lacks_gpu and stack in CUDA_ONLY
+        (for_nvidia if hopeless else addable).append(absent[stack])
+    return MissingStacks(tuple(addable), tuple(for_nvidia))
 
 
 def _has_nvidia(machine: Machine) -> bool:
     return any("nvidia" in gpu.name.lower() and not gpu.software for gpu in machine.gpus)
-
-
-def left_out(number_of: int) -> str:
-    """How many cases the run left out, as a sentence; '' for none."""
-    return f"Left out of this run: {count(number_of, 'case')}." if number_of else ""

@@ -6,7 +6,6 @@ import dataclasses
 import statistics
 
 from overhead.reading.dispatch_costs import DispatchCosts
-from overhead.reading.format import count, number, within
 from overhead.reading.next_run import case_of, class_of, committed_table, kind_of
 from overhead.reading.view import boards_of
 from overhead.results import Record
@@ -35,6 +34,16 @@ class Place:
     times: float
     boards: int
 
+    @property
+    def is_fast(self) -> bool:
+        """Whether so many of the costs lie below those of every other board that the run is no typical one."""
+        return self.lowest >= _MOST * self.costs
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether so many of the costs lie above those of every other board that the run is no typical one."""
+        return self.highest >= _MOST * self.costs
+
 
 def placed_records(costs: DispatchCosts) -> list[Record]:
     """The records of single dispatches in the headline figure that the CPU bounds, from Python and compiled code."""
@@ -62,20 +71,3 @@ def place_of(costs: DispatchCosts) -> Place | None:
     if len(times) < _LEAST_COSTS:
         return None
     return Place(len(times), lowest, highest, statistics.median(times), len(boards))
-
-
-def place_sentence(costs: DispatchCosts) -> str:
-    """Where this run lies among the committed runs of its kind of machine; '' where that is not known."""
-    place = place_of(costs)
-    if place is None:
-        return ""
-    others = f"the committed runs on {count(place.boards, 'other board')} of this kind of machine"
-    below = f"{place.lowest} of its {place.costs} CPU-bound costs are below all of theirs"
-    above = f"{place.highest} of its {place.costs} CPU-bound costs are above all of theirs"
-    if place.lowest >= _MOST * place.costs:
-        where = f"This run is faster than {others}: {below}"
-    elif place.highest >= _MOST * place.costs:
-        where = f"This run is slower than {others}: {above}"
-    else:
-        where = f"This run lies among {others}: {below}, {above}"
-    return f"{where}. At the median the others take {number(within(place.times, 0.01))} times as long."

@@ -72,13 +72,15 @@ class TargetView:
     """A stack on a device, with its records (the measured cases).
 
     ``label``: unique in the file, with "(software)" for an adapter that computes on the CPU. ``short``: the same
-    without the device, where the file has one GPU only.
+    without the device, where the file has one GPU only. ``short_names_cpu``: whether it ends with "(CPU)", which tells
+    the target from one of its stack on the GPU.
     """
 
     key: str
     label: str
     records: tuple[Record, ...]
     short: str = ""
+    short_names_cpu: bool = False
 
     @property
     def first(self) -> Record:
@@ -159,7 +161,11 @@ class View:
         firsts = [records[0] for records in groups.values()]
         labels = _labels(firsts)
         short = _without_device(firsts, labels)
-        return [TargetView(key, labels[key], tuple(records), short[key]) for key, records in groups.items()]
+        found = []
+        for key, records in groups.items():
+            names_cpu = records[0].api == "CPU" and short[key] != labels[key]
+            found.append(TargetView(key, labels[key], tuple(records), short[key], names_cpu))
+        return found
 
     @cached_property
     def executing(self) -> list[TargetView]:

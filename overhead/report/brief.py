@@ -7,13 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Heading, Part, Table, Text, micro_cell
 from overhead.reading.dispatch_costs import dispatch_costs, met_range, over_quiet
-from overhead.reading.dispatch_sentences import lead_sentences
 from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, factor, grouped, held_range
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
-from overhead.reading.next_run import next_run_sentence
-from overhead.reading.summary import left_out, missing_stacks, software_sentence
 from overhead.reading.view import CALLER_WORDS, TargetView, View, base_cases, by_patterns, without_device
 from overhead.report.across.beside import key_figure_table
 from overhead.report.sections.browser_tax import tax_tables
@@ -22,7 +19,10 @@ from overhead.report.sections.host_shares import layers
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 from overhead.slices import of_slices
+from overhead.words.headline import lead_sentences
+from overhead.words.next_run import next_run_sentence
 from overhead.words.reasons import reasons_said, sentence
+from overhead.words.summary import left_out_sentence, missing_sentences, software_sentence
 
 _FIGURES = ("complete", "met", "host", "fixed", "naive")
 """The columns of times; ``docs/method.md`` defines each figure."""
@@ -53,7 +53,7 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
         yield Text(reasons_said(missing, "Missing:"), quiet=True)
     yield from _of_slices(view)
     yield from _findings(view)
-    yield Text([*filter(None, (software_sentence(view), missing_stacks(view)))])
+    yield Text([*filter(None, (software_sentence(view), missing_sentences(view)))])
     shown = [(t, by_patterns(t.records) if all_cases else base_cases(t)) for t in view.targets]
     yield from _cases("All cases" if all_cases else "Base cases", view, shown, " --all")
     yield from layers(view)
@@ -135,6 +135,5 @@ def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
 
 def _missing(run: Fingerprint) -> Iterator[Part]:
     yield from missing_blocks(run.unavailable)
-    yield Text(
-        [*(f"Note: {note}" for note in grouped(map(sentence, run.flags))), *filter(None, [left_out(len(run.left_out))])]
-    )
+    notes = [f"Note: {note}" for note in grouped(map(sentence, run.flags))]
+    yield Text([*notes, *filter(None, [left_out_sentence(len(run.left_out))])])

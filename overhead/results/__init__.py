@@ -29,8 +29,8 @@ from overhead.results.reason import (
     cause_of as cause_of,
     code_of as code_of,
     codes_of as codes_of,
-    parts_of as parts_of,
     together as together,
+    with_mend as with_mend,
 )
 from overhead.results.records import (
     Case as Case,

@@ -14,7 +14,7 @@ Code = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,63}$(?!\n)")]
 
 
 class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A code, the values that its sentence names, and further reasons that hold too.
+    """A code, the values that its sentence names, and the reasons that its sentence contains, or that hold too.
 
     A value may be a reason itself. Of ``also``, a text is one from outside: an error of a driver, a library or a
     user's program.
@@ -56,7 +56,12 @@ def _value(given: Any) -> bool | int | float | str | Reason:
     """The value as one that a file can hold: a scalar of NumPy is its number, and another object is its text."""
     if hasattr(given, "item"):
         given = given.item()
-    return given if isinstance(given, bool | int | float | str | Reason) else file_text(given)
+    return given if isinstance(given, bool | int | float | str | Reason) else " ".join(file_text(given).split())
+
+
+def with_mend(reason: Why, mend: Why) -> Why:
+    """The reason why a stack is unavailable, with what would add it, if that is known."""
+    return because("with-mend", why=reason, mend=mend) if mend else reason
 
 
 def together(*reasons: Why) -> Why:

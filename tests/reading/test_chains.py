@@ -9,15 +9,15 @@ import msgspec
 import pytest
 
 from overhead.blocks.parts import Drawing, Table, Text, cell_text
-from overhead.reading import chains
-from overhead.reading.chains import groups
-from overhead.reading.graph_or_fused import ChainWay, WorkRow, compared, lead, rows
+from overhead.reading.chains import bends_below_zero, groups
+from overhead.reading.graph_or_fused import ChainWay, ChainWork, WorkRow, rows
 from overhead.reading.view import View
 from overhead.report.across.chains import chains_section
 from overhead.report.across.graph_or_fused import graph_or_fused
 from overhead.report.core import draw
 from overhead.report.core.machines import from_fingerprints
 from overhead.results import Api, Figure, Fingerprint, LeftOut, Point, Record
+from overhead.words.graph_or_fused import lead
 from tests.fakes.report import fingerprint, record
 
 
@@ -68,21 +68,21 @@ def test_a_way_whose_fit_starts_far_below_zero_has_no_speed() -> None:
     changed = msgspec.structs.replace(bent, figures=figures)
     (group,) = groups(View(fingerprint(changed)))
     assert not group.arms
-    assert chains.why_no_speed(changed).startswith("nonlinear: ")
+    assert bends_below_zero(changed)
 
 
 def test_each_variant_of_a_workload_is_a_separate_group() -> None:
     half = arm("torch", "per-submit", 20_000.0, 1.0, params={"precision": "float16"})
     found = groups(View(fingerprint(*gpu().records, half)))
     assert [(g.elements, g.variant) for g in found][:2] == [(4096, (("precision", "float16"),)), (256, ())]
-    assert found[0].title == "recurrence (precision=float16), 4,096 elements"
+    assert (found[0].name, found[0].elements) == ("recurrence (precision=float16)", 4096)
 
 
 def test_a_row_compares_the_whole_chain_with_the_drivers_graph_alone() -> None:
     usual = [r for r in gpu().records if r.params.get("checks") != "off" and r.params.get("maker") != "torch"]
     (row,) = rows(View(fingerprint(*usual)))
     ways = by_label(row)
-    assert row.work == "1,500 steps of 4,096 elements"
+    assert row.work == ChainWork(1500, 4096)
     assert row.of_kind("other") == [], "this run measured no cheaper way"
     assert row.graph is ways["a graph, by the CUDA driver"]
     wgsl = row.relative(ways["fused WGSL, Dawn"])
@@ -92,7 +92,9 @@ def test_a_row_compares_the_whole_chain_with_the_drivers_graph_alone() -> None:
     first = row.cheaper_from(ways["fused WGSL, Dawn"])
     assert first is not None
     assert first.value == pytest.approx(40_000 / 1_950)
-    assert "recurrence 22 times" in lead([row])[0]
+    assert row.fused_wgsl_wins
+    assert row.step_below_added
+    assert "22 times" in lead([row])[0]
 
 
 def test_ties_and_losses_are_told_with_the_reason_that_the_steps_give() -> None:
@@ -107,13 +109,15 @@ def test_ties_and_losses_are_told_with_the_reason_that_the_steps_give() -> None:
         arm("dawn", "fused", slow, 1_000.0, 10_000, workload="simulation"),
     )
     simulation, rastrigin = rows(View(run))
-    assert {w.through: compared(rastrigin, w) for w in rastrigin.of_kind("fused-wgsl")} == {
-        "Dawn": "a tie",
-        "wgpu-native": "1.2 times dearer",
+    assert {way.stack: rastrigin.verdict(way) for way in rastrigin.of_kind("fused-wgsl")} == {
+        "dawn": "tie",
+        "wgpu-native": "dearer",
     }
-    said = " ".join(lead([simulation, rastrigin]))
-    assert "a step of the WGSL kernel takes 6.0 times as long" in said
-    assert "a step in CUDA takes 50 µs" in said
+    assert not rastrigin.fused_wgsl_wins
+    assert (simulation.why_lost, rastrigin.why_lost) == ("slow-kernel", "graph-adds-little")
+    of_slow, of_tie = lead([simulation, rastrigin])
+    assert "6.0 times" in of_slow
+    assert "50 µs" in of_tie
 
 
 def test_the_time_of_a_chain_is_the_measured_one_and_not_that_of_the_line() -> None:
@@ -145,13 +149,14 @@ def test_the_cheapest_way_of_any_run_is_in_the_row_and_is_named_before_the_ties(
     (row,) = rows(own, [older])
     (cheapest,) = row.of_kind("other")
     assert row.ways[0] is cheapest
-    assert cheapest.run == "2026-01-01 00:00 UTC"
+    assert cheapest.run == "2026-01-01T00:00:00Z"
     times = row.relative(cheapest)
     assert times is not None
     assert times.value == pytest.approx(17 / 50, rel=0.01)
-    said = lead([row])
-    assert "torch.compile" in said[0]
-    assert "a tie" in said[1]
+    assert cheapest.arm is not None
+    assert cheapest.arm.maker == "torch.compile"
+    assert [row.verdict(way) for way in row.of_kind("fused-wgsl")] == ["tie"]
+    assert "torch.compile" in lead([row])[0]
     assert row.cheaper_from(cheapest) is None, "of another board"
     assert rows(own)[0].of_kind("other") == []
 
@@ -164,7 +169,7 @@ def test_of_several_runs_a_row_comes_from_the_newest_whatever_their_profiles_cal
     newest = View(fingerprint(*noisy, created="2026-02-01T00:00:00Z"))
     older = View(fingerprint(*ok, created="2026-01-01T00:00:00Z"))
     (row,) = rows(View(fingerprint(record())), [newest, older])
-    assert row.run == "2026-02-01 00:00 UTC"
+    assert row.run == "2026-02-01T00:00:00Z"
     assert all(way.cost is not None and way.cost.status == "ok" for way in row.ways), "2 % are no wide interval"
 
 
@@ -186,7 +191,10 @@ def test_without_a_graph_fused_wgsl_stands_beside_the_dispatches_of_its_own_stac
     wgsl = [r for r in gpu().records if r.stack == "dawn"]
     (row,) = rows(View(fingerprint(*wgsl)))
     assert [way.kind for way in row.ways] == ["wgsl", "fused-wgsl"]
-    assert compared(row, row.ways[1]) == "17 times cheaper"
+    times = row.relative(row.ways[1])
+    assert times is not None
+    assert times.value == pytest.approx(1 / 17, rel=0.05)
+    assert row.verdict(row.ways[1]) == "cheaper"
     assert rows(View(fingerprint(*(msgspec.structs.replace(r, software=True) for r in wgsl)))) == []
 
 
@@ -196,7 +204,7 @@ def test_what_the_run_lacks_comes_from_another_run_that_is_named() -> None:
     ]
     other = View(fingerprint(*acrobot, *gpu().records, created="2026-01-01T00:00:00Z"))
     found = {row.name: row.run for row in rows(View(gpu()), [other])}
-    assert found == {"recurrence": "", "acrobot": "2026-01-01 00:00 UTC"}
+    assert found == {"recurrence": "", "acrobot": "2026-01-01T00:00:00Z"}
 
 
 @pytest.mark.needs("matplotlib", "seaborn")

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, dispatch_costs, mark_text, met_below, met_range
-from overhead.reading.dispatch_sentences import cheapest, lead_sentences, limit_sentences, trust_sentences
-from overhead.reading.next_run import next_run_text
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.headline_figure import headline_figure
 from overhead.results import Figure, Record
+from overhead.words.headline import cheapest, lead_sentences, limit_sentences, trust_sentences
+from overhead.words.next_run import next_run_text
 from tests.fakes.report import H200, figure, fingerprint, record, share
 
 GPU: dict[str, Any] = {"adapter": "Fake GPU 3000", "api": "CUDA", "unit": "launch"}

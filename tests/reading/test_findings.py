@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from overhead.errors import UsageError
+from overhead.loading.files import read_fingerprint
 from overhead.reading import findings
-from overhead.reading.findings import Finding, findings_of, rule
+from overhead.reading.findings import Finding, OwnWords, findings_of, rule
+from overhead.reading.findings._changes import Change
+from overhead.reading.findings.batching import OnePassPays, ReplayPays
+from overhead.reading.findings.calling import CompiledCodePays, ShortWayPays
+from overhead.reading.findings.options import FreshBindGroupCosts, IndirectCosts, TinyCompiledCosts
+from overhead.reading.findings.waiting import SynchronisingCosts, WaitEachCosts
 from overhead.reading.view import View
 from overhead.results import Figure, Record
+from overhead.words.findings import FindingWords, finding_words
 from tests.fakes.report import figure, fingerprint, record, share
 
+DATA = Path(__file__).parents[2] / "reports" / "data"
 CUDA: dict[str, Any] = {"adapter": "Fake GPU 3000", "api": "CUDA", "unit": "launch"}
 VULKAN: dict[str, Any] = {"adapter": "Fake GPU 3000"}
 
@@ -21,6 +30,22 @@ VULKAN: dict[str, Any] = {"adapter": "Fake GPU 3000"}
 def found(*records: Record, **fields: Any) -> dict[str, Finding]:
     """The findings by the name of their rule."""
     return {one.rule: one for one in findings_of(View(fingerprint(*records, **fields)))}
+
+
+def changes(one: Finding, facts: type[Any]) -> tuple[Change, ...]:
+    """The changes of a finding whose facts are of this type."""
+    assert isinstance(one.facts, facts)
+    found: tuple[Change, ...] = one.facts.changes
+    return found
+
+
+def both_of(change: Change) -> tuple[Record, Record]:
+    return change.before, change.after
+
+
+def costs(change: Change) -> tuple[float | None, ...]:
+    """The costs in ns, before and after."""
+    return tuple(one.value("complete") for one in both_of(change))
 
 
 def dawn(each: float, pattern: Any = "per-submit", **more: Any) -> Record:
@@ -35,10 +60,12 @@ def wide(one: Record, width: float) -> Record:
 
 def test_a_finding_advises_one_pass_instead_of_a_submit_for_each_dispatch() -> None:
     one = found(dawn(25_000.0), dawn(3_000.0, "one-pass"))["batch"]
-    assert "through Dawn 3.00 instead of 25.0 µs a dispatch from Python." in one.title
-    assert "8.33× (8.01 to 8.67)" in one.detail
+    (change,) = changes(one, OnePassPays)
+    assert costs(change) == (25_000.0, 3_000.0)
+    assert (change.times.low, change.times.high) == pytest.approx((8.01, 8.67), rel=1e-3)
+    assert one.times == change.times.value
     compiled = found(dawn(9_000.0, caller="native"), dawn(2_000.0, "one-pass", caller="native"))["batch"]
-    assert "from compiled code" in compiled.title
+    assert {record.caller for record in both_of(changes(compiled, OnePassPays)[0])} == {"native"}
     assert "batch" not in found(dawn(25_000.0), dawn(3_000.0, "one-pass", caller="native"))
     assert "batch" not in found(dawn(25_000.0), dawn(20_000.0, "one-pass"))
     assert "batch" not in found(dawn(25_000.0), dawn(3_000.0, "one-pass", status="noisy"))
@@ -46,10 +73,12 @@ def test_a_finding_advises_one_pass_instead_of_a_submit_for_each_dispatch() -> N
     assert "batch" not in found(wide(dawn(25_000.0), 0.5), dawn(12_000.0, "one-pass"))
 
 
-def test_the_finding_on_a_batch_with_two_speeds_names_both() -> None:
+def test_the_finding_on_a_batch_with_two_speeds_has_both() -> None:
     both = Figure(name="complete", value=4_500.0, low=3_400.0, high=4_900.0, status="bimodal", modes=[3_700.0, 4_500.0])
-    one = found(dawn(25_000.0), _with(dawn(4_500.0, "one-pass"), both))
-    assert "3.7 or 4.5 instead of 25.0 µs a dispatch" in one["batch"].title
+    one = found(dawn(25_000.0), _with(dawn(4_500.0, "one-pass"), both))["batch"]
+    (change,) = changes(one, OnePassPays)
+    assert change.after.figure("complete") == both
+    assert "3.7 or 4.5" in finding_words(one).title
 
 
 def _with(one: Record, complete: Figure) -> Record:
@@ -70,25 +99,32 @@ def graph(node: float, making: float) -> list[Record]:
 
 def test_a_finding_advises_a_cuda_graph_and_says_after_how_many_replays_it_pays_off() -> None:
     one = found(*graph(1_000.0, 3_000.0))["graph"]
-    assert "made by the CUDA driver: 1.00 instead of 4.00 µs a launch from Python; a graph of 100 nodes" in one.title
-    assert "replays" in one.title
+    assert isinstance(one.facts, ReplayPays)
+    assert costs(one.facts.changes[0]) == (4_000.0, 1_000.0)
+    assert one.facts.nodes == 100
+    assert one.facts.pays_after is not None
+    making = 3 * (100 + 1) * 3_000.0
+    assert one.facts.pays_after.value == pytest.approx(making / (100 * 3_000.0))
+    assert "after 4 replays" in finding_words(one).title
     assert "graph" not in found(*graph(3_500.0, 3_000.0))
 
 
 def test_the_finding_on_a_cuda_graph_of_unknown_making_cost_names_no_number_of_replays() -> None:
     eager, replay = graph(1_000.0, 3_000.0)
     bare = msgspec.structs.replace(replay, figures=[f for f in replay.figures if "making" not in f.name])
-    assert (
-        found(eager, bare)["graph"].title
-        == "Replay a CUDA graph made by the CUDA driver: 1.00 instead of 4.00 µs a launch from Python."
-    )
+    one = found(eager, bare)["graph"]
+    assert isinstance(one.facts, ReplayPays)
+    assert one.facts.pays_after is None
+    assert "100" not in finding_words(one).title
 
 
 def test_a_finding_advises_calls_from_compiled_code() -> None:
     python, compiled = dawn(25_000.0), dawn(11_000.0, caller="native")
     pairs = [share("python-share", python, compiled, 11_200.0)]
     one = found(python, compiled, comparisons=pairs)["compiled"]
-    assert one.title == "Call Dawn from compiled code: 11.0 µs a dispatch instead of 25.0 from Python."
+    (change,) = changes(one, CompiledCodePays)
+    assert costs(change) == (25_000.0, 11_000.0)
+    assert (change.before.caller, change.after.caller) == ("binding", "native")
     assert "compiled" not in found(python, dawn(20_000.0, caller="native"), comparisons=pairs)
     assert "compiled" not in found(dawn(25_000.0, status="noisy"), compiled, comparisons=pairs)
     cpu = record("numpy", api="CPU"), record("numpy", each=20.0, api="CPU", caller="native")
@@ -102,19 +138,23 @@ def test_compiled_code_is_not_advised_where_the_run_does_not_compare_the_callers
 def test_a_finding_advises_a_librarys_shorter_way_to_launch() -> None:
     jit = record("triton", each=12_000.0, params={"entry": "jit"}, **CUDA)
     one = found(jit, record("triton", each=8_000.0, params={"entry": "compiled"}, **CUDA))["short-way"]
-    assert "8.00 instead of 12.0 µs a launch from Python" in one.title
+    (change,) = changes(one, ShortWayPays)
+    assert costs(change) == (12_000.0, 8_000.0)
+    assert change.after.params == {"entry": "compiled"}
     assert "short-way" not in found(jit, record("triton", each=10_000.0, params={"entry": "compiled"}, **CUDA))
 
 
 def test_a_finding_advises_against_dispatch_indirect() -> None:
     one = found(dawn(23_000.0), dawn(211_000.0, params={"indirect": True}))["indirect"]
-    assert one.title == "Avoid dispatchIndirect in Dawn: 211 µs against 23.0 a dispatch from Python."
+    (change,) = changes(one, IndirectCosts)
+    assert costs(change) == (211_000.0, 23_000.0)
     assert "indirect" not in found(dawn(23_000.0), dawn(24_000.0, params={"indirect": True}))
 
 
 def test_a_finding_advises_against_a_new_bind_group_for_each_dispatch() -> None:
     one = found(dawn(20_000.0), dawn(30_000.0, params={"bindgroup": "fresh"}))["bind-group"]
-    assert "a new one for each dispatch in Dawn costs 30.0 µs against 20.0 a dispatch" in one.title
+    (change,) = changes(one, FreshBindGroupCosts)
+    assert costs(change) == (30_000.0, 20_000.0)
     assert "bind-group" not in found(dawn(20_000.0), dawn(22_000.0, params={"bindgroup": "fresh"}))
 
 
@@ -124,15 +164,16 @@ def compiled_step(mode: str, each: float, ops: int = 1) -> Record:
 
 def test_a_finding_says_from_how_many_tiny_operations_on_torch_compile_pays() -> None:
     one = found(compiled_step("default", 39_000.0), compiled_step("eager", 7_500.0))["torch-compile"]
-    assert "from about 6 tiny operations" in one.title
-    assert "39.0 µs" in one.title
-    assert "7.50" in one.title
+    assert isinstance(one.facts, TinyCompiledCosts)
+    assert one.facts.pays_from == 6
+    assert costs(one.facts.change) == (39_000.0, 7_500.0)
     assert "torch-compile" not in found(compiled_step("default", 7_000.0), compiled_step("eager", 7_500.0))
 
 
 def test_a_finding_advises_against_a_wait_after_each_dispatch() -> None:
     one = found(dawn(25_000.0), dawn(87_000.0, "wait-each"))["wait-each"]
-    assert one.title == "Wait once, not after each dispatch: in Dawn 25.0 instead of 87.0 µs a dispatch from Python."
+    (change,) = changes(one, WaitEachCosts)
+    assert costs(change) == (87_000.0, 25_000.0)
     assert "wait-each" not in found(dawn(25_000.0), dawn(30_000.0, "wait-each"))
     assert "wait-each" not in found(dawn(25_000.0), dawn(87_000.0, "wait-each", status="noisy"))
 
@@ -141,11 +182,14 @@ def test_a_finding_advises_against_a_synchronisation_in_each_step() -> None:
     plain = record("torch", each=5_000.0, **CUDA)
     acting = record("torch", "read-each", 15_000.0, params={"sync": "item", "every": 1}, **CUDA)
     one = found(plain, acting)["synchronise"]
-    assert one.title == "Take .item() out of the loop: each one adds 10.0 µs to a step of 5.00 µs from Python."
+    assert isinstance(one.facts, SynchronisingCosts)
+    assert (one.facts.act, one.facts.adds.value, one.facts.alone.value) == ("item", 10_000.0, 5_000.0)
     cheap = record("torch", "read-each", 6_000.0, params={"sync": "item", "every": 1}, **CUDA)
     assert "synchronise" not in found(plain, cheap)
     paired = share("sync-cost", acting, plain, 9_000.0)
-    assert "adds 9.00 µs" in found(plain, acting, comparisons=[paired])["synchronise"].title
+    of_rounds = found(plain, acting, comparisons=[paired])["synchronise"].facts
+    assert isinstance(of_rounds, SynchronisingCosts)
+    assert of_rounds.adds.value == 9_000.0
 
 
 def test_the_finding_that_saves_the_largest_share_of_time_comes_first() -> None:
@@ -162,14 +206,27 @@ def test_the_finding_that_saves_the_largest_share_of_time_comes_first() -> None:
     assert list(found(*run, comparisons=pairs)) == ["indirect", "batch", "graph", "wait-each", "compiled", "bind-group"]
 
 
+def test_every_finding_of_the_committed_runs_has_words() -> None:
+    found_rules = set()
+    for path in sorted(DATA.glob("*.json")):
+        for one in findings_of(View(read_fingerprint(path))):
+            found_rules.add(one.rule)
+            assert finding_words(one).title.endswith(".")
+            assert finding_words(one).detail.endswith(".")
+    assert len(found_rules) > 6
+
+
 def test_an_empty_run_has_no_findings() -> None:
     assert findings_of(View(fingerprint())) == []
 
 
 def test_a_decorated_function_becomes_a_rule_of_findings() -> None:
-    rule("mine")(lambda view: Finding("Do this.", "Because.", 2.0, ()))
+    own = OwnWords("Do this.", "Because.")
+    rule("mine")(lambda view: Finding(own, 2.0, ()))
     try:
-        assert [one.title for one in findings_of(View(fingerprint()))] == ["Do this."]
+        (one,) = findings_of(View(fingerprint()))
+        assert one.facts == own
+        assert finding_words(one) == FindingWords(own.title, own.detail)
         with pytest.raises(UsageError, match="taken"):
             rule("batch")(lambda view: None)
     finally:

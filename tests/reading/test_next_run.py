@@ -15,6 +15,7 @@ from overhead.loading.files import write_fingerprint
 from overhead.reading import next_run
 from overhead.reading.next_run import ClassSpread
 from overhead.results import BOARD, Gpu, Record
+from overhead.words.next_run import next_run_sentence, next_run_text
 from scripts import next_run as making
 from tests.fakes.report import H200, fingerprint, record
 
@@ -62,7 +63,7 @@ def test_a_next_run_range_contains_the_value_and_is_symmetric_on_a_log_scale() -
 )
 def test_only_figures_above_zero_on_hardware_have_a_next_run_range(without: Record) -> None:
     assert next_run.next_run(without, H200) is None
-    assert next_run.next_run_text(without, H200) == ""
+    assert next_run_text(without, H200) == ""
 
 
 def test_a_noisy_figure_has_a_next_run_range_since_pages_show_it_too() -> None:
@@ -84,8 +85,10 @@ def test_an_unknown_kind_of_machine_has_no_next_run_range_but_a_reason(cpu: str,
     machine = msgspec.structs.replace(H200, cpu=cpu, gpus=gpus)
     assert next_run.next_run(record(each=5_000.0), machine) is None
     assert not next_run.spread_of("host", machine)
-    assert next_run.kind_of(H200) in next_run.next_run_sentence(machine) != next_run.NEXT_RUN_SENTENCE
-    assert next_run.next_run_sentence(H200) == next_run.NEXT_RUN_SENTENCE
+    assert not next_run.has_next_run(machine)
+    assert next_run.has_next_run(H200)
+    assert next_run.kind_of(H200) in next_run.kinds_known()
+    assert next_run_sentence(machine) != next_run_sentence(H200)
 
 
 def test_a_machine_with_several_equal_gpus_is_of_the_same_kind_as_one_with_a_single_gpu() -> None:
@@ -94,7 +97,7 @@ def test_a_machine_with_several_equal_gpus_is_of_the_same_kind_as_one_with_a_sin
 
 def test_the_text_of_a_next_run_range_has_both_ends_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(next_run, "half_width", lambda spread: math.log(1.2))
-    assert next_run.next_run_text(record(each=24_000.0), H200) == "20 to 29"
+    assert next_run_text(record(each=24_000.0), H200) == "20 to 29"
 
 
 def test_the_committed_ranges_of_the_next_run_hold_enough_later_runs_and_are_not_too_wide() -> None:

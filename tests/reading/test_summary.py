@@ -1,11 +1,11 @@
-"""Sentences on a whole run: which stacks are missing, and what adds them on this machine."""
+"""Facts on a whole run: which stacks are missing, and what adds them on this machine."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from overhead.reading.summary import missing_stacks
+from overhead.reading.summary import MissingStacks, missing_stacks
 from overhead.reading.view import View
 from overhead.results import Gpu, MissingStack
 from tests.fakes.report import fingerprint
@@ -18,7 +18,7 @@ ABSENT = [
 ]
 
 
-def said_on(*gpus: Gpu) -> str:
+def missing_on(*gpus: Gpu) -> MissingStacks:
     run = fingerprint(unavailable=ABSENT)
     return missing_stacks(
         View(msgspec.structs.replace(run, machine=msgspec.structs.replace(run.machine, gpus=[*gpus])))
@@ -27,13 +27,14 @@ def said_on(*gpus: Gpu) -> str:
 
 @pytest.mark.parametrize("gpus", [(), (Gpu(name="AMD Radeon"),), (Gpu(name="NVIDIA made up", software=True),)])
 def test_without_an_nvidia_gpu_its_driver_is_no_remedy(gpus: tuple[Gpu, ...]) -> None:
-    said = said_on(*gpus)
-    assert DRIVER not in said
-    assert "cuda-driver" in said, "it is missing all the same"
+    found = missing_on(*gpus)
+    assert DRIVER not in found.by_command
+    assert [one.stack for one in found.for_nvidia] == ["cuda-driver"], "it is missing all the same"
 
 
 def test_each_remedy_stands_with_the_stacks_that_it_adds() -> None:
-    said = said_on(Gpu(name="NVIDIA H200"))
-    assert f"cuda-driver: {DRIVER}" in said
-    assert "chromium: apt install chromium" in said
-    assert "firefox: apt install firefox" in said
+    assert missing_on(Gpu(name="NVIDIA H200")).by_command == {
+        DRIVER: ["cuda-driver"],
+        "apt install chromium": ["chromium"],
+        "apt install firefox": ["firefox"],
+    }

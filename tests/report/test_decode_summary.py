@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from overhead.decode.sections import token_rows
-from overhead.reading.graph_or_fused import WorkRow, rows
+from overhead.reading.graph_or_fused import ProgramWork, WorkRow, rows
 from overhead.results import Record
 from tests.fakes.report import fingerprint, record as step
 from tests.report.test_decode_page import record, view
@@ -33,7 +34,7 @@ def model(name: str = "qwen2.5-0.5b") -> list[Record]:
 def test_the_row_of_a_token_stands_beside_the_drivers_graph_of_the_unfused_program() -> None:
     (row,) = token_rows(view(*model()))
     assert isinstance(row, WorkRow)
-    assert row.work == "qwen2.5-0.5b, 881 dispatches, 252 when fused"
+    assert row.work == ProgramWork("qwen2.5-0.5b", 881, 252)
     assert row.graph is not None
     assert row.graph.cost is not None
     assert row.graph.cost.value == 2e6
@@ -43,15 +44,19 @@ def test_the_row_of_a_token_stands_beside_the_drivers_graph_of_the_unfused_progr
         ("cuda-graph", "cheaper"),
         ("dawn", "cheaper"),
     ]
-    assert "1.2 times cheaper through Dawn" in row.said
+    (dawn,) = row.of_kind("fused-wgsl")
+    times = row.relative(dawn)
+    assert times is not None
+    assert times.value == pytest.approx(1.7 / 2.0)
 
 
 def test_a_run_with_several_models_has_one_row_for_the_largest_and_a_run_without_any_none() -> None:
-    assert ["1.5b" in row.work for row in token_rows(view(*model(), *model("qwen2.5-1.5b")))] == [True]
+    works = [row.work for row in token_rows(view(*model(), *model("qwen2.5-1.5b")))]
+    assert works == [ProgramWork("qwen2.5-1.5b", 881, 252)]
     assert list(token_rows(view(step()))) == []
     assert list(token_rows(view(*(r for r in model() if r.stack != "dawn")))) == []
 
 
 def test_the_row_of_a_token_comes_from_another_run_which_it_names() -> None:
     (row,) = rows(view(step()), [view(*model())])
-    assert row.title.endswith(f"run of {fingerprint().created[:10]} {fingerprint().created[11:16]} UTC")
+    assert row.run == fingerprint().created

@@ -13,8 +13,6 @@ import pytest
 
 from overhead.blocks.parts import Drawing, Table, cell_text
 from overhead.reading.dispatch_costs import ROW_GROUPS, DispatchCosts, dispatch_costs
-from overhead.reading.glossary import GLOSSARY
-from overhead.reading.next_run import next_run_text
 from overhead.reading.view import View
 from overhead.report import render
 from overhead.report.core import draw
@@ -22,6 +20,8 @@ from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.pages import GlossaryLinks
 from overhead.report.sections.front import headline, stacks
 from overhead.results import Gpu
+from overhead.words.glossary import GLOSSARY
+from overhead.words.next_run import next_run_text
 from tests.fakes.report import H200, fingerprint, record
 from tests.reading.test_dispatch_costs import GPU, VULKAN, gpu_run, met
 from tests.report.report_page import Page

@@ -8,10 +8,10 @@ import pytest
 from overhead.errors import install_command
 from overhead.reading import format as shown
 from overhead.reading.host_shares import host_shares
-from overhead.reading.summary import speed_change
 from overhead.reading.view import View
 from overhead.report.brief import brief_blocks, end_blocks
 from overhead.results import Caller, Figure, MissingStack, Record, Status, Value
+from overhead.words.summary import speed_sentence
 from tests.fakes.report import crowded, fingerprint, record, share
 from tests.terminal.test_goldens import printed
 
@@ -199,7 +199,7 @@ def test_the_end_of_a_run_has_a_line_for_each_chosen_stack_and_the_findings() ->
     ("least", "most", "said"), [(70.0, 87.5, "changed by 25 %"), (70.0, 72.0, ""), ("no", [], ""), (None, None, "")]
 )
 def test_a_change_of_the_processors_speed_is_reported(least: object, most: object, said: str) -> None:
-    text = speed_change(View(fingerprint(volatile={"canary_us_least": least, "canary_us_most": most})))
+    text = speed_sentence(View(fingerprint(volatile={"canary_us_least": least, "canary_us_most": most})))
     assert (said in text) if said else text == ""
 
 

@@ -6,7 +6,7 @@ from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
 from overhead.probes.cuda import api
 from overhead.probes.workload_chain import WorkloadArm, with_workloads
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Scalar, Target, because
 
 
 class DriverProbe(Probe):
@@ -31,7 +31,7 @@ class DriverProbe(Probe):
             for device in driver.devices()
         ]
         if not found:
-            raise Unavailable("the NVIDIA driver shows this process no device", "see what CUDA_VISIBLE_DEVICES holds")
+            raise Unavailable(because("nvidia-driver-shows-no-device"), because("see-visible-devices"))
         return found
 
     def open(self, target: Target, case: Case) -> Chain:

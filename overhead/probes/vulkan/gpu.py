@@ -22,6 +22,7 @@ from overhead.probes.vulkan.adapters import (
     load,
     structure,
 )
+from overhead.results import because
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class VulkanGpu:
         """A device function as a cffi callable. Raises ``Unavailable`` if the driver lacks the function."""
         found = self.vk.vkGetDeviceProcAddr(self.device, name.encode())
         if found == self.ffi.NULL:
-            raise Unavailable(f"the driver has no {name}")
+            raise Unavailable(because("driver-has-no-function", function=name))
         return self.ffi.cast(f"PFN_{name}", found)
 
     def device_call(self, name: str, *args: Any) -> None:

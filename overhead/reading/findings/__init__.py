@@ -1,7 +1,7 @@
 """What to do here: rules that each look at one run and say what would save time, where the intervals allow it.
 
 A rule is a function with ``@rule`` in a module of this package. It takes the view of one run and returns a ``Finding``,
-or None where it does not apply or where the measurements do not resolve it.
+or None where it does not apply or where the measurements do not resolve it. ``words.findings`` makes the sentences.
 """
 
 from __future__ import annotations
@@ -17,17 +17,27 @@ MOST_FINDINGS = 6
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One thing to do. ``title``: what to do, with the figures; ``detail``: intervals, further stacks, the condition.
+    """One thing to do. ``facts``: a dataclass of the rule's own, of which ``words.findings`` makes the sentences.
 
     ``times``: how many times as long it takes without; 1 for a warning, which stands last. ``records``: keys of the
     records that it rests on. ``rule`` is filled in by ``findings_of``.
     """
 
-    title: str
-    detail: str
+    facts: object
     times: float
     records: tuple[str, ...]
     rule: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnWords:
+    """Facts of a rule that brings its sentences itself, as a plugin's rule does.
+
+    ``title``: what to do, with the figures; ``detail``: intervals, further stacks, the condition.
+    """
+
+    title: str
+    detail: str
 
 
 Rule = Callable[[View], Finding | None]

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from overhead.reading.findings import Finding, rule
-from overhead.reading.findings._changes import Change, change_above, changes, finding, variant
-from overhead.reading.format import between, count
+from overhead.reading.findings._changes import Change, change_above, changes, changes_finding, variant
 from overhead.reading.graphs import graphs
-from overhead.reading.view import TargetView, View, graph_maker
+from overhead.reading.view import TargetView, View
 from overhead.results import Value
 
 _LEAST_TIMES = 1.5
 """A batch must be surely this many times as cheap."""
 _NODES = 100
 """Nodes of the graph whose making is weighed against its replays."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OnePassPays:
+    """A pass of many dispatches costs less than a submit for each: the largest saving first."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplayPays:
+    """A node of a CUDA graph costs less than the launch that it replaces. The first change is the one to name.
+
+    ``pays_after``: the number of replays after which the first graph, of ``nodes`` nodes, has paid for its making;
+    None where that is not known.
+    """
+
+    changes: tuple[Change, ...]
+    nodes: int
+    pays_after: Value | None
 
 
 @rule("batch")
@@ -25,11 +45,8 @@ def one_pass(view: View) -> Finding | None:
         after = variant(target, pattern="one-pass") if target.base.pattern == "per-submit" else None
         return change_above(_LEAST_TIMES, target, target.base, after)
 
-    return finding(
-        changes(view, batched),
-        lambda first: f"Batch: one pass instead of a submit per dispatch, through {first.name} {first.instead}.",
-        "It applies where the CPU needs nothing back between the dispatches.",
-    )
+    found = changes(view, batched)
+    return changes_finding(OnePassPays(tuple(found)), found)
 
 
 @rule("graph")
@@ -45,13 +62,6 @@ def replay(view: View) -> Finding | None:
     if not found:
         return None
     found.sort(key=lambda pair: (pair[1] is None, -pair[0].times.value))
-    first, replays = found[0]
-    repaid, interval = "", ""
-    if replays is not None:
-        after = count(max(1, math.ceil(replays.value)), "replay")
-        repaid = f"; a graph of {_NODES} nodes pays for itself after {after}"
-        interval = f" Making it costs as much as {between(replays.floor, replays.ceiling)} replays save."
-    maker = graph_maker(first.after)
-    title = f"Replay a CUDA graph made by {maker}: {first.instead}{repaid}."
-    condition = f"It applies where the same launches come again with the same shapes and addresses.{interval}"
-    return finding([one for one, _ in found], lambda _: title, condition)
+    _, pays_after = found[0]
+    own = [one for one, _ in found]
+    return changes_finding(ReplayPays(tuple(own), _NODES, pays_after), own)

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from overhead.reading.findings import Finding, rule
-from overhead.reading.findings._changes import Change, change_above, changes, finding, variant
-from overhead.reading.format import MICRO, cost_text
+from overhead.reading.findings._changes import Change, change_above, changes, changes_finding, variant
 from overhead.reading.view import TargetView, View
 from overhead.results import Scalar
 
 _LEAST_TIMES = 1.3
 """Another way to call must be surely this many times as cheap."""
-_SHORT_WAYS: dict[str, tuple[dict[str, Scalar], str]] = {
-    "triton": ({"entry": "compiled"}, "Launch Triton's compiled kernel instead of the jit function"),
-    "cupy": ({"operation": "raw-kernel"}, "Write the operation as a RawKernel instead of CuPy's array operation"),
-    "torch": ({"operand": "tensor"}, "Pass PyTorch a tensor operand instead of a Python number"),
+_SHORT_WAYS: dict[str, dict[str, Scalar]] = {
+    "triton": {"entry": "compiled"},
+    "cupy": {"operation": "raw-kernel"},
+    "torch": {"operand": "tensor"},
 }
-"""By stack: the parameters of a case with less work on the host, and what to do in words."""
+"""By stack: the parameters of a case with less work on the host."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CompiledCodePays:
+    """The same calls cost less from compiled code than from Python: the largest saving first."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class ShortWayPays:
+    """A library's own shorter way to the same launch costs less: the largest saving first."""
+
+    changes: tuple[Change, ...]
 
 
 @rule("compiled")
@@ -26,14 +41,8 @@ def from_compiled_code(view: View) -> Finding | None:
         usual = view.comparison("python-share", target.base.key) is not None and target.first.api != "CPU"
         return change_above(_LEAST_TIMES, target, target.base, variant(target, caller="native") if usual else None)
 
-    return finding(
-        changes(view, compiled),
-        lambda first: (
-            f"Call {first.name} from compiled code: {cost_text(first.after)} {MICRO} a {first.before.unit} "
-            f"instead of {cost_text(first.before)} from Python."
-        ),
-        "The calls are the same; the loop around them is not Python.",
-    )
+    found = changes(view, compiled)
+    return changes_finding(CompiledCodePays(tuple(found)), found)
 
 
 @rule("short-way")
@@ -43,10 +52,7 @@ def short_way(view: View) -> Finding | None:
     def shorter(target: TargetView) -> Change | None:
         if target.stack not in _SHORT_WAYS or target.first.api == "CPU":
             return None
-        return change_above(_LEAST_TIMES, target, target.base, variant(target, _SHORT_WAYS[target.stack][0]))
+        return change_above(_LEAST_TIMES, target, target.base, variant(target, _SHORT_WAYS[target.stack]))
 
-    return finding(
-        changes(view, shorter),
-        lambda first: f"{_SHORT_WAYS[first.target.stack][1]}: {first.instead}.",
-        "It applies where the launch itself, and not the kernel, limits the speed.",
-    )
+    found = changes(view, shorter)
+    return changes_finding(ShortWayPays(tuple(found)), found)

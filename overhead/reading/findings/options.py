@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from overhead.reading.findings import Finding, rule
-from overhead.reading.findings._changes import Change, change_above, changes, finding, variant
-from overhead.reading.format import MICRO, cost_text
+from overhead.reading.findings._changes import Change, change_above, changes, changes_finding, variant
 from overhead.reading.view import View
 from overhead.results import Scalar
 
@@ -15,24 +15,43 @@ _LEAST_TIMES_BIND_GROUP = 1.2
 _LEAST_TIMES_COMPILED = 1.2
 
 
+@dataclasses.dataclass(frozen=True)
+class IndirectCosts:
+    """``dispatchIndirect`` costs more than a direct dispatch: the largest saving first."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class FreshBindGroupCosts:
+    """A new bind group for each dispatch costs more than one that is kept: the largest saving first."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class TinyCompiledCosts:
+    """A step of ``torch.compile`` with one operation takes longer than the operation in eager mode.
+
+    ``pays_from``: the number of eager operations that take as long as the compiled step.
+    """
+
+    change: Change
+    pays_from: int
+
+
 @rule("indirect")
 def dispatch_indirect(view: View) -> Finding | None:
     """Advise against ``dispatchIndirect`` where it surely costs more than a direct dispatch; else None."""
-    return finding(
-        _costs_more(view, {"indirect": True}, _LEAST_TIMES),
-        lambda first: f"Avoid dispatchIndirect in {first.name}: {first.against}.",
-        "It applies where the CPU knows the number of workgroups.",
-    )
+    found = _costs_more(view, {"indirect": True}, _LEAST_TIMES)
+    return changes_finding(IndirectCosts(tuple(found)), found)
 
 
 @rule("bind-group")
 def fresh_bind_group(view: View) -> Finding | None:
     """Advise to keep bind groups where a new one for each dispatch surely costs more; else None."""
-    return finding(
-        _costs_more(view, {"bindgroup": "fresh"}, _LEAST_TIMES_BIND_GROUP),
-        lambda first: f"Keep bind groups: a new one for each dispatch in {first.name} costs {first.against}.",
-        "It applies where the same buffers are bound again.",
-    )
+    found = _costs_more(view, {"bindgroup": "fresh"}, _LEAST_TIMES_BIND_GROUP)
+    return changes_finding(FreshBindGroupCosts(tuple(found)), found)
 
 
 @rule("torch-compile")
@@ -47,13 +66,7 @@ def compile_tiny(view: View) -> Finding | None:
     slower = change_above(_LEAST_TIMES_COMPILED, target, variant(target), variant(target, {"mode": "eager"}))
     if slower is None or target.base.params.get("ops") != 1:
         return None
-    least = math.ceil(slower.times.value)
-    title = (
-        f"torch.compile pays from about {least} tiny operations on: a compiled step {slower.called} takes "
-        f"{cost_text(slower.before)} {MICRO}, one operation in eager mode {cost_text(slower.after)}."
-    )
-    condition = "Both were measured in turn, with one operation. Larger operations can gain from fused kernels earlier."
-    return finding([slower], lambda _: title, condition)
+    return changes_finding(TinyCompiledCosts(slower, math.ceil(slower.times.value)), [slower])
 
 
 def _costs_more(view: View, params: dict[str, Scalar], least: float) -> list[Change]:

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from overhead.reading.findings import Finding, rule
-from overhead.reading.findings._changes import Change, change_above, changes, finding, variant
-from overhead.reading.format import MICRO, factor_spread, micro, number, spread
+from overhead.reading.findings._changes import Change, change_above, changes, changes_finding, variant
 from overhead.reading.synchronising import Synchronised, synchronised
-from overhead.reading.view import CALLER_WORDS, TargetView, View
+from overhead.reading.view import TargetView, View
+from overhead.results import Figure, Record, Value
 
 _LEAST_TIMES = 1.5
 """A step with its wait must surely take this many times as long as the step alone."""
-_ACTS = {
-    "item": ".item()",
-    "cpu": ".cpu()",
-    "nonzero": "nonzero()",
-    "branch": "a Python branch on a tensor",
-    "stream": "a stream synchronisation",
-    "device": "torch.cuda.synchronize()",
-}
-"""Synchronising acts as readers know them, the usual one first."""
+_ACTS = ("item", "cpu", "nonzero", "branch", "stream", "device")
+"""Synchronising acts that readers know, the usual one first."""
+
+
+@dataclasses.dataclass(frozen=True)
+class WaitEachCosts:
+    """A wait after each unit costs more than one at the end: the largest saving first."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class SynchronisingCosts:
+    """An act that waits in each step of a PyTorch loop slows it.
+
+    ``alone``: the cost of a step without it; ``adds``: ns that each act adds; ``slowdown``: of a step.
+    """
+
+    act: str
+    record: Record
+    alone: Figure
+    adds: Value
+    slowdown: Value
 
 
 @rule("wait-each")
@@ -30,11 +46,8 @@ def wait_for_each(view: View) -> Finding | None:
             return None
         return change_above(_LEAST_TIMES, target, variant(target, pattern="wait-each"), target.base)
 
-    return finding(
-        changes(view, waited),
-        lambda first: f"Wait once, not after each {first.before.unit}: in {first.name} {first.instead}.",
-        "It applies where the CPU does not need each result before it goes on.",
-    )
+    found = changes(view, waited)
+    return changes_finding(WaitEachCosts(tuple(found)), found)
 
 
 @rule("synchronise")
@@ -43,20 +56,13 @@ def synchronise_each_step(view: View) -> Finding | None:
     found = [s for s in synchronised(view) if s.every == 1 and s.act in _ACTS and _costly(s)]
     if not found:
         return None
-    first = min(found, key=lambda s: list(_ACTS).index(s.act))
-    cost, slower = first.cost, first.slowdown
-    plain = first.alone.figure("complete") if first.alone is not None else None
-    if cost is None or slower is None or plain is None:
+    first = min(found, key=lambda s: _ACTS.index(s.act))
+    adds, slowdown = first.cost, first.slowdown
+    alone = first.alone.figure("complete") if first.alone is not None else None
+    if adds is None or slowdown is None or alone is None:
         return None
-    title = (
-        f"Take {_ACTS[first.act]} out of the loop: each one adds {number(cost / 1e3)} {MICRO} to a step of "
-        f"{micro(plain)} {MICRO} {CALLER_WORDS[first.record.caller]}."
-    )
-    detail = (
-        f"PyTorch: {spread(cost / 1e3)} {MICRO} each; a step with it takes {factor_spread(slower)} the "
-        "time. It applies to every value that Python reads back."
-    )
-    return Finding(title, detail, slower.value, (first.record.key,))
+    facts = SynchronisingCosts(first.act, first.record, alone, adds, slowdown)
+    return Finding(facts, slowdown.value, (first.record.key,))
 
 
 def _costly(one: Synchronised) -> bool:

@@ -10,17 +10,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
-from overhead.reading.beside import Beside, Spreads, beside, beside_sentence, full_runs, spreads_of, version_changes
+from overhead.reading.beside import Beside, Spreads, beside, full_runs, spreads_of, version_changes
 from overhead.reading.format import MICRO, count, factor_spread, plain, run_time
 from overhead.reading.key_figures import key_figures
-from overhead.reading.next_run import no_next_run
+from overhead.reading.next_run import has_next_run
 from overhead.reading.view import View, boards_of, without_device
 from overhead.report.core.dots import LEAST_RATIOS, DotRow, Mark, dot_figure, ratio_ticks
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
-from overhead.report.core.machines import Machines, machine_name
+from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Reason, Value, Why
+from overhead.words.beside import WHY_APART, beside_sentence, version_changes_text
+from overhead.words.next_run import range_text
 from overhead.words.reasons import sentence
+from overhead.words.report.machines import machine_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,9 +66,9 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
         _band_words(spreads, view),
     ]
     for one in found:
-        changes = plain(version_changes(one.other.fingerprint, view.fingerprint), 300)
+        changes = plain(version_changes_text(version_changes(one.other.fingerprint, view.fingerprint)), 300)
         said += [f"Versions of {_name(one)} → of this run: {changes}." if changes else ""]
-        left_out = (f"{count(n, 'figure')} {reason}" for reason, n in Counter(one.left_out.values()).items())
+        left_out = (f"{count(n, 'figure')} {WHY_APART[reason]}" for reason, n in Counter(one.left_out.values()).items())
         said += [f"Left out: {'; '.join(left_out)}." if one.left_out else ""]
     shapes = {_name(one): (marker, own) for one, (own, marker) in zip(found, _LOOKS, strict=False)}
     unit, caption = "this run over the other; left of 1: less here", " ".join(dict.fromkeys(filter(None, said)))
@@ -87,7 +90,7 @@ def _band_words(spreads: Spreads, view: View) -> str:
     if not spreads:
         return "No band shows how far another run here may lie: measure again to get one: make report."
     most = max(spreads.values(), key=lambda spread: spread.boards)
-    known = not no_next_run(view.fingerprint.machine)
+    known = has_next_run(view.fingerprint.machine)
     source = f"{most.boards} {'boards' if known else 'runs of this machine'}"
     hollow = "A hollow mark has an interval of over 10 % either way and is not judged."
     return f"In 90 % of cases another run here lies in the band (from {source}); red: outside. {hollow}"
@@ -104,10 +107,13 @@ def key_figure_table(view: View, found: Sequence[Beside] = ()) -> Table:
     _, device = without_device([k.of for k in known])
     rows: list[list[str | Cell]] = []
     for k in known:
-        row: list[str | Cell] = [k.label, k.with_interval, k.next_run]
+        row: list[str | Cell] = [k.label, k.with_interval, range_text(k.next_run)]
         for one in found:
             pair = one.pairs.get(k.label)
-            row += [pair.other.with_interval, factor_spread(pair.ratio)] if pair else ["", one.left_out[k.label]]
+            if pair is not None:
+                row += [pair.other.with_interval, factor_spread(pair.ratio)]
+            else:
+                row += ["", WHY_APART[one.left_out[k.label]]]
         remark = "; ".join(filter(None, ("" if device else k.of, _short(k.reason))))
         rows.append([*row, Cell(remark, hover=sentence(k.reason)) if remark else ""])
     columns = ["", "this run", f"next run, {MICRO}", *(c for one in found for c in (_name(one), "this over it")), ""]
@@ -143,7 +149,7 @@ def over_time(machines: Machines) -> Iterator[Part]:
     if not panels:
         return
     both = ((after, version_changes(before.fingerprint, after.fingerprint)) for before, after in pairwise(runs))
-    changes = [(run, plain(words, 300)) for run, words in both if words]
+    changes = [(run, plain(version_changes_text(changed), 300)) for run, changed in both if changed]
     rows = [(run_time(run.fingerprint.created), words) for run, words in changes]
     table = Table("Versions that changed", ["run", "from the run before"], rows) if rows else None
     said = f"{count(len(panels), 'figure')} of {count(len(runs), 'run')}"

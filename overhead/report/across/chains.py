@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Cell, Part, Table, Text
-from overhead.reading.chains import ArmFit, Group, groups, steps_of, why_no_speed
+from overhead.reading.chains import ArmFit, Group, groups, steps_of
 from overhead.reading.format import MICRO, count, factor, listed, number, plain, run_time, spread
 from overhead.reading.graph_or_fused import rows
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
+from overhead.words.chains import arm_label, group_title, why_no_speed
 from overhead.words.reasons import one_line
 from overhead.workloads import workloads
 
@@ -65,7 +66,7 @@ def _chosen(views: Sequence[View]) -> list[tuple[View, Group]]:
 
 def _other_runs(machines: Machines, found: Sequence[tuple[View, Group]]) -> list[str]:
     """A sentence on the workloads that the picture of the first page takes from another run than this page."""
-    here = {group.workload: run_time(view.fingerprint.created) for view, group in found}
+    here = {group.workload: view.fingerprint.created for view, group in found}
     first = {row.name: row.shown_run for row in rows(machines.own, machines.others) if row.shown_run}
     differ = [name for name in here if name in first and first[name] != here[name]]
     if not differ:
@@ -96,7 +97,7 @@ def _overview(found: Sequence[tuple[View, Group]], own: str) -> Table:
 
 
 def _way(arm: ArmFit) -> str:
-    return plain(arm.label, 60) + (" (CPU)" if arm.processor == "cpu" and "(CPU)" not in arm.label else "")
+    return plain(arm_label(arm), 60) + (" (CPU)" if arm.processor == "cpu" and not arm.names_processor else "")
 
 
 def _time(arm: ArmFit, steps: int) -> str:
@@ -115,11 +116,11 @@ def _table(group: Group, run: str) -> Table:
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
     rows: list[list[str | Cell]] = []
     for arm in arms:
-        name, total = Cell(plain(arm.label, 90), arm.record.stack), spread(arm.cost(steps) / 1e3)
+        name, total = Cell(plain(arm_label(arm), 90), arm.record.stack), spread(arm.cost(steps) / 1e3)
         star = "*" if arm.is_extrapolated(steps) else ""
         rows.append([name, number(arm.slope / 1e3), total + star, _to(arm, arms[0], steps), spread(arm.fixed / 1e3)])
     for record in group.failed:
-        reason = one_line(why_no_speed(record), 120)
+        reason = plain(why_no_speed(record), 120)
         rows.append([Cell(f"{record.stack}, {record.pattern}", record.stack), reason, "", "", ""])
     columns = ["way", f"{MICRO} a step", f"{steps:,} steps, {MICRO}", "to the fastest", f"fixed, {MICRO}"]
-    return Table(f"{group.title}, {steps:,} steps{run}", columns, rows, numeric=range(1, 5), folded=True)
+    return Table(f"{group_title(group)}, {steps:,} steps{run}", columns, rows, numeric=range(1, 5), folded=True)

@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, Any
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.chains import groups
 from overhead.reading.format import MICRO, TIMES, factor_spread, number, plain, positive_spread, run_time
-from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow, compared, lead, remarks, rows, time_text
+from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow, rows
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
-from overhead.report.core.machines import Machines, machine_name
+from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
-from overhead.words.reasons import one_line, sentence
+from overhead.words.graph_or_fused import (
+    compared_with_ratio,
+    lead,
+    no_figure,
+    remarks,
+    row_title,
+    time_text,
+    way_title,
+)
+from overhead.words.report.machines import machine_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,11 +78,11 @@ def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
     for row in found:
         for way in row.ways:
             star = "*" if way.beyond else ""
-            time = positive_spread(way.cost / 1e3) + star if way.cost else f"no figure: {one_line(way.reason, 60)}"
+            time = positive_spread(way.cost / 1e3) + star if way.cost else no_figure(way, 60)
             times = "= 1" if row.base(way) is way else factor_spread(row.relative(way))
             step = number(way.step / 1e3) if way.step else ""
             least = positive_spread(at) if (at := row.cheaper_from(way)) else ""
-            cells.append([row.title, Cell(way.title, way.stack), time, times, step, least])
+            cells.append([row_title(row), Cell(way_title(way), way.stack), time, times, step, least])
     columns = ["work", "way", MICRO, "relative", f"a step, {MICRO}", "cheaper from step"]
     return Table("The same numbers", columns, cells, numeric=range(2, 6), folded=folded)
 
@@ -92,17 +101,17 @@ def _draw(found: Sequence[WorkRow], base: str, title: str, source: str) -> Figur
     y, ticks, labels, values = 0.0, [], [], [1.0]
     for row in found:
         ends, first = ax.get_yaxis_transform(), y
-        ax.text(0.0, y, plain(row.title, 110), transform=ends, va="center", fontsize=8.5, weight="bold")
+        ax.text(0.0, y, plain(row_title(row), 110), transform=ends, va="center", fontsize=8.5, weight="bold")
         ax.axhline(y - 0.62, color=GRID_COLOUR, linewidth=0.8)
         for way in row.ways:
             y += 1
             ticks.append(y)
-            labels.append(plain(way.title, 48))
+            labels.append(plain(way_title(way), 48))
             if (times := row.relative(way)) is not None and way.cost is not None:
                 values.append(times.value)
                 _line(ax, y, row, way, times, way.cost)
             else:
-                why = plain(f"no figure: {sentence(way.reason)}" if way.cost is None else "nothing to compare with", 60)
+                why = plain(no_figure(way) if way.cost is None else "nothing to compare with", 60)
                 ax.text(0.99, y, why, transform=ends, va="center", ha="right", fontsize=SMALL, color=MUTED)
         ax.plot([1, 1], [first + 0.5, y + 0.5], color=INK, linewidth=1.0, zorder=1)
         ax.fill_betweenx([first + 0.5, y + 0.5], 1 / (1 + SAME_WITHIN), 1 + SAME_WITHIN, color=GRID_COLOUR, linewidth=0)
@@ -133,6 +142,5 @@ def _line(ax: Axes, y: float, row: WorkRow, way: ChainWay, times: Value, cost: V
             markeredgewidth=1.3, zorder=3)  # fmt: skip
     ends: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
     ax.text(1.10, y, time_text(way), ha="right", **ends)
-    words = "= 1" if is_base else compared(row, way)
-    words += "" if "times" in words or is_base else f", {times.value:.2f}"
+    words = "= 1" if is_base else compared_with_ratio(row, way)
     ax.text(1.115, y, words, color=own, weight="bold" if strong else "normal", **ends)

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.devices import without_brackets
-from overhead.reading.format import MICRO, count, number, plain, spread, within
+from overhead.reading.format import MICRO, number, plain, spread, within
 from overhead.reading.precision import by_interval
 from overhead.reading.published import Contract, publications
 from overhead.reading.view import CALLER_WORDS, STACK_NAMES, TargetView, View, first_with, with_fields
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.draw import WIDE_INCHES
-from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines, machine_name
+from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Caller, Figure, Record, Value
+from overhead.words.report.machines import listed_name, shown_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -77,9 +78,9 @@ def vendors(machines: Machines) -> Iterator[Part]:
 @register_across("machines", "The machines", 20)
 def machines_table(machines: Machines) -> Iterator[Part]:
     """A row for each machine: the run that is shown of it, and what it measured."""
-    yield Text([f"{count(len(machines.views), 'machine')}, the run of each that has most."], quiet=True)
+    yield Text([shown_runs(len(machines.views))], quiet=True)
     rows: list[list[str | Cell]] = [
-        [machine_name(run.machine) + (" (this)" if run is machines.own.fingerprint else ""),
+        [listed_name(run.machine, is_own=run is machines.own.fingerprint),
          plain(run.machine.cpu, 60), run.created[:10], run.profile, ", ".join(view.stacks),
          Cell("JSON", path=f"{DOWNLOADS_FOLDER}/{run.machine.id}.json")]
         for view in machines.views if (run := view.fingerprint)

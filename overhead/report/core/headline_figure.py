@@ -14,11 +14,12 @@ from overhead.reading.dispatch_costs import (
     mark_text,
     met_range,
 )
-from overhead.reading.dispatch_sentences import cheapest
-from overhead.reading.format import MICRO, percent, plain
+from overhead.reading.format import percent
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
+from overhead.words.headline import cheapest
 from overhead.words.reasons import one_line
+from overhead.words.report.headline import LIMITS, about, axis_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +34,6 @@ _PLACES: dict[Kind, dict[str, Any]] = {
     "batched": {"xytext": (-9, 0), "ha": "right", "va": "center"},
 }
 """Where the value of a mark stands: each kind on a side of its own, so that no two overlap."""
-_LIMITS = {"device": "the device is the limit", "balanced": "neither CPU nor device clearly is"}
 _NARROW = 1.1
 """The interval of an ``ok`` figure is drawn only if its high end is more than this many times its low end."""
 _FURTHEST = 4
@@ -93,16 +93,11 @@ def headline_figure(costs: DispatchCosts) -> Figure:
         own.spines["left"].set_visible(False)
         own.patch.set_visible(False)
     plain_log_ticks(ax.xaxis, close=1e3)
-    within = "in each group " if titles else ""
-    ax.set_title(f"{MICRO} per dispatch; {within}sorted by cost from Python, else compiled code", fontsize=_FONT)
+    ax.set_title(axis_title(grouped=bool(titles)), fontsize=_FONT)
     for own in others:
         _draw_shares(figure, own, rows, places)
-    run = costs.view.fingerprint
-    about = (
-        f"The cost of one more dispatch in a chain, waiting not included. overhead, {run.profile} run of "
-        f"{run.created[:10]}, {plain(run.machine.cpu, 40)}."
-    )
-    figure.supxlabel(textwrap.fill(about, _ABOUT_LETTERS), x=0.01, ha="left", fontsize=_SMALL, color=MUTED)
+    source = textwrap.fill(about(costs.view.fingerprint), _ABOUT_LETTERS)
+    figure.supxlabel(source, x=0.01, ha="left", fontsize=_SMALL, color=MUTED)
     _legend(figure, costs.title, rows)
     return figure
 
@@ -148,7 +143,7 @@ def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
                               label="hollow: noisy, or two speeds", **look))  # fmt: skip
     if any(len(row.marks[kind]) > 1 for row, kind in drawn):
         handles.append(Line2D([], [], label="two marks of one kind: two speeds", linestyle=""))
-    for bound, words in _LIMITS.items():
+    for bound, words in LIMITS.items():
         if any(row.limit(kind) == bound for row, kind in drawn):
             handles.append(Line2D([], [], label=words, **{**look, **_ring(bound), "markersize": 9}))
     if any(met_range(row.records[kind]) for row, kind in drawn):
@@ -183,7 +178,7 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
             ax.plot([cost.value], [y], _MARKERS[kind], markersize=7, color=own, zorder=4,
                     markeredgecolor=PAPER if solid else own, markeredgewidth=0.8 if solid else 1.6,
                     markerfacecolor=own if solid else PAPER)  # fmt: skip
-            if bound in _LIMITS:
+            if bound in LIMITS:
                 ax.plot([cost.value], [y], linestyle="", zorder=5, **_ring(bound))
         at = min(costs, key=lambda cost: cost.value)
         wide = at.low is not None and at.low <= lowest

@@ -13,7 +13,8 @@ from overhead.loading.reduce import load
 from overhead.reading.format import listed, plain
 from overhead.reading.next_run import kind_of
 from overhead.reading.view import View, measured_steps, run_to_show
-from overhead.results import Fingerprint, Machine, same_figures
+from overhead.results import Fingerprint, same_figures
+from overhead.words.report.machines import machine_name
 
 DOWNLOADS_FOLDER = "downloads"
 """The folder of a report with its runs as JSON and its tables as CSV."""
@@ -39,14 +40,6 @@ class Machines:
     def own(self) -> View:
         """The view of the machine that is shown in full."""
         return self.views[0]
-
-
-def machine_name(machine: Machine) -> str:
-    """The names of the machine's GPUs, or of its processor if it has no GPU: ``NVIDIA H100, 8 of them``."""
-    found = [g.name for g in machine.gpus if not g.software]
-    kinds = list(dict.fromkeys(found))
-    many = f", {len(found)} of them" if len(kinds) == 1 and len(found) > 1 else ""
-    return plain(", ".join(kinds) + many if kinds else f"{machine.cpu}, no GPU", 60)
 
 
 def from_paths(paths: Sequence[Path], reference: str = "") -> Machines:

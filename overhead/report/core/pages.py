@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from markupsafe import Markup, escape
 
@@ -26,15 +26,22 @@ from overhead.export import csv_text
 from overhead.loading.files import make_folder, write_fingerprint
 from overhead.loading.outputs import Output, check_not_input, check_outputs, is_made, page_of
 from overhead.reading.dispatch_costs import dispatch_costs
-from overhead.reading.format import count, plain, run_time
-from overhead.reading.glossary import GLOSSARY, Term
 from overhead.reading.view import View
 from overhead.report.core import draw
-from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines, machine_name
+from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
 from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPage, pages as known_pages, slug, subpage
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import Build, MakeSection, registered, registered_across, registered_each
-from overhead.results import Fingerprint
+from overhead.words.glossary import GLOSSARY, Term
+from overhead.words.report.pages import (
+    about_run,
+    about_runs,
+    drawn_from,
+    from_run,
+    front_title,
+    section_failed,
+    title_with_number,
+)
 
 _FIGURES_FOLDER = "figures"
 _FOLDERS = (_FIGURES_FOLDER, PAGES_FOLDER, DOWNLOADS_FOLDER)
@@ -42,19 +49,26 @@ _REM_AN_INCH = 7.5
 """Width of a figure on a page."""
 _SMALL_INCHES = 4.0
 """Narrower figures stand beside each other."""
+_LINK = Markup('<a class="term" href="%s#%s">%s</a>')
+"""A term with a link to the glossary: its page, its place there, and the text."""
 _PAGES_WITH_SKIPPED = (FRONT.name, "machines")
 """Pages that list the files that could not be read."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """A figure with its files already written, as the template needs it. No script runs in an image, ``svg``."""
+    """A figure with its files already written, as the template needs it. No script runs in an image.
 
-    kind: str
+    ``svg``: the picture in base64; ``rem``: its width.
+    """
+
+    kind: ClassVar[str] = Drawing.kind
     name: str
     title: str
     caption: str
-    svg: Markup
+    svg: str
+    alt: str
+    rem: float
     folded: bool = False
     small: bool = False
 
@@ -86,9 +100,8 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
         write_fingerprint(site.fresh(f"{DOWNLOADS_FOLDER}/{shown.machine.id}.json"), shown)
     with draw.style():
         found = _sections(site, machines)
-    costs, days = machines.own.once(dispatch_costs), sorted(view.fingerprint.created[:10] for view in machines.views)
-    front = costs.title if costs is not None else f"Dispatch overhead on {machine_name(run.machine)}"
-    many = f"{count(len(days), 'fingerprint')}, measured from {days[0]} to {days[-1]}"
+    front = front_title(machines.own.once(dispatch_costs), run)
+    many = about_runs([view.fingerprint for view in machines.views])
     pages = [page for page in found if found[page]]
     for page in pages:
         site.write_page(
@@ -96,7 +109,7 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
             found[page],
             site.navigation(pages, page),
             heading=front if page is FRONT else page.title,
-            about=many if page.name == "machines" else _about(run),
+            about=many if page.name == "machines" else about_run(run),
             skipped=machines.skipped if page.name in _PAGES_WITH_SKIPPED else (),
             linked=GlossaryLinks(page.path),
             answers=page.answers,
@@ -120,8 +133,11 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
     held = [str(out / folder) for folder in _FOLDERS if any(out.glob(f"{folder}/*"))]
     if held and not is_report:
         have = "has files" if len(held) == 1 else "have files"
-        what = f"{have}, and {front}, which would show that a report made them, is not there"
-        raise CannotWrite(f"{' and '.join(held)}: {what}; remove {' and '.join(held)}, or name another folder in --out")
+        folders = " and ".join(held)
+        raise CannotWrite(
+            f"{folders}: {have}, and {front}, which would show that a report made them, is not there; "
+            f"remove {folders}, or name another folder in --out"
+        )
     front.unlink(missing_ok=True)  # an empty file, or a link to nothing
     front.write_text(rendered([], heading="", about="", drawn_from=""), encoding="utf-8")
 
@@ -165,7 +181,7 @@ def _from_one_run(build: Build, shown: View, others: Sequence[View]) -> list[Par
         key=operator.itemgetter(0),
         default=(0, parts, shown.fingerprint),
     )
-    source = Text([f"From the {plain(run.profile, 40)} run of {run_time(run.created)}."], quiet=True)
+    source = Text([from_run(run)], quiet=True)
     return [source, *best] if amount else parts
 
 
@@ -173,12 +189,6 @@ def _amount(parts: Iterable[Part]) -> int:
     """How much a section shows: its drawings, and the rows of its tables."""
     both = [(isinstance(part, Drawing), part.table if isinstance(part, Drawing) else part) for part in parts]
     return sum(drawn + (len(table.rows) if isinstance(table, Table) else 0) for drawn, table in both)
-
-
-def _about(run: Fingerprint) -> str:
-    names = [*(g.name for g in run.machine.gpus if not g.software), run.machine.cpu]
-    measured = f"measured {run.created[:10]} at {run.created[11:16]} UTC, profile {run.profile}"
-    return f"{', '.join(plain(name, 60) for name in names)}; {measured}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,13 +212,15 @@ class Site:
     def navigation(self, pages: Sequence[ReportPage], current: ReportPage) -> list[Link]:
         """Links to the main pages, and below the main page that the reader is on to its own subpages."""
         main = current.parent or current.name
-        number = {"machines": f" ({self.machines:,})"}
         documents = [Link(self.documents, "Documents", current=False, below=False)] if self.documents else []
         return documents + [
-            Link(page.path, page.title + number.get(page.name, ""), page is current, bool(page.parent))
+            Link(page.path, self._title(page), page is current, bool(page.parent))
             for page in pages
             if not page.parent or page.parent == main
         ]
+
+    def _title(self, page: ReportPage) -> str:
+        return title_with_number(page.title, self.machines) if page.name == "machines" else page.title
 
     def sections(self, sections: Iterable[MakeSection], tables: str) -> list[PageSection]:
         """The sections that have parts, ready for the template. Their figures are written.
@@ -235,12 +247,17 @@ class Site:
             figure.set_layout_engine("none")  # what the SVG has, so that the PNG need not be laid out again
             with draw.style():
                 figure.savefig(self.fresh(f"{_FIGURES_FOLDER}/{name}.png"))
-            data = base64.b64encode(text.encode()).decode()
-            image = Markup('<img src="data:image/svg+xml;base64,{}" alt="{}" style="width: {:.1f}rem">').format(
-                data, part.alt, figure.get_figwidth() * _REM_AN_INCH
+            inches = figure.get_figwidth()
+            yield Drawn(
+                name=name,
+                title=part.title,
+                caption=part.caption,
+                svg=base64.b64encode(text.encode()).decode(),
+                alt=part.alt,
+                rem=inches * _REM_AN_INCH,
+                folded=part.folded,
+                small=inches < _SMALL_INCHES,
             )
-            small = figure.get_figwidth() < _SMALL_INCHES
-            yield Drawn("drawing", name, part.title, part.caption, image, part.folded, small)
             if part.table is not None:
                 yield self._with_file(part.table, tables)
 
@@ -276,16 +293,11 @@ class Site:
         ``shown``: ``heading`` and ``about``; ``skipped`` files; ``linked``, which adds links to the glossary to a text;
         and ``answers``, the sentence at the top.
         """
-        one = (
-            "the result file of one machine"
-            if self.machines == 1
-            else f"the result files of {self.machines:,} kinds of machine"
-        )
         text = rendered(
             sections,
             root="../" if "/" in path else "",
             links=links,
-            drawn_from=one,
+            drawn_from=drawn_from(self.machines),
             **shown,
         )
         self.fresh(path).write_text(text, encoding="utf-8")
@@ -316,7 +328,7 @@ def contained(section: str, make: Callable[[], Iterable[Any]]) -> list[Any]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        reason = f"unavailable: section {section}: {one_line(error)}"
+        reason = section_failed(section, one_line(error))
         print(f"overhead: {reason}", file=sys.stderr)
         return [Text([reason])]
 
@@ -337,7 +349,7 @@ class GlossaryLinks:
         if term.id in self._linked:
             return found[0]
         self._linked.add(term.id)
-        return f'<a class="term" href="{self._glossary}#{term.id}">{found[0]}</a>'
+        return str(_LINK % (self._glossary, term.id, Markup(found[0])))  # escaped before the search
 
 
 @functools.cache

@@ -8,13 +8,13 @@ from typing import cast
 from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.format import grouped, held_range, micro_spread, plain, spread
 from overhead.reading.missing_values import missing_case, missing_figures
-from overhead.reading.next_run import next_run_text
-from overhead.reading.summary import left_out
 from overhead.reading.view import CALLER_WORDS, View, boards_of
 from overhead.report.core.case_line import line_link
 from overhead.report.core.registry import register
 from overhead.results import VALUED, Caller, Figure, Record, Scalar
+from overhead.words.next_run import next_run_text
 from overhead.words.reasons import sentence
+from overhead.words.summary import left_out_sentence
 
 _FIRST_FIGURES = ("complete", "met", "host")
 _MORE_FIGURES = ("issue", "fixed", "device_busy", "device_span", "empty_wait", "naive", "naive_idle", "legacy",
@@ -68,7 +68,7 @@ def _pairs(values: Mapping[str, object]) -> str:
 def missing(view: View) -> Iterator[Part]:
     """Tables of everything without a value, with reasons: stacks, cases, figures, and what the planner left out."""
     run = view.fingerprint
-    stacks = [(u.stack, sentence(u.reason), u.mend, _pairs(u.environment)) for u in run.unavailable]
+    stacks = [(u.stack, sentence(u.reason), sentence(u.mend), _pairs(u.environment)) for u in run.unavailable]
     cases: list[list[str | Cell]] = []
     figures: list[list[str | Cell]] = []
     for record in run.records:
@@ -89,7 +89,7 @@ def missing(view: View) -> Iterator[Part]:
     shown: list[Part] = [table for table in tables if table.rows]
     yield from shown or [Text(["Nothing is missing."])]
     if run.left_out:
-        yield Text([left_out(len(run.left_out))])
+        yield Text([left_out_sentence(len(run.left_out))])
         rows = [(x.target, *_parts(x.case), sentence(x.reason)) for x in run.left_out]
         columns = ["target", "workload and pattern", "called", "parameters", "reason"]
         yield Table("Left out by the planner", columns, rows, folded=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from overhead.blocks.parts import Part, Table, Terms, Text
 from overhead.profiles import PROFILES
 from overhead.reading.format import listed
-from overhead.reading.glossary import GLOSSARY
 from overhead.reading.view import View
 from overhead.report.core.registry import register
+from overhead.words.glossary import GLOSSARY
 
 _PROCESSES = listed([str(plan.processes) for plan in PROFILES.values()], "or")
 

@@ -2,4 +2,5 @@
 
 TEMPLATES = {
     "not-with-fewer": "not measured, since with K={peers}: {why}",
+    "measured-again": "measured again",
 }

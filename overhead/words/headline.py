@@ -31,10 +31,11 @@ from overhead.reading.format import (
     within,
 )
 from overhead.reading.key_figures import overstatement
-from overhead.reading.next_run import half_width, next_run_sentence, next_run_text, spread_of
-from overhead.reading.typical_run import place_sentence
+from overhead.reading.next_run import half_width, spread_of
 from overhead.reading.view import CALLER_WORDS, graph_maker
 from overhead.results import Record, ratio
+from overhead.words.next_run import next_run_sentence, next_run_text
+from overhead.words.typical_run import place_sentence
 
 _WEBGPU = ("dawn", "wgpu-native")
 

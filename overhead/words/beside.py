@@ -1,0 +1,41 @@
+"""How this run compares with another, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from overhead.reading.beside import Apart, Beside, VersionChange, steady_ratios
+from overhead.reading.format import count, number, within
+
+WHY_APART: dict[Apart, str] = {
+    "only-here": "of this run only",
+    "only-there": "of the other run only",
+    "software": "on a software adapter in one of them",
+    "parameters": "through another API or with other parameters",
+    "not-above-zero": "not above zero",
+}
+"""Why two figures are no pair."""
+_WHERE = {"host": "the host is the limit", "device": "the device or both are the limit"}
+
+
+def beside_sentence(found: Beside, name: str) -> str:
+    """How the figures of the host and of the device compare with those of the run ``name``, and what is outside."""
+    said = " and ".join(filter(None, (_range(found, limit) for limit in _WHERE)))
+    over = {label: number(within(p.ratio.value, 0.01)) for label, p in found.pairs.items() if p.outside}
+    outside = [f"{label} ({times} times)" for label, times in over.items()]
+    beyond = f" Outside the band of another run here: {'; '.join(outside)}." if outside else ""
+    return f"Beside {name}, this machine {f'takes {said}' if said else 'has no steady cost in common'}.{beyond}"
+
+
+def _range(found: Beside, limit: str) -> str:
+    """``0.97 to 1.3 times as long where the host is the limit (3 figures)``; '' where all are noisy."""
+    times = steady_ratios(found, limit)
+    if not times:
+        return ""
+    ends = " to ".join(number(within(end, 0.01)) for end in dict.fromkeys((times[0], times[-1])))
+    return f"{ends} times as long where {_WHERE[limit]} ({count(len(times), 'figure')})"
+
+
+def version_changes_text(changes: Sequence[VersionChange]) -> str:
+    """``nvidia-driver 580.1 → 590.2; torch 2.11 → 2.12``."""
+    return "; ".join(f"{change.name} {change.before} → {change.after}" for change in changes)

@@ -1,0 +1,37 @@
+"""A workload and the ways to run its chain, in words."""
+
+from __future__ import annotations
+
+from overhead.reading.chains import ArmFit, Group, bends_below_zero
+from overhead.reading.format import unresolved
+from overhead.reading.missing_values import why
+from overhead.reading.view import words
+from overhead.results import Record
+from overhead.words.reasons import sentence, with_status
+
+_BENDS_BELOW_ZERO = "nonlinear: the fitted fixed cost lies below zero, so the times are no line"
+
+
+def group_title(group: Group) -> str:
+    """The name with the number of elements: ``recurrence, 4,096 elements``."""
+    return f"{group.name}, {elements_text(group.elements)}"
+
+
+def elements_text(elements: int) -> str:
+    """``4,096 elements``."""
+    return f"{elements:,} element{'s' if elements > 1 else ''}"
+
+
+def arm_label(arm: ArmFit) -> str:
+    """The way in words: ``dawn, fused checks=off``, ``cuda-graph, replay made by the CUDA driver``."""
+    made = [f"made by {arm.maker}"] if "maker" in arm.record.params else []
+    return f"{arm.short}, {' '.join([arm.record.pattern, *words(dict(arm.own)), *made])}"
+
+
+def why_no_speed(record: Record) -> str:
+    """Why a record of a workload has no speed and is no arm: its status and reason, or what is wrong with its fit."""
+    if bends_below_zero(record):
+        return _BENDS_BELOW_ZERO
+    if record.measured("complete") is not None:
+        return unresolved(record.figure("complete"))
+    return with_status(record.status, record.reason) if record.reason else sentence(why(record, "complete"))

@@ -1,0 +1,58 @@
+"""The sentences of findings: what to do, and on which figures and condition that rests.
+
+A module here is named after the module of ``reading.findings`` whose facts it puts into words. The words of a slice's
+findings are in ``words/SLICE/findings.py``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from overhead.reading.findings import Finding, OwnWords
+from overhead.slices import words_of_slices
+
+Facts = TypeVar("Facts")
+
+
+@dataclasses.dataclass(frozen=True)
+class FindingWords:
+    """``title``: what to do, with the figures; ``detail``: intervals, further stacks, the condition."""
+
+    title: str
+    detail: str
+
+
+_words: dict[type, Callable[[Any], FindingWords]] = {}
+
+
+def words_for(
+    facts: type[Facts],
+) -> Callable[[Callable[[Facts], FindingWords]], Callable[[Facts], FindingWords]]:
+    """Decorator for the function that puts facts of this type into words."""
+
+    def add(function: Callable[[Facts], FindingWords]) -> Callable[[Facts], FindingWords]:
+        _words[facts] = function
+        return function
+
+    return add
+
+
+def finding_words(finding: Finding) -> FindingWords:
+    """The finding in words. Raises ``KeyError`` for facts that no words are registered for."""
+    if isinstance(finding.facts, OwnWords):
+        return FindingWords(finding.facts.title, finding.facts.detail)
+    _load()
+    return _words[type(finding.facts)](finding.facts)
+
+
+@functools.cache
+def _load() -> None:
+    """Import the modules that register words."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    words_of_slices("findings")

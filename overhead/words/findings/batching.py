@@ -1,0 +1,35 @@
+"""Findings on batches in words: many dispatches in one pass, and many launches in one graph."""
+
+from __future__ import annotations
+
+import math
+
+from overhead.reading.findings.batching import OnePassPays, ReplayPays
+from overhead.reading.format import between, count
+from overhead.reading.view import graph_maker
+from overhead.words.findings import FindingWords, words_for
+from overhead.words.findings._changes import instead, intervals, stack
+
+
+@words_for(OnePassPays)
+def one_pass(found: OnePassPays) -> FindingWords:
+    first = found.changes[0]
+    return FindingWords(
+        f"Batch: one pass instead of a submit per dispatch, through {stack(first)} {instead(first)}.",
+        f"{intervals(found.changes)}. It applies where the CPU needs nothing back between the dispatches.",
+    )
+
+
+@words_for(ReplayPays)
+def replay(found: ReplayPays) -> FindingWords:
+    first = found.changes[0]
+    repaid, interval = "", ""
+    if (replays := found.pays_after) is not None:
+        after = count(max(1, math.ceil(replays.value)), "replay")
+        repaid = f"; a graph of {found.nodes} nodes pays for itself after {after}"
+        interval = f" Making it costs as much as {between(replays.floor, replays.ceiling)} replays save."
+    return FindingWords(
+        f"Replay a CUDA graph made by {graph_maker(first.after)}: {instead(first)}{repaid}.",
+        f"{intervals(found.changes)}. It applies where the same launches come again with the same shapes and "
+        f"addresses.{interval}",
+    )

@@ -1,0 +1,35 @@
+"""Findings on how a stack is called, in words: from compiled code, and by a shorter way into the library."""
+
+from __future__ import annotations
+
+from overhead.reading.findings.calling import CompiledCodePays, ShortWayPays
+from overhead.reading.format import MICRO, cost_text
+from overhead.words.findings import FindingWords, words_for
+from overhead.words.findings._changes import instead, intervals, stack
+
+_SHORT_WAYS = {
+    "triton": "Launch Triton's compiled kernel instead of the jit function",
+    "cupy": "Write the operation as a RawKernel instead of CuPy's array operation",
+    "torch": "Pass PyTorch a tensor operand instead of a Python number",
+}
+"""By stack: what to do."""
+
+
+@words_for(CompiledCodePays)
+def from_compiled_code(found: CompiledCodePays) -> FindingWords:
+    first = found.changes[0]
+    compiled, python = cost_text(first.after), cost_text(first.before)
+    return FindingWords(
+        f"Call {stack(first)} from compiled code: {compiled} {MICRO} a {first.before.unit} instead of {python} from "
+        "Python.",
+        f"{intervals(found.changes)}. The calls are the same; the loop around them is not Python.",
+    )
+
+
+@words_for(ShortWayPays)
+def short_way(found: ShortWayPays) -> FindingWords:
+    first = found.changes[0]
+    return FindingWords(
+        f"{_SHORT_WAYS[first.target.stack]}: {instead(first)}.",
+        f"{intervals(found.changes)}. It applies where the launch itself, and not the kernel, limits the speed.",
+    )

@@ -1,0 +1,39 @@
+"""Findings on waits in words: after each dispatch, and after each step of a loop."""
+
+from __future__ import annotations
+
+from overhead.reading.findings.waiting import SynchronisingCosts, WaitEachCosts
+from overhead.reading.format import MICRO, factor_spread, micro, number, spread
+from overhead.reading.view import CALLER_WORDS
+from overhead.words.findings import FindingWords, words_for
+from overhead.words.findings._changes import instead, intervals, stack
+
+_ACTS = {
+    "item": ".item()",
+    "cpu": ".cpu()",
+    "nonzero": "nonzero()",
+    "branch": "a Python branch on a tensor",
+    "stream": "a stream synchronisation",
+    "device": "torch.cuda.synchronize()",
+}
+"""Synchronising acts as readers know them."""
+
+
+@words_for(WaitEachCosts)
+def wait_each(found: WaitEachCosts) -> FindingWords:
+    first = found.changes[0]
+    return FindingWords(
+        f"Wait once, not after each {first.before.unit}: in {stack(first)} {instead(first)}.",
+        f"{intervals(found.changes)}. It applies where the CPU does not need each result before it goes on.",
+    )
+
+
+@words_for(SynchronisingCosts)
+def synchronise_each_step(found: SynchronisingCosts) -> FindingWords:
+    adds = found.adds / 1e3
+    return FindingWords(
+        f"Take {_ACTS[found.act]} out of the loop: each one adds {number(adds)} {MICRO} to a step of "
+        f"{micro(found.alone)} {MICRO} {CALLER_WORDS[found.record.caller]}.",
+        f"PyTorch: {spread(adds)} {MICRO} each; a step with it takes {factor_spread(found.slowdown)} the time. It "
+        "applies to every value that Python reads back.",
+    )

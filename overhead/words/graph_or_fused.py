@@ -1,0 +1,181 @@
+"""CUDA graph or one fused kernel, in words: which ways are cheaper, by how much, and why others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from overhead.reading.format import MICRO, listed, number, plain, run_time
+from overhead.reading.graph_or_fused import OTHER, ChainWay, ProgramWork, WorkRow
+from overhead.reading.view import STACK_NAMES
+from overhead.words.chains import arm_label, elements_text, why_no_speed
+from overhead.words.reasons import sentence
+
+WAY_VERDICTS = {"cheaper": "cheaper", "dearer": "dearer", "tie": "a tie", "unclear": "not told apart"}
+"""How a way compares with its base."""
+
+
+def lead(found: Sequence[WorkRow]) -> list[str]:
+    """When fused WGSL is cheaper than the CUDA driver's graph, and of each other workload why not; may be empty.
+
+    A way that is cheaper than all of these stands before the workloads where they tie.
+    """
+    chains = [row for row in found if row.is_chain and row.of_kind("fused-wgsl")]
+    with_graph = [row for row in chains if row.graph]
+    if not with_graph:
+        said = [f"{row.name} {', '.join(_by_verdict(row))}" for row in chains]
+        return [f"Fused WGSL, beside a dispatch a step in the same stack: {'; '.join(said)}."] if said else []
+    won = [row for row in with_graph if row.fused_wgsl_wins]
+    below = all(row.step_below_added for row in won)
+    where = " where its step takes less than the graph adds to a CUDA step" if below else ""
+    names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in won])
+    first = [f"Fused WGSL is cheaper than the CUDA driver's graph{where}: {names}."] if won else []
+    others = []
+    for row in with_graph:
+        if row not in won:
+            verdicts = ", ".join(_by_verdict(row))
+            others.append(f"{row.name.capitalize()}: fused WGSL is {verdicts}, beside the graph{_why_lost(row)}.")
+    return [*first, *_cheapest_ways(with_graph), *others]
+
+
+def remarks(found: Sequence[WorkRow]) -> list[str]:
+    """One fused CUDA kernel and the graph; the rows that are no chain of equal steps; the rows of another run."""
+    said = []
+    own = []
+    for row in found:
+        if row.graph and row.is_chain:
+            own += [f"{row.name} {compared(row, way)}" for way in row.of_kind("fused-cuda")]
+    if own:
+        said.append(f"One fused CUDA kernel, beside the CUDA driver's graph: {listed(own)}.")
+    said += [_program(row, row.work) for row in found if isinstance(row.work, ProgramWork)]
+    runs: dict[str, list[str]] = {}
+    for row in found:
+        if row.run:
+            runs.setdefault(row.run, []).append(row.name)
+    others = [f"{listed(names)} of {run_time(run)}" for run, names in runs.items()]
+    if others:
+        said.append(f"From other runs: {'; '.join(others)}.")
+    return said
+
+
+def _program(row: WorkRow, program: ProgramWork) -> str:
+    """Fused WGSL beside the graph of the unfused program, and the cheapest way of all."""
+    fused = listed([f"{compared(row, way)} through {_through(way)}" for way in row.of_kind("fused-wgsl")])
+    beside = f"fused WGSL is {fused}, beside the CUDA driver's graph of the unfused program; " if fused else ""
+    least = min(row.ways, key=lambda way: way.cost.value if way.cost else float("inf"))
+    wgsl = [way.cost for way in row.of_kind("fused-wgsl") if way.cost]
+    than = min(wgsl, key=lambda cost: cost.value) / least.cost if wgsl and least.cost else None
+    times = f", {number(than.value)} times cheaper than fused WGSL" if than and than.value > 1 else ""
+    return f"{row.name.capitalize()} ({_program_size(program)}): {beside}the cheapest is {way_label(least)}{times}."
+
+
+def row_title(row: WorkRow) -> str:
+    """Name and size; also the run, if it is another than the run shown."""
+    return f"{row.name}: {_size(row)}" + (f", run of {run_time(row.run)}" if row.run else "")
+
+
+def _size(row: WorkRow) -> str:
+    """``1,500 steps of 4,096 elements``, ``qwen2.5-0.5b, 881 dispatches, 252 when fused``."""
+    if isinstance(row.work, ProgramWork):
+        return _program_size(row.work)
+    return f"{row.work.steps:,} steps of {elements_text(row.work.elements)}"
+
+
+def _program_size(program: ProgramWork) -> str:
+    unfused, fused = (f"{count:,}" if count else "?" for count in (program.dispatches, program.fused))
+    return f"{program.name}, {unfused} dispatches, {fused} when fused"
+
+
+def way_label(way: ChainWay) -> str:
+    """The way in words: ``fused WGSL, Dawn``, ``CUDA graph by torch.compile``."""
+    if way.arm is None:
+        return way.label
+    return f"CUDA graph by {way.arm.maker}" if way.arm.maker else arm_label(way.arm)
+
+
+def way_title(way: ChainWay) -> str:
+    """The label, with the day of the run if that is another than the row's."""
+    return way_label(way) + (f", run of {way.run[:10]}" if way.run else "")
+
+
+def no_figure(way: ChainWay, limit: int = 200) -> str:
+    """Why the way has no time. ``limit``: letters of the reason."""
+    why = why_no_speed(way.failed) if way.failed is not None else sentence(way.reason)
+    return f"no figure: {plain(why, limit)}"
+
+
+def time_text(way: ChainWay) -> str:
+    """The time of all steps, ``1,696 µs``, with an asterisk where it is read off the line."""
+    if way.cost is None:
+        return ""
+    return f"{number(way.cost / 1e3)} {MICRO}" + ("*" if way.beyond else "")
+
+
+def compared(row: WorkRow, way: ChainWay) -> str:
+    """``11 times cheaper``, ``1.2 times dearer``, ``a tie`` or ``not told apart``."""
+    times, verdict = row.relative(way), row.verdict(way)
+    if times is None or verdict is None:
+        return WAY_VERDICTS["unclear"]
+    if verdict == "dearer":
+        return f"{number(times.value)} times {WAY_VERDICTS[verdict]}"
+    if verdict == "cheaper":
+        return f"{number(1 / times.value)} times {WAY_VERDICTS[verdict]}"
+    return WAY_VERDICTS[verdict]
+
+
+def compared_with_ratio(row: WorkRow, way: ChainWay) -> str:
+    """``compared``; with the ratio where the words have no number: ``a tie, 1.02``."""
+    times = row.relative(way)
+    if times is None or row.verdict(way) in ("cheaper", "dearer"):
+        return compared(row, way)
+    return f"{compared(row, way)}, {times.value:.2f}"
+
+
+def _cheapest_ways(found: Sequence[WorkRow]) -> list[str]:
+    """For each row with a way of kind ``other``: what it takes, and beside which graph."""
+    said = []
+    for row in found:
+        for way in row.of_kind(OTHER):
+            where = f" in the run of {run_time(way.run)}" if way.run else ""
+            least = f"{row.name.capitalize()}, the cheapest of all measured ways: {way_label(way)}, {time_text(way)}"
+            said.append(f"{least}: {compared(row, way)} than the CUDA driver's graph{where}.")
+    return said
+
+
+def _added(row: WorkRow) -> str:
+    """`` (its step takes 0.09 µs, the graph adds 1.1)``; '' if one is unknown."""
+    times = row.step_times
+    if times is None:
+        return ""
+    own, added = number(times.wgsl.value / 1e3), number(times.added.value / 1e3)
+    return f" (its step takes {own} {MICRO}, the graph adds {added})"
+
+
+def _why_lost(row: WorkRow) -> str:
+    """Why fused WGSL is not cheaper: the time of a step in each way. '' if the times do not show it."""
+    times, why = row.step_times, row.why_lost
+    if times is None or why is None:
+        return ""
+    if why == "graph-adds-little":
+        cuda, added = number(times.cuda.value / 1e3), number(times.added.value / 1e3)
+        return f"; a step in CUDA takes {cuda} {MICRO}, to which the graph adds {added}"
+    slower = times.wgsl / times.cuda
+    return f"; a step of the WGSL kernel takes {number(slower.value)} times as long as one in CUDA"
+
+
+def _range(row: WorkRow) -> str:
+    """How many times cheaper fused WGSL is: ``12 times``, ``8.5 to 12 times``."""
+    found = [times.value for way in row.of_kind("fused-wgsl") if (times := row.relative(way)) is not None]
+    ends = dict.fromkeys(number(1 / times) for times in (max(found), min(found)))
+    return f"{' to '.join(ends)} times"
+
+
+def _by_verdict(row: WorkRow) -> list[str]:
+    """``a tie through wgpu-native`` and such, for each group of ways in fused WGSL with the same words."""
+    through: dict[str, list[str]] = {}
+    for way in row.of_kind("fused-wgsl"):
+        through.setdefault(compared(row, way), []).append(_through(way))
+    return [f"{words} through {listed(names)}" for words, names in through.items()]
+
+
+def _through(way: ChainWay) -> str:
+    return STACK_NAMES.get(way.stack, way.stack)

@@ -1,0 +1,1 @@
+"""The sentences, titles and captions of the report: a module for each section, named after what it is about."""

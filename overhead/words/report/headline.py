@@ -1,0 +1,106 @@
+"""What one dispatch costs through each stack: the sentences, title and caption of the picture and of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind, mark_text, met_below
+from overhead.reading.format import MICRO, count, listed, plain
+from overhead.reading.view import CALLER_WORDS
+from overhead.results import Fingerprint, MissingStack, Record
+from overhead.words.reasons import sentence
+
+TABLE_TITLE = "One dispatch through each stack, with intervals; each row is one caller"
+TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time", "next run", "met")]
+LIMITS = {"device": "the device is the limit", "balanced": "neither CPU nor device clearly is"}
+NO_SAVING = "No saving here is large (at least 1.2 times, by most rules 1.5) with two figures that are not noisy."
+_NOT_RESOLVED = "This run does not resolve the cost of a dispatch through any stack."
+ONLY_NOISY = f"{_NOT_RESOLVED} overhead doctor names what disturbs a measurement on this machine."
+"""Above a picture of noisy costs."""
+
+
+def without_picture(costs: DispatchCosts | None, *, measured_elsewhere: bool) -> str:
+    """Why there is no picture: no cost is resolved, or no stack ran single dispatches (None)."""
+    if costs is not None:
+        return _NOT_RESOLVED
+    if measured_elsewhere:
+        return "No stack ran single dispatches here; what was measured is on the other pages."
+    return "No stack could be measured on this machine."
+
+
+def row_reasons(row: DispatchRow) -> str:
+    """Why the row has no cost."""
+    return f"{row.label}: {sentence(row.reasons)}."
+
+
+def stack_reason(missing: MissingStack) -> str:
+    """Why a stack is missing."""
+    return f"{plain(missing.stack, 32)}: {sentence(missing.reason)}"
+
+
+def more_missing(number: int) -> str:
+    """How many more stacks are missing, and where their reasons stand."""
+    return f"{count(number, 'more missing stack')}: under All cases."
+
+
+def picture_title(costs: DispatchCosts) -> str:
+    """What the picture shows."""
+    return f"{costs.title}, {MICRO} per dispatch"
+
+
+def alternative(costs: DispatchCosts) -> str:
+    """The finding of the picture, for screen readers: each row with its first cost."""
+    rows = []
+    for row in costs.rows:
+        if row.marks:
+            rows.append(f"{row.label} {mark_text(row.marks[row.first])} {KIND_TITLES[row.first]}")
+    return f"{picture_title(costs)}, from the cheapest to the dearest: {listed(rows)}."
+
+
+def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
+    """How to read the picture, and which rows only the table has."""
+    said = ["All values of this picture are of one run" + _where(costs)]
+    said += [
+        "From compiled code: the calls of the same row without Python, of another operation where the row says so.",
+        "A line through a mark is its interval. A dotted line joins a batch to single dispatches by the same caller.",
+    ]
+    if costs.has_met:
+        said.append(
+            "A strip shows what fresh processes met that were not pinned to a quiet processor, with the median."
+        )
+    if any(row.python for row in costs.rows):
+        said.append(
+            "CPU time is split where calls from Python and from compiled code alternated in one process; the table of "
+            "stacks has the time of each caller over all processes."
+        )
+    if not_drawn:
+        said.append(f"The table of stacks also has {listed([row.label for row in not_drawn])}.")
+    return " ".join(said)
+
+
+def _where(costs: DispatchCosts) -> str:
+    return " on one GPU." if costs.hardware else "; software adapters and the CPU do the work."
+
+
+def axis_title(*, grouped: bool) -> str:
+    """What the marks are, and how the rows are sorted."""
+    within = "in each group " if grouped else ""
+    return f"{MICRO} per dispatch; {within}sorted by cost from Python, else compiled code"
+
+
+def about(run: Fingerprint) -> str:
+    """What a cost is, and of which run: below the picture, which may be shown without its page."""
+    source = f"overhead, {run.profile} run of {run.created[:10]}, {plain(run.machine.cpu, 40)}."
+    return f"The cost of one more dispatch in a chain, waiting not included. {source}"
+
+
+def called(kind: Kind, record: Record) -> str:
+    """Who makes the calls of the row's case of this kind."""
+    return ("batched, " if kind == "batched" else "") + CALLER_WORDS[record.caller]
+
+
+def remark(row: DispatchRow, kind: Kind, record: Record) -> str:
+    """What is to know of the row's case of this kind: its own remark, a met cost below the cost, another unit."""
+    below = "met lies below the undisturbed cost" if met_below(record) else ""
+    unit = "" if kind == "batched" else row.other_unit
+    return "; ".join(filter(None, [sentence(row.remarks.get(kind, "")), below, unit]))

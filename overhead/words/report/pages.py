@@ -1,0 +1,50 @@
+"""Titles and sources of the pages of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from overhead.reading.dispatch_costs import DispatchCosts
+from overhead.reading.format import count, plain, run_time
+from overhead.results import Fingerprint
+from overhead.words.report.machines import machine_name
+
+
+def front_title(costs: DispatchCosts | None, run: Fingerprint) -> str:
+    """The heading of the first page."""
+    return costs.title if costs is not None else f"Dispatch overhead on {machine_name(run.machine)}"
+
+
+def about_run(run: Fingerprint) -> str:
+    """The machine of a page and when it was measured."""
+    names = [*(g.name for g in run.machine.gpus if not g.software), run.machine.cpu]
+    measured = f"measured {run.created[:10]} at {run.created[11:16]} UTC, profile {run.profile}"
+    return f"{', '.join(plain(name, 60) for name in names)}; {measured}"
+
+
+def about_runs(runs: Sequence[Fingerprint]) -> str:
+    """How many runs a page shows, and from when they are."""
+    days = sorted(run.created[:10] for run in runs)
+    return f"{count(len(days), 'fingerprint')}, measured from {days[0]} to {days[-1]}"
+
+
+def from_run(run: Fingerprint) -> str:
+    """Which other run a section is of, where the page's own run has nothing for it."""
+    return f"From the {plain(run.profile, 40)} run of {run_time(run.created)}."
+
+
+def drawn_from(machines: int) -> str:
+    """What the pages were made of."""
+    if machines == 1:
+        return "the result file of one machine"
+    return f"the result files of {machines:,} kinds of machine"
+
+
+def title_with_number(title: str, number: int) -> str:
+    """The title of a page of many in the navigation."""
+    return f"{title} ({number:,})"
+
+
+def section_failed(section: str, reason: str) -> str:
+    """What stands in place of a section that raised."""
+    return f"unavailable: section {section}: {reason}"

@@ -1,0 +1,130 @@
+"""What a wait costs, in words: acts that make the host wait, and what they do to a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from overhead.reading.format import MICRO, between, cost_text, listed, micro_spread, number, plain
+from overhead.reading.host_shares import BELOW_ZERO
+from overhead.reading.missing_values import why
+from overhead.reading.synchronising import Synchronised, varied_for_label, wait_of
+from overhead.reading.view import CALLER_WORDS, TargetView, stack_name, words
+from overhead.results import Record, Value
+from overhead.words.reasons import one_line
+
+NOT_MEASURED = "No wait was measured."
+TITLE = f"A unit without a wait, with one after each, and one alone with its wait, T(1): {MICRO}"
+FIGURES = {
+    "empty_wait": f"a wait with nothing to wait for, {MICRO}",
+    "naive": f"one unit and its wait, T(1), {MICRO}",
+    "naive_idle": f"the same after 50 ms idle, {MICRO}",
+}
+"""What a figure of a wait is, as the heading of its column."""
+_ACTS = {
+    "item": ".item()",
+    "cpu": ".cpu()",
+    "cpu-pinned": "copy to pinned memory",
+    "branch": "a branch on a value",
+    "nonzero": "nonzero",
+    "stream": "stream synchronize",
+    "device": "device synchronize",
+    "event": "spinning event synchronize",
+    "event-blocking": "blocking event synchronize",
+    "h2d": "copy to the device",
+    "h2d-pinned": "pinned copy to the device",
+}
+_READ_AS = "Called from Python, unless the row says more. A range alone is a noisy figure. T(1): always its interval."
+
+
+def act_name(act: str) -> str:
+    """The act as readers know it: ``.item()``, ``stream synchronize``."""
+    return _ACTS.get(act, plain(act, 40))
+
+
+def after_every(steps: int) -> str:
+    """After how many steps an act comes."""
+    return "after every step" if steps == 1 else f"after every {steps} steps"
+
+
+def without_wait(target: TargetView) -> str:
+    """The cost of a unit without a wait; its interval alone if it is noisy, its status if it has no value."""
+    base = target.base
+    return cost_or_range(base) if base.status == "noisy" else cost_text(base)
+
+
+def waiting_sentence(target: TargetView, act: str, waited: Record | None, single: Value | None) -> str:
+    """What a unit costs, and what it takes with the act after each (``waited``), else alone with its wait (``single``).
+
+    The numbers are those of the table.
+    """
+    base = target.base
+    unit = plain(base.unit, 20)
+    called = f"{stack_name(target)} {CALLER_WORDS[base.caller]}"
+    begun = called.replace("the ", "The ", 1)  # only an article: the names of stacks keep their own first letter
+    costs = f"{begun}: a {unit} costs {without_wait(target)} {MICRO}."
+    with_wait = cost_or_range(waited)
+    if with_wait:
+        return f"{costs} With {act_name(act)} after each it takes {with_wait}."
+    alone = positive_range(single) if single is not None else ""
+    return f"{costs} One {unit} and its wait take {alone}."
+
+
+def caller_name(target: TargetView) -> str:
+    """The stack, and who calls it if that is not Python."""
+    caller = target.base.caller
+    return stack_name(target) + ("" if caller == "binding" else f", {CALLER_WORDS[caller]}")
+
+
+def how_to_read(device_bound: Sequence[TargetView]) -> str:
+    """How to read the table of waits. ``device_bound``: targets whose cost without a wait the device bounds."""
+    if not device_bound:
+        return _READ_AS
+    stacks = listed([stack_name(target) for target in device_bound])
+    return f"{_READ_AS} The device bounds the cost without a wait of {stacks}: T(1) is no multiple of it."
+
+
+def cost_or_range(record: Record | None) -> str:
+    """The cost of a unit with its interval, that alone if it is noisy; '' without a value."""
+    figure = record.figure("complete") if record is not None else None
+    if figure is None or not figure.measured:
+        return ""
+    if figure.status == "ok" or figure.low is None or figure.high is None:
+        return micro_spread(figure) + (f" ({figure.status})" if figure.status != "ok" else "")
+    return positive_range(Value(figure.value or 0.0, figure.low, figure.high))
+
+
+def positive_range(ns: Value) -> str:
+    """The interval of a time in microseconds; its upper end alone where it reaches zero, since no time lies below."""
+    if ns.floor <= 0:
+        return f"at most {number(ns.ceiling / 1e3)}"
+    return between(ns.floor / 1e3, ns.ceiling / 1e3)
+
+
+def wait_label(target: TargetView, record: Record) -> str:
+    """The target, the wait of the case, and what else tells it from the base case."""
+    varied = {k: v for k, v in varied_for_label(target, record).items() if k not in ("sync", "wait") and v != ""}
+    wait = wait_of(record)
+    return ", ".join([target.short, *([plain(str(wait), 24)] if wait else []), *words(varied)])
+
+
+def remark(found: Synchronised) -> str:
+    """Why the cost of an act is not known; else what makes it doubtful; '' for a clear one."""
+    if found.alone is None:
+        return "the step alone was not measured"
+    parts = {"with the act": found.record, "alone": found.alone}
+    lacking = [f"{name}: {one_line(why(r, 'complete'))}" for name, r in parts.items() if r.value("complete") is None]
+    if lacking:
+        return "; ".join(lacking)
+    doubts = [_doubt(found.cost)] if found.cost is not None else []
+    for name, record in parts.items():
+        figure = record.figure("complete")
+        if figure is not None and figure.status != "ok":
+            doubts.append(f"{name} {figure.status}")
+    return "; ".join(filter(None, doubts))
+
+
+def _doubt(cost: Value) -> str:
+    """Whether the interval of what an act adds holds zero or ends below zero; '' where it lies above."""
+    if cost.ceiling < 0:
+        return BELOW_ZERO
+    return "adds nothing measurable" if cost.bounded and cost.floor <= 0 else ""

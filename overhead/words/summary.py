@@ -1,0 +1,53 @@
+"""Sentences on a whole run: the processor's speed, software adapters, what is missing."""
+
+from __future__ import annotations
+
+from overhead.reading.format import MICRO, count, listed, percent
+from overhead.reading.summary import is_software_only, missing_stacks, speed_change
+from overhead.reading.view import View
+
+
+def speed_sentence(view: View) -> str:
+    """How the processor's speed changed between processes; '' where it was steady or is not known."""
+    canary = speed_change(view)
+    if canary is None:
+        return ""
+    change = percent(canary.most_us / canary.least_us - 1)
+    return (
+        f"The speed of the CPU changed by {change} between processes: the canary, a fixed loop that is timed beside "
+        f"every sample, took {canary.least_us:.4g} to {canary.most_us:.4g} {MICRO}. CPU-bound costs changed with it."
+    )
+
+
+def software_sentence(view: View) -> str:
+    """A warning where every adapter is a software one, else ''."""
+    if not is_software_only(view):
+        return ""
+    return (
+        "Every adapter here is a software one: it computes on the caller's own cores, so these figures show that the "
+        "measurement works and say nothing of a GPU."
+    )
+
+
+def missing_sentences(view: View, where: str = "below") -> str:
+    """The stacks that this machine lacks and the commands that add them; '' where none is missing.
+
+    A stack of an NVIDIA GPU has no command where there is no such GPU. ``where``: where the reader finds the reasons.
+    """
+    found = missing_stacks(view)
+    said = []
+    if found.addable:
+        names = listed([one.stack for one in found.addable])
+        said.append(f"Missing on this machine: {names}; the reasons are {where}.")
+    if found.by_command:
+        adds = [f"{listed(stacks)}: {command}" for command, stacks in found.by_command.items()]
+        said.append(f"What adds them: {'; '.join(adds)}.")
+    if found.for_nvidia:
+        names = listed([one.stack for one in found.for_nvidia])
+        said.append(f"For an NVIDIA GPU, which this machine does not have: {names}.")
+    return " ".join(said)
+
+
+def left_out_sentence(number_of: int) -> str:
+    """How many cases the run left out; '' for none."""
+    return f"Left out of this run: {count(number_of, 'case')}." if number_of else ""

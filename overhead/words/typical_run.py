@@ -1,0 +1,26 @@
+"""Where a run lies among the committed runs of its kind of machine, in words."""
+
+from __future__ import annotations
+
+from overhead.reading.dispatch_costs import DispatchCosts
+from overhead.reading.format import count, number, within
+from overhead.reading.typical_run import Place, place_of
+
+
+def place_sentence(costs: DispatchCosts) -> str:
+    """Where this run lies among the committed runs of its kind of machine; '' where that is not known."""
+    place = place_of(costs)
+    return _sentence(place) if place is not None else ""
+
+
+def _sentence(place: Place) -> str:
+    others = f"the committed runs on {count(place.boards, 'other board')} of this kind of machine"
+    below = f"{place.lowest} of its {place.costs} CPU-bound costs are below all of theirs"
+    above = f"{place.highest} of its {place.costs} CPU-bound costs are above all of theirs"
+    if place.is_fast:
+        where = f"This run is faster than {others}: {below}"
+    elif place.is_slow:
+        where = f"This run is slower than {others}: {above}"
+    else:
+        where = f"This run lies among {others}: {below}, {above}"
+    return f"{where}. At the median the others take {number(within(place.times, 0.01))} times as long."

@@ -33,7 +33,7 @@ from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.record import LIBRARIES
 from overhead.explain.steps import FoundStep, StepSource, error_text, refuse_long, refuse_unfinished
 from overhead.explain.trace import HostOperation, StepTrace, Trace, quiet_mean
-from overhead.explain.user_statement import SILENCE_S, Doing, TrialRefused, child_answers, try_call
+from overhead.explain.user_statement import SILENCE_S, DoesNext, TrialRefused, child_answers, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.probes.common.statements import StatementLoop
@@ -93,8 +93,8 @@ class StepProfile:
 
 _Measured = tuple[StepProfile, ReturnTimes]
 """The profile without its traces, and the return times: what the child process sends."""
-_decode = msgspec.json.Decoder(Doing | TrialRefused | FoundCall | _Measured).decode
-_decode_conditions = msgspec.json.Decoder(Doing | TrialRefused | list[Condition]).decode
+_decode = msgspec.json.Decoder(DoesNext | TrialRefused | FoundCall | _Measured).decode
+_decode_conditions = msgspec.json.Decoder(DoesNext | TrialRefused | list[Condition]).decode
 
 
 class _Job(msgspec.Struct, frozen=True):
@@ -244,7 +244,7 @@ def _tried(source: StepSource, send: Send) -> tuple[FoundCall, StatementLoop, Ho
     spec = CallSpec(calls=["step()"], setup=f"{source.setup}\n{check}")
 
     def doing(what: Why) -> None:
-        send(Doing(what))
+        send(DoesNext(what))
 
     found, statement, wait = try_call(spec, "step()", LONGEST_STEP_S, doing, _NAMES)
     for result in statement.results:
@@ -262,7 +262,7 @@ def _profiled(job: _Job, send: Send) -> _Measured:
     found, statement, host = _tried(job.source, send)
     known: FoundStep = statement.names["found_step"]
     send(found)
-    send(Doing(because("running-the-step-on-the-host")))
+    send(DoesNext(because("running-the-step-on-the-host")))
     shares = dict[str, float]()
     with contextlib.suppress(Exception):  # the step of a user, which worked a few times
         shares = host.shares() | host.own_python()
@@ -275,7 +275,7 @@ def _profiled(job: _Job, send: Send) -> _Measured:
 def _conditions(job: _Job, send: Send) -> list[Condition]:
     """Load and try the step, and time it under each condition. Raises ``UsageError``."""
     _, statement, host = _tried(job.source, send)
-    send(Doing(because("running-the-step-under-conditions")))
+    send(DoesNext(because("running-the-step-under-conditions")))
     try:
         return host.conditions(job.busy_threads)
     except Exception as error:  # the step of a user, which worked a few times
@@ -286,7 +286,7 @@ def _conditions(job: _Job, send: Send) -> list[Condition]:
 
 def _profile(source: StepSource, folder: str, step: Callable[[], Any], found: FoundCall, send: Send) -> _Measured:
     def doing(what: Why) -> None:
-        send(Doing(what))
+        send(DoesNext(what))
 
     torch = sys.modules.get("torch")
     library = next((name for name in LIBRARIES if name in found.waits), "torch" if torch else "none")

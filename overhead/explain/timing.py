@@ -471,7 +471,7 @@ def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], 
     records = [record for side in sides for record in side.records]
     for number, record in enumerate(records[: 1 if others_may_fail else None], 1):
         if record.status in ("failed", "unavailable", "unverified") and not record.figures:
-            raise UsageError(f"statement {number}: " if len(records) > 1 else "", record.reason)
+            raise UsageError(about(f"statement {number}" if len(records) > 1 else "", record.reason))
     calls = []
     for row, record in zip(first.calls, records, strict=True):
         again = next_run(record, first.machine)

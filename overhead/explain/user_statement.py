@@ -25,7 +25,7 @@ from overhead.explain.waits import NOTHING, Wait, find_waits, joined_actions, li
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop
 from overhead.probes.held_chain import HeldChain
-from overhead.results import Figure, Reason, Scalar, Why, about, because, together
+from overhead.results import Figure, Scalar, Why, about, because, together
 from overhead.runner.interpreter import HERE, Interpreter
 
 SILENCE_S = 60.0
@@ -66,14 +66,14 @@ class TrialRefused(Struct, frozen=True, tag="refused"):
     reason: Why
 
 
-class Doing(Struct, frozen=True, tag="doing"):
+class DoesNext(Struct, frozen=True, tag="doing"):
     """What the child process does next."""
 
     what: Why
 
 
 _Found = TypeVar("_Found")
-_decode = msgspec.json.Decoder(Doing | TrialRefused | FoundCall).decode
+_decode = msgspec.json.Decoder(DoesNext | TrialRefused | FoundCall).decode
 
 
 def try_statements(
@@ -100,7 +100,7 @@ def child_answers(
         with ChildProcess(module, job, decode, limits, interpreter.environment, command) as child:
             for answer in child:
                 match answer:
-                    case Doing(what):
+                    case DoesNext(what):
                         step = what
                         doing(what)
                     case TrialRefused(reason):
@@ -108,11 +108,7 @@ def child_answers(
                     case _:
                         yield answer
     except ChildEnded as ended:
-        raise UsageError(because("ended-while-doing", doing=step, why=_why_ended(ended))) from None
-
-
-def _why_ended(ended: ChildEnded) -> Why:
-    return ended.args[0] if isinstance(ended.args[0], str | Reason) else str(ended)
+        raise UsageError(because("ended-while-doing", doing=step, why=ended.reason)) from None
 
 
 def try_call(
@@ -424,7 +420,7 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
         own = _alone(spec, number)
 
         def doing(what: Why, which: str = which) -> None:
-            send(Doing(about(which, what)))
+            send(DoesNext(about(which, what)))
 
         try:
             found, _, _ = try_call(own, own.calls[0], longest_s, doing)

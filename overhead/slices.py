@@ -27,10 +27,12 @@ def of_slices(kind: str) -> tuple[ModuleType, ...]:
 @functools.cache
 def words_of_slices(kind: str) -> tuple[ModuleType, ...]:
     """Import and return the module ``kind`` of the words of each slice that has one, such as ``findings``."""
-    return tuple(
-        importlib.import_module(f"overhead.words.{name}.{kind}")
-        for name in SLICES
-        if importlib.util.find_spec(f"overhead.{name}")
-        and importlib.util.find_spec(f"overhead.words.{name}")
-        and importlib.util.find_spec(f"overhead.words.{name}.{kind}")
-    )
+    found = []
+    for name in SLICES:
+        if not importlib.util.find_spec(f"overhead.{name}"):
+            continue
+        words = importlib.util.find_spec(f"overhead.words.{name}")
+        in_folder = words is not None and words.submodule_search_locations is not None
+        if in_folder and importlib.util.find_spec(f"overhead.words.{name}.{kind}"):
+            found.append(importlib.import_module(f"overhead.words.{name}.{kind}"))
+    return tuple(found)

@@ -184,8 +184,8 @@ def test_the_modules_that_a_family_of_stacks_names_register_one() -> None:
 
 
 PRESENTERS = {
-    "arguments", "blocks", "brief", "cli", "commands", "export", "listing", "page", "page_list", "pages", "progress",
-    "report", "saved", "sections", "show", "terminal",
+    "arguments", "blocks", "brief", "cli", "commands", "export", "in_words", "listing", "page", "page_list", "pages",
+    "progress", "report", "saved", "sections", "show", "terminal",
 }  # fmt: skip
 """Packages, and modules of other packages, that show something. They take their sentences from ``words``."""
 OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "explain/nsys_queries")
@@ -435,10 +435,8 @@ NOT_YET: dict[str, int] = {
     "probes/webgpu/workload.py": 5,
     "probes/workload_chain.py": 7,
     "profiles.py": 1,
-    "reading/browser_tax.py": 3,
     "reading/dispatch_costs.py": 4,
     "reading/key_figures.py": 17,
-    "reading/missing_values.py": 3,
     "reading/view.py": 1,
     "report/across/beside.py": 3,
     "report/across/chains.py": 2,

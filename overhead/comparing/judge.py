@@ -64,7 +64,7 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
         yardstick=yardstick_of(untested) if same_machine else Yardstick("two-machines"),
         fail_over=fail_over,
         cases=_closed(opened, fail_over),
-        skipped=_skipped(base, new),
+        skipped=(*base.skipped, *new.skipped),
         machines=(base.machine, new.machine),
     )
 
@@ -105,7 +105,7 @@ def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
         yardstick=yardstick_of(tested, "same-processes"),
         fail_over=fail_over,
         cases=_closed(opened, fail_over),
-        skipped=(*alone, *_skipped(run)),
+        skipped=(*alone, *run.skipped),
         inside=_names(run),
     )
 
@@ -114,10 +114,6 @@ def _closed(opened: Sequence[CaseVerdict | CaseSamples], fail_over: float | None
     """All verdicts in the same order."""
     found = iter(verdicts_by_test([one for one in opened if isinstance(one, CaseSamples)], fail_over))
     return tuple(next(found) if isinstance(one, CaseSamples) else one for one in opened)
-
-
-def _skipped(*sides: Side) -> tuple[SkippedRun, ...]:
-    return tuple(SkippedRun(one.path.name, one.reason) for side in sides for one in side.skipped)
 
 
 def _names(side: Side, other: Side | None = None) -> tuple[str, ...]:

@@ -14,9 +14,10 @@ import numpy as np
 from overhead import results
 from overhead.comparing.decide import FloatArray
 from overhead.comparing.kernel_files import may_use
+from overhead.comparing.verdicts import SkippedRun
 from overhead.errors import BadFile
 from overhead.loading import files
-from overhead.loading.folders import Loaded, Skipped, load_paths
+from overhead.loading.folders import Loaded, load_paths
 from overhead.loading.reduce import series_by_record
 from overhead.measure.fitting.line import Mask
 from overhead.measure.fitting.one_process import Series, fit_process
@@ -159,7 +160,7 @@ class Side:
 
     name: str
     runs: tuple[Run, ...]
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedRun, ...] = ()
 
     @property
     def machine(self) -> Machine:
@@ -183,8 +184,9 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
     Raises ``BadFile`` if a file is bad or the runs differ in machine, versions, environment variables or method
     version. Among several runs, a run with bad raw samples is skipped instead.
     """
-    loaded, skipped = load_paths(paths)
+    loaded, unread = load_paths(paths)
     loaded.sort(key=_by_age)
+    skipped = [SkippedRun(one.path.name, one.reason) for one in unread]
     first = loaded[0]
     for other in loaded[1:]:
         if difference := _difference(first.fingerprint, other.fingerprint):
@@ -200,15 +202,15 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
         except BadFile as error:
             if len(loaded) == 1:
                 raise
-            skipped.append(Skipped(one.path, str(error).removeprefix(f"{one.path.parent}{os.sep}")))
+            skipped.append(SkippedRun(one.path.name, str(error).removeprefix(f"{one.path.parent}{os.sep}")))
             continue
         original = next((known for known in runs if same_run(known, run)), None)
         if original is None:
             runs.append(run)
         else:
-            skipped.append(Skipped(one.path, because("same-run", file=original.path.name)))
+            skipped.append(SkippedRun(one.path.name, because("same-run", file=original.path.name)))
     if not runs:
-        raise BadFile(f"{first.path.parent}: no run whose raw samples can be read; {skipped[-1].reason}")
+        raise BadFile(f"{first.path.parent}: no run whose raw samples can be read; {skipped[-1].why}")
     return Side(name, tuple(runs), tuple(skipped))
 
 

@@ -32,6 +32,7 @@ from overhead.results import (
     WindowLine,
     about,
     because,
+    together,
 )
 from overhead.runner.run import Measuring
 

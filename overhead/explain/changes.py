@@ -22,6 +22,7 @@ from overhead.explain.timing import Timing, sampling_plan, time_statements
 from overhead.explain.verdict import resolved_times
 from overhead.profiles import Plan
 from overhead.results import Figure, Why, because, exactly, together
+from overhead.runner.events import RunNote, RunStep
 from overhead.runner.progress import Listener
 
 AGAINST = "your alternative"
@@ -49,14 +50,14 @@ class _CountingWaits(Listener):
     def __init__(self, inner: Listener) -> None:
         self._inner, self.waited_s = inner, 0.0
 
-    def note(self, text: Why) -> None:
-        self._inner.note(text)
+    def note(self, told: RunNote) -> None:
+        self._inner.note(told)
 
     def begin(self) -> None:
         self._inner.begin()
 
-    def working(self, what: Why) -> None:
-        self._inner.working(what)
+    def working(self, now: RunStep) -> None:
+        self._inner.working(now)
 
     def left(self, seconds: float) -> None:
         self._inner.left(seconds)
@@ -285,7 +286,7 @@ def _not_compared(found: OutcomeComparison) -> Why:
     more = len(found.left_out) - len(parts)
     if more:
         parts.append(because("more-not-compared", more=more))
-    return because("not-compared", parts=together(*parts))
+    return because("parts-not-compared", parts=together(*parts))
 
 
 def _alternative(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import functools
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ def run_command(usual: Callable[[argparse.Namespace], int], profile: str, a: arg
     if not (a.ray or a.hosts):
         a.profile = a.profile or profile
         return usual(a)
-    from overhead.fleet.collecting import collect_files, node_script, was_interrupted
+    from overhead.fleet.collecting import Measure, collect_files, node_script, was_interrupted
     from overhead.fleet.ray_nodes import COMMAND, ray_nodes
     from overhead.fleet.show import collected_data, collected_table
     from overhead.fleet.ssh_nodes import ssh_nodes
@@ -82,6 +82,7 @@ def run_command(usual: Callable[[argparse.Namespace], int], profile: str, a: arg
     words = ["run", f"--profile={a.profile or 'node'}", *(["--software"] if a.software else [])]
     words += [f"--{option}={value}" for option in _PASSED for value in getattr(a, option)]
     script = node_script(a.remote_command or (COMMAND if a.ray else "overhead"), words, a.node_limit)
+    opened: AbstractContextManager[Mapping[str, Measure]]
     if a.ray:
         opened = ray_nodes(a.ray_address, script, a.node_limit)
     else:

@@ -27,7 +27,7 @@ def settings_apart(node: NodeRun, healthy: Sequence[NodeRun]) -> list[SettingApa
     """The settings that set the node apart; none need be the cause."""
     own, *others = ({**run.settings, **run.versions} for run in (node, *healthy))
     names = sorted({*own, *(name for one in others for name in one)} if others else ())
-    found = []
+    found: list[SettingApart] = []
     for name in names:
         found += _apart(name, own.get(name), [one.get(name) for one in others])
     return found

@@ -7,10 +7,9 @@ import dataclasses
 from overhead import results
 from overhead.devices import same_device_if_ids_allow
 from overhead.named_comparisons import BETWEEN_WORKERS, NamedComparison, is_comparable
-from overhead.reading.format import plain
 from overhead.reading.missing_values import why
-from overhead.reading.view import CALLER_WORDS, TargetView, View, by_patterns
-from overhead.results import Caller, Record, Scalar, Value, Why, about, ratio
+from overhead.reading.view import TargetView, View, by_patterns
+from overhead.results import Caller, Record, Scalar, Value, Why, because, ratio
 
 LIBRARY_CALLERS: tuple[Caller, ...] = ("binding", "native")
 """Callers of the library that a browser is compared with: from Python, and from compiled code."""
@@ -81,10 +80,10 @@ def _like(
     """The library's case that may be compared with the browser's; or None and the reason."""
     stacks = [t for t in view.executing if t.stack == library]
     if not stacks:
-        return None, f"{library} was not measured"
+        return None, because("library-not-measured", library=library)
     near = [t for t in stacks if same_device_if_ids_allow(record, t.first)]
     if not near:
-        return None, f"{library} was measured on {plain(stacks[0].first.adapter, 40)}, not on this adapter"
+        return None, because("library-on-another-adapter", library=library, adapter=stacks[0].first.adapter)
     place = near[0].first
     here = _as_target(record, place)
     alike = [
@@ -94,24 +93,24 @@ def _like(
         if r.caller == caller and is_comparable(named, (here, record.case), (_as_target(r, place), r.case))
     ]
     if not alike:
-        return None, f"{library} has no such case {CALLER_WORDS[caller]}"
+        return None, because("library-lacks-case", library=library, caller=caller)
     best = min(alike, key=lambda r: r.params != record.params)
     difference = _window(record.window, best.window, named.differs)
     if difference:
         return None, difference
-    return best, "" if best.value(named.figure) is not None else about(
-        f"{library} {CALLER_WORDS[caller]}", why(best, named.figure)
-    )
+    if best.value(named.figure) is not None:
+        return best, ""
+    return best, because("library-lacks-value", library=library, caller=caller, why=why(best, named.figure))
 
 
 def _as_target(record: Record, place: Record) -> results.Target:
     return results.Target(stack=record.stack, api=record.api, adapter=place.adapter)
 
 
-def _window(one: dict[str, Scalar], other: dict[str, Scalar], differs: frozenset[str]) -> str:
-    """The first field in which the windows must not differ and do, in words; '' where there is none."""
+def _window(one: dict[str, Scalar], other: dict[str, Scalar], differs: frozenset[str]) -> Why:
+    """The first field in which the windows must not differ and do; '' where there is none."""
     for name in sorted({*one, *other} - differs):
         if one.get(name) != other.get(name):
-            values = [plain(str(window.get(name, "absent")), 40) for window in (one, other)]
-            return f"refused: window.{name} is {values[0]} in the browser, {values[1]} in the library"
+            browser_has, library_has = (window.get(name, "absent") for window in (one, other))
+            return because("windows-differ", field=name, browser_has=browser_has, library_has=library_has)
     return ""

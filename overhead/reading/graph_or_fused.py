@@ -63,6 +63,11 @@ class ChainWay:
     run_base: Value | None = None
     arm: ArmFit | None = None
 
+    @property
+    def is_fused(self) -> bool:
+        """Whether one kernel does all steps."""
+        return self.kind in ("fused-cuda", "fused-wgsl")
+
 
 @dataclasses.dataclass(frozen=True)
 class ChainWork:
@@ -288,7 +293,7 @@ def chain_rows(view: View) -> Iterator[WorkRow]:
         known = workloads().get(name)
         first = known.elements[0] if known else 0
         group, ways = max(made, key=lambda one: (one[0].elements == first, _timed(one[1])))
-        if any(way.cost is not None for way in ways if way.kind.startswith("fused")):
+        if any(way.cost is not None for way in ways if way.is_fused):
             usual = known is not None and (known.usual or not known.heavy)
             created = view.fingerprint.created
             yield WorkRow(group.name, _work(group), created, tuple(ways), usual=usual, shown_run=created)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from overhead.results import VALUED, Figure, Fingerprint, MissingStack, Record, Why, about, together
+from overhead.results import VALUED, Figure, Fingerprint, MissingStack, Record, Why, about, because, together
 
 _WHOLE_TARGET = "all"
 """In ``LeftOut.case``: the planner left the whole target out."""
@@ -49,7 +49,9 @@ def missing_stack(fingerprint: Fingerprint, stack: str) -> MissingValue:
     for absent in absent_stacks(fingerprint, [stack]):
         return MissingValue(detail=absent.reason)
     first = next((record for record in fingerprint.records if record.stack == stack), None)
-    return MissingValue(first.status, first.reason) if first else MissingValue(detail="not measured in this run")
+    return (
+        MissingValue(first.status, first.reason) if first else MissingValue(detail=because("not-measured-in-this-run"))
+    )
 
 
 def absent_stacks(fingerprint: Fingerprint, stacks: Sequence[str]) -> list[MissingStack]:
@@ -78,4 +80,4 @@ def why(record: Record, figure: str) -> Why:
     found = record.figure(figure)
     if found is not None:
         return missing_figure(found, record).why
-    return "not measured" if record.status in VALUED else MissingValue(record.status, record.reason).why
+    return because("not-measured") if record.status in VALUED else MissingValue(record.status, record.reason).why

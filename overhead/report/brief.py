@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Heading, Part, Table, Text, micro_cell
-from overhead.reading.dispatch_costs import dispatch_costs, met_range, over_quiet
+from overhead.reading.dispatch_costs import dispatch_costs, met_range
 from overhead.reading.findings import findings_of
-from overhead.reading.format import MICRO, between, count, factor, grouped, held_range
+from overhead.reading.format import MICRO, between, grouped, held_range
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, TargetView, View, base_cases, by_patterns, without_device
@@ -22,6 +22,9 @@ from overhead.slices import of_slices
 from overhead.words.headline import lead_sentences
 from overhead.words.next_run import next_run_sentence
 from overhead.words.reasons import reasons_said, sentence
+from overhead.words.report.brief import ALL_CASES, BASE_CASES, cases_title, doubts, more_cases, note
+from overhead.words.report.cases import case_name
+from overhead.words.report.machines import machine_line, measured_line
 from overhead.words.summary import left_out_sentence, missing_sentences, software_sentence
 
 _FIGURES = ("complete", "met", "host", "fixed", "naive")
@@ -33,21 +36,15 @@ _OPTIONAL = {3: 6, 5: 0, 6: 2, 7: 3, 8: 5, 9: 4}
 def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[Part]:
     """What ``overhead show`` prints of a run: the base cases, or with ``all_cases`` all cases."""
     view, machine = View(fingerprint), fingerprint.machine
-    gpus = ", ".join(g.name + (" (software)" if g.software else "") for g in machine.gpus) or "no GPU"
-    yield Text(
-        [
-            f"{gpus}; {machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB",
-            f"measured {fingerprint.created}, profile {fingerprint.profile}, machine {machine.id}",
-        ]
-    )
+    yield Text([machine_line(machine), measured_line(fingerprint)])
     if costs := view.once(dispatch_costs):
         yield Text(lead_sentences(costs))
     figures = view.once(key_figures)
     if any(figure.measured is not None for figure in figures):
-        table, said = key_figure_table(view), next_run_sentence(machine)
-        ranges = [at for at, heading in enumerate(table.columns) if heading.startswith("next run")]
-        yield dataclasses.replace(table, meanings=dict.fromkeys(ranges, said))
-        if not ranges:
+        said = next_run_sentence(machine)
+        table = key_figure_table(view, next_run_meaning=said)
+        yield table
+        if not table.meanings:
             yield Text([said])
         missing = ((k.label, k.reason) for k in figures if k.measured is None)
         yield Text(reasons_said(missing, "Missing:"), quiet=True)
@@ -55,7 +52,7 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
     yield from _findings(view)
     yield Text([*filter(None, (software_sentence(view), missing_sentences(view)))])
     shown = [(t, by_patterns(t.records) if all_cases else base_cases(t)) for t in view.targets]
-    yield from _cases("All cases" if all_cases else "Base cases", view, shown, " --all")
+    yield from _cases(ALL_CASES if all_cases else BASE_CASES, view, shown, " --all")
     yield from layers(view)
     if tables := tax_tables(view):
         yield Heading("What the browser adds")
@@ -66,7 +63,7 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
 def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
     """What a run prints at its end: each target's base case, what to do, and which chosen stacks are missing."""
     view = View(fingerprint)
-    yield from _cases("Base cases", view, [(t, [t.base] if t.has_step else base_cases(t)) for t in view.targets])
+    yield from _cases(BASE_CASES, view, [(t, [t.base] if t.has_step else base_cases(t)) for t in view.targets])
     yield from _of_slices(view)
     yield from _findings(view)
     yield from _missing(fingerprint)
@@ -97,19 +94,15 @@ def _cases(
         for n, record in enumerate(records)
     ]
     starts = [n for n, row in enumerate(rows) if row[0]]
-    title += f", {device}" if device else ""
     numeric, ends = range(4, 5 + len(_FIGURES)), [n - 1 for n in starts]
-    yield Table(title, _COLUMNS, rows, numeric, optional=_OPTIONAL, ends=ends).without_empty()
+    yield Table(cases_title(title, device), _COLUMNS, rows, numeric, optional=_OPTIONAL, ends=ends).without_empty()
     yield Text(_reasons(cases), quiet=True)
     if left := len(view.fingerprint.records) - len(cases):
-        yield Text([f"{count(left, 'more case')}: overhead show{option}"], quiet=True)
+        yield Text([more_cases(left, option)], quiet=True)
 
 
 def _row(target: TargetView, record: Record) -> list[str]:
-    complete, share, met = record.figure("complete"), over_quiet(record), met_range(record)
-    doubts: list[str] = [record.status] if record.status != "ok" else []
-    doubts += [f"from n = {complete.holds_from:,}"] if complete and complete.holds_from > 1 else []
-    doubts += [f"{factor(share)} with all samples"] if share else []
+    met = met_range(record)
     return [
         target.pattern_label(record),
         CALLER_WORDS[record.caller],
@@ -118,15 +111,15 @@ def _row(target: TargetView, record: Record) -> list[str]:
             between(*met) if name == "met" and met else micro_cell(record, name) if record.measured(name) else ""
             for name in _FIGURES
         ),
-        held_range(complete),
-        ", ".join(doubts),
+        held_range(record.figure("complete")),
+        doubts(record),
     ]
 
 
 def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
     """Each reason for a missing cost once, with the cases that it explains."""
     missing = [
-        (f"{target.label} {target.pattern_label(record)} {CALLER_WORDS[record.caller]}", why(record, "complete"))
+        (case_name(target, record), why(record, "complete"))
         for target, record in cases
         if record.value("complete") is None
     ]
@@ -135,5 +128,5 @@ def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
 
 def _missing(run: Fingerprint) -> Iterator[Part]:
     yield from missing_blocks(run.unavailable)
-    notes = [f"Note: {note}" for note in grouped(map(sentence, run.flags))]
+    notes = map(note, grouped(map(sentence, run.flags)))
     yield Text([*notes, *filter(None, [left_out_sentence(len(run.left_out))])])

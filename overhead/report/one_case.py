@@ -13,10 +13,11 @@ from overhead.loading.files import save_file
 from overhead.loading.outputs import Output, begins_like, check_outputs
 from overhead.loading.samples import medians_by_record
 from overhead.reading.format import MICRO, between, number, plain, spread, within
-from overhead.report.core.case_line import QUARTILES_ONLY, case_figure, line_of, panel_name
+from overhead.report.core.case_line import case_figure, line_of, panel_name
 from overhead.report.core.lines import measured_points
 from overhead.results import Figure, Fingerprint, Record
 from overhead.words.reasons import sentence, with_status
+from overhead.words.report.lines import ONLY_WITH_SAMPLES
 
 _MOST_LISTED = 10
 _PLOT_INCHES = 6.0
@@ -64,7 +65,7 @@ def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
         points.append([f"{p.n:,}", median, between(p.q1 / 1e3, p.q3 / 1e3), off, ends])
     columns = ["n", f"T(n), {MICRO}, median", "quartiles", "off the line, %", "medians of processes"]
     yield Table("The time of n units", columns, points, numeric=range(5)).without_empty()
-    yield Text([] if processes else [f"{QUARTILES_ONLY.capitalize()}."], quiet=True)
+    yield Text([] if processes else [ONLY_WITH_SAMPLES], quiet=True)
 
 
 def _value(record: Record, figure: Figure) -> tuple[str, str]:

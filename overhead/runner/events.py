@@ -34,7 +34,7 @@ class MeasuringProcess:
     side: str = ""
 
 
-RunStep = AnswersCame | Opening | MeasuringProcess | str
+RunStep = AnswersCame | Opening | MeasuringProcess | Why
 """What a run does now. A text is shown as it is."""
 
 

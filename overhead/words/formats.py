@@ -19,6 +19,7 @@ from overhead.reading.format import (
     plain,
     positive_spread,
 )
+from overhead.reading.view import CALLER_WORDS
 from overhead.results import Value
 
 _SECONDS_FROM_NS = 0.9995e9
@@ -119,6 +120,10 @@ def _bound(value: Any, more: str) -> str:
     return _BOUNDS[value]
 
 
+def _called(value: Any, more: str) -> str:
+    return CALLER_WORDS.get(value, str(value))
+
+
 _BOUNDS = {
     "host": "host-bound",
     "device": "device-bound",
@@ -143,19 +148,20 @@ VALUE_FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "plain": _plain,
     "short": _short,
     "bound": _bound,
+    "called": _called,
     "at": _at,
     "more": _more,
     "capital": _capital,
 }
 """By the first word of a format: the text of a value and of what follows this word. Others are Python's own.
 
-``micro``: ns as µs, without unit; ``micro-spread``: with its interval; ``micro-interval``: that alone with its unit, in
-brackets. ``percent``: of a share; ``percent-spread``: with its interval. ``spread``: a number with its interval.
-``factor``: a ratio; ``factor-or-many``: 0 stands for one that is too large; ``factor-spread``: with its interval.
-``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with its noun. ``verb``: is or are, for so
-many. ``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside in one line, of at most N
-or 60 characters. ``at``: a line, if it is known. ``more``: what follows a semicolon, if there is anything.
-``capital``: with a capital letter. ``bound``: what bounds a step.
+``micro``: ns as µs, without unit; ``micro-spread``: with its interval; ``micro-interval``: that alone with its
+unit, in brackets. ``percent``: of a share; ``percent-spread``: with its interval. ``spread``: a number with its
+interval. ``factor``: a ratio; ``factor-or-many``: 0 stands for one that is too large; ``factor-spread``: with its
+interval. ``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with its noun. ``verb``: is or
+are, for so many. ``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside in one
+line, of at most N or 60 characters. ``at``: a line, if it is known. ``more``: what follows a semicolon, if there is
+anything. ``capital``: with a capital letter. ``bound``: what bounds a step. ``called``: who makes the calls.
 """
 
 

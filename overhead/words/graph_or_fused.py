@@ -97,10 +97,10 @@ def way_title(way: ChainWay) -> str:
     return way_label(way) + (f", run of {way.run[:10]}" if way.run else "")
 
 
-def no_figure(way: ChainWay, limit: int = 200) -> str:
-    """Why the way has no time. ``limit``: letters of the reason."""
+def no_figure(way: ChainWay, limit: int) -> str:
+    """Why the way has no time, cut at so many letters."""
     why = why_no_speed(way.failed) if way.failed is not None else sentence(way.reason)
-    return f"no figure: {plain(why, limit)}"
+    return plain(f"no figure: {why}", limit)
 
 
 def time_text(way: ChainWay) -> str:
@@ -120,14 +120,6 @@ def compared(row: WorkRow, way: ChainWay) -> str:
     if verdict == "cheaper":
         return f"{number(1 / times.value)} times {WAY_VERDICTS[verdict]}"
     return WAY_VERDICTS[verdict]
-
-
-def compared_with_ratio(row: WorkRow, way: ChainWay) -> str:
-    """``compared``; with the ratio where the words have no number: ``a tie, 1.02``."""
-    times = row.relative(way)
-    if times is None or row.verdict(way) in ("cheaper", "dearer"):
-        return compared(row, way)
-    return f"{compared(row, way)}, {times.value:.2f}"
 
 
 def _cheapest_ways(found: Sequence[WorkRow]) -> list[str]:

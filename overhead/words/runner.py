@@ -53,7 +53,7 @@ def step(now: RunStep) -> str:
         case MeasuringProcess():
             return _of_side(now.side, f"{now.target}, process {now.process + 1}")
         case _:
-            return now
+            return sentence(now)
 
 
 def _of_side(side: str, text: str) -> str:

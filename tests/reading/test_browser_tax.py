@@ -11,7 +11,7 @@ from overhead.blocks.parts import Drawing, Table
 from overhead.reading.browser_tax import Tax, taxes
 from overhead.reading.view import View
 from overhead.report.sections.browser_tax import browser_tax
-from overhead.results import Figure, Record
+from overhead.results import Figure, Record, about, because
 from tests.fakes.report import fingerprint, record
 
 GPU = "NVIDIA Example 5000"
@@ -47,7 +47,7 @@ def test_a_browser_is_not_compared_with_its_library_on_another_adapter() -> None
     (tax,) = taxed(BROWSER, case("dawn", "native", 2e3, adapter="llvmpipe (LLVM 15)", software=True))
     assert tax.against == {}
     assert tax.slope_ratio("native") is None
-    assert "measured on llvmpipe" in tax.refused["native"]
+    assert tax.refused["native"] == because("library-on-another-adapter", library="dawn", adapter="llvmpipe (LLVM 15)")
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,15 @@ def test_additions_to_an_adapter_name_are_ignored(browser: str, library: str, al
 
 def test_a_browser_is_compared_only_with_its_own_library() -> None:
     (tax,) = taxed(case("firefox", "browser", 30e3, 100e6), BINDING, NATIVE)
-    assert tax.refused == {"binding": "wgpu-native was not measured", "native": "wgpu-native was not measured"}
+    why = because("library-not-measured", library="wgpu-native")
+    assert tax.refused == {"binding": why, "native": why}
 
 
 def test_a_comparison_with_a_library_that_timed_something_else_is_refused_and_names_the_field() -> None:
     (tax,) = taxed(BROWSER, case("dawn", "native", 2e3, window={"submits": "1 per 16 units"}))
     assert tax.against == {}
-    assert (
-        tax.refused["native"] == "refused: window.submits is 1 per unit in the browser, 1 per 16 units in the library"
+    assert tax.refused["native"] == because(
+        "windows-differ", field="submits", browser_has="1 per unit", library_has="1 per 16 units"
     )
 
 
@@ -82,7 +83,7 @@ def test_browser_and_library_may_differ_in_wait_and_dispatches_but_not_in_patter
     fused = case("chromium", "browser", 100.0, pattern="fused", unit="step", window=cut)
     (tax,) = taxed(fused, case("dawn", "native", 90.0, pattern="fused", unit="step"), BINDING)
     assert list(tax.against) == ["native"]
-    assert tax.refused == {"binding": "dawn has no such case from Python"}
+    assert tax.refused == {"binding": because("library-lacks-case", library="dawn", caller="binding")}
 
 
 def test_the_library_case_with_the_same_wait_is_preferred() -> None:
@@ -96,7 +97,9 @@ def test_a_browser_without_a_value_has_no_ratio_and_the_reason_of_its_library() 
     broken = case("chromium", "browser", None, status="unavailable", reason="no WebGPU")
     (tax,) = taxed(broken, case("dawn", "native", 2e3, status="nonlinear", reason="it bends"))
     assert tax.slope_ratio("native") is None
-    assert "it bends" in tax.refused["native"]
+    assert tax.refused["native"] == because(
+        "library-lacks-value", library="dawn", caller="native", why=about("nonlinear", "it bends")
+    )
 
 
 def test_the_section_on_browsers_has_a_figure_and_a_table_of_each_case_by_each_caller() -> None:

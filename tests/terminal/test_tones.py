@@ -11,8 +11,8 @@ from rich.console import Console
 from overhead.blocks.parts import Cell, Part, StatusLine, Table, Tone
 from overhead.blocks.terminal import show
 from overhead.checking.findings import CheckFinding, CheckRow, row_blocks
-from overhead.comparing import show as comparison
 from overhead.comparing.show import comparison_blocks
+from overhead.words import comparing as words
 from tests.terminal.test_goldens import compare_outcomes
 
 CODES: dict[str, Tone] = {"31": "bad", "32": "good", "33": "unsure"}
@@ -39,7 +39,7 @@ def test_a_reworded_verdict_keeps_its_colour(monkeypatch: pytest.MonkeyPatch) ->
     found = compare_outcomes()
     before = coloured(*comparison_blocks(found))
     assert {case.verdict for case in found.cases if case.ratio} >= {"slower"}
-    monkeypatch.setitem(comparison._WORDS, "slower", "takes longer")
+    monkeypatch.setitem(words._AS_PRINTED, "slower", "takes longer")
     after = coloured(*comparison_blocks(found))
     assert sorted(after.values()) == sorted(before.values()) != []
     assert any("takes longer" in text for text in after)

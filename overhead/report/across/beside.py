@@ -3,44 +3,45 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
-from overhead.reading.beside import Beside, Spreads, beside, full_runs, spreads_of, version_changes
-from overhead.reading.format import MICRO, count, factor_spread, plain, run_time
+from overhead.reading.beside import Beside, beside, full_runs, spreads_of, version_changes
+from overhead.reading.format import factor_spread, plain, run_time
 from overhead.reading.key_figures import key_figures
-from overhead.reading.next_run import has_next_run
-from overhead.reading.view import View, boards_of, without_device
+from overhead.reading.view import View, without_device
 from overhead.report.core.dots import LEAST_RATIOS, DotRow, Mark, dot_figure, ratio_ticks
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
-from overhead.results import Reason, Value, Why
+from overhead.results import Value
 from overhead.words.beside import WHY_APART, beside_sentence, version_changes_text
 from overhead.words.next_run import range_text
 from overhead.words.reasons import sentence
-from overhead.words.report.machines import machine_name
+from overhead.words.report.beside import (
+    NEXT_RUN,
+    NO_OTHER_RUN,
+    OVER_TIME,
+    PANELS,
+    UNIT,
+    caption,
+    other_run,
+    over_time_alternative,
+    picture_title,
+    row_label,
+    short_reason,
+    table_title,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_TITLES = {
-    "host": "Bound by the host",
-    "device": "Bound by the device, or by both",
-    "": "Waits, shares",
-}
 _LOOKS, _OUTSIDE = (("#0b5394", "o"), (MUTED, "D")), "#b5432a"
 """Colour and marker of the first run beside this one and of the second; the colour of a ratio outside the band."""
 _PANEL_COLUMNS, _PANEL_INCHES, _WORD_LETTERS = 3, 1.4, 32
-_OVER_TIME = (
-    "Each figure over that of the first run that has it with the same parameters; hollow where its interval is over "
-    "10 % either way. A vertical line: a version differs from the run before. Rented machines of one kind can be on "
-    "several boards."
-)
 _Point = tuple[float, Value]
 
 
@@ -54,55 +55,26 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     runs = [*([reference] if reference else []), *earlier[-1:]]
     found = [one for run in runs if (one := beside(view, run, spreads)).pairs]
     if not found:
-        yield Text(["No other run is set beside this one. overhead report --reference names one."])
+        yield Text([NO_OTHER_RUN])
         yield dataclasses.replace(key_figure_table(view), folded=True)
         return
-    sentences = [beside_sentence(one, _name(one)) for one in found]
+    sentences = [beside_sentence(one, other_run(one)) for one in found]
     yield Text(sentences)
-    title = f"{machine_name(view.fingerprint.machine)} beside {_name(found[0])}"
-    said = [
-        "Both sides have one stack, one caller and the same parameters.",
-        "At the end of a row: the values of the other runs.",
-        _band_words(spreads, view),
-    ]
-    for one in found:
-        changes = plain(version_changes_text(version_changes(one.other.fingerprint, view.fingerprint)), 300)
-        said += [f"Versions of {_name(one)} → of this run: {changes}." if changes else ""]
-        left_out = (f"{count(n, 'figure')} {WHY_APART[reason]}" for reason, n in Counter(one.left_out.values()).items())
-        said += [f"Left out: {'; '.join(left_out)}." if one.left_out else ""]
-    shapes = {_name(one): (marker, own) for one, (own, marker) in zip(found, _LOOKS, strict=False)}
-    unit, caption = "this run over the other; left of 1: less here", " ".join(dict.fromkeys(filter(None, said)))
-    draw = partial(dot_figure, _panels(found), unit, shapes, line_at_one=True, width=WIDE_INCHES)
-    yield Drawing("fingerprint", title, " ".join(sentences), caption, draw, table=key_figure_table(view, found))
+    shapes = {other_run(one): (marker, own) for one, (own, marker) in zip(found, _LOOKS, strict=False)}
+    title, read_as = picture_title(view.fingerprint.machine, found[0]), caption(found, spreads, view)
+    draw = partial(dot_figure, _panels(found), UNIT, shapes, line_at_one=True, width=WIDE_INCHES)
+    yield Drawing("fingerprint", title, " ".join(sentences), read_as, draw, table=key_figure_table(view, found))
 
 
-def _name(found: Beside) -> str:
-    """The other run in words, with its board where that is known to be another."""
-    own, run = found.view.fingerprint, found.other.fingerprint
-    boards = boards_of(own.records)[:1], boards_of(run.records)[:1]
-    board = ", other board" if all(boards) and boards[0] != boards[1] else ""
-    when = "an earlier" if run.created < own.created else "a later"
-    name = f"{when} run{board}" if own.machine.id == run.machine.id else machine_name(run.machine)
-    return f"{name} ({run.created[:10]}, {run.profile}, method {run.method_version})"
+_NEXT_RUN = 2
+"""The column of the table of key figures that says where another run would put each."""
 
 
-def _band_words(spreads: Spreads, view: View) -> str:
-    if not spreads:
-        return "No band shows how far another run here may lie: measure again to get one: make report."
-    most = max(spreads.values(), key=lambda spread: spread.boards)
-    known = has_next_run(view.fingerprint.machine)
-    source = f"{most.boards} {'boards' if known else 'runs of this machine'}"
-    hollow = "A hollow mark has an interval of over 10 % either way and is not judged."
-    return f"In 90 % of cases another run here lies in the band (from {source}); red: outside. {hollow}"
+def key_figure_table(view: View, found: Sequence[Beside] = (), *, next_run_meaning: str = "") -> Table:
+    """This run's key figures with intervals; for each other run its value and the ratio, or why it has none.
 
-
-def _short(reason: Why) -> str:
-    """What stands in a cell for a reason: what it is about, such as a status."""
-    return str(reason.values["what"]) if isinstance(reason, Reason) and reason.code == "about" else sentence(reason)
-
-
-def key_figure_table(view: View, found: Sequence[Beside] = ()) -> Table:
-    """This run's key figures with intervals; for each other run its value and the ratio, or why it has none."""
+    ``next_run_meaning``: what is said below the table where it has the column of the next run.
+    """
     known = [k for k in view.once(key_figures) if k.measured is not None]
     _, device = without_device([k.of for k in known])
     rows: list[list[str | Cell]] = []
@@ -114,11 +86,14 @@ def key_figure_table(view: View, found: Sequence[Beside] = ()) -> Table:
                 row += [pair.other.with_interval, factor_spread(pair.ratio)]
             else:
                 row += ["", WHY_APART[one.left_out[k.label]]]
-        remark = "; ".join(filter(None, ("" if device else k.of, _short(k.reason))))
+        remark = "; ".join(filter(None, ("" if device else k.of, short_reason(k.reason))))
         rows.append([*row, Cell(remark, hover=sentence(k.reason)) if remark else ""])
-    columns = ["", "this run", f"next run, {MICRO}", *(c for one in found for c in (_name(one), "this over it")), ""]
-    title, numeric = "Key figures" + (f", {device}" if device else ""), range(1, len(columns) - 1)
-    return Table(title, columns, rows, numeric, folded=bool(found), optional={2: 1}).without_empty()
+    columns = ["", "this run", NEXT_RUN, *(c for one in found for c in (other_run(one), "this over it")), ""]
+    numeric = range(1, len(columns) - 1)
+    meanings = {_NEXT_RUN: next_run_meaning} if next_run_meaning else {}
+    optional = {_NEXT_RUN: 1}
+    table = Table(table_title(device), columns, rows, numeric, folded=bool(found), optional=optional, meanings=meanings)
+    return table.without_empty()
 
 
 def _panels(found: Sequence[Beside]) -> dict[str, list[DotRow]]:
@@ -129,9 +104,9 @@ def _panels(found: Sequence[Beside]) -> dict[str, list[DotRow]]:
         if pairs:
             marks = [Mark(p.ratio, _OUTSIDE if p.outside else own, marker) for p, (own, marker) in pairs]
             values, band = " · ".join(p.other.text for p, _ in pairs), next((p.band for p, _ in pairs if p.band), None)
-            row = DotRow(f"{k.label}: {k.text}", marks, end=values, band=band)
+            row = DotRow(row_label(k), marks, end=values, band=band)
             panels.setdefault(pairs[0][0].limit, []).append(row)
-    return {title: panels[limit] for limit, title in _TITLES.items() if limit in panels}
+    return {title: panels[limit] for limit, title in PANELS.items() if limit in panels}
 
 
 @register_across("over-time", "The runs of this machine over time", 30)
@@ -152,9 +127,9 @@ def over_time(machines: Machines) -> Iterator[Part]:
     changes = [(run, plain(version_changes_text(changed), 300)) for run, changed in both if changed]
     rows = [(run_time(run.fingerprint.created), words) for run, words in changes]
     table = Table("Versions that changed", ["run", "from the run before"], rows) if rows else None
-    said = f"{count(len(panels), 'figure')} of {count(len(runs), 'run')}"
+    said = over_time_alternative(len(panels), len(runs))
     draw = partial(_over_time_figure, panels, {_when(run): words for run, words in changes})
-    yield Drawing("over-time", "Key figures over time", said, _OVER_TIME, draw, table=table)
+    yield Drawing("over-time", "Key figures over time", said, OVER_TIME, draw, table=table)
 
 
 def _when(run: View) -> float:

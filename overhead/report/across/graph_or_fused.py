@@ -8,22 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.chains import groups
-from overhead.reading.format import MICRO, TIMES, factor_spread, number, plain, positive_spread, run_time
+from overhead.reading.format import TIMES, factor_spread, number, plain, positive_spread
 from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow, rows
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
-from overhead.words.graph_or_fused import (
-    compared_with_ratio,
-    lead,
-    no_figure,
-    remarks,
-    row_title,
-    time_text,
-    way_title,
+from overhead.words.graph_or_fused import lead, remarks, row_title, time_text, way_title
+from overhead.words.report.graph_or_fused import (
+    CAPTION,
+    COLUMNS,
+    NO_FUSED,
+    NOTHING_BESIDE,
+    axis_label,
+    caption_title,
+    direction,
+    nothing_beside,
+    picture_title,
+    source,
+    table_alone,
+    time_cell,
+    verdict_at_end,
 )
-from overhead.words.report.machines import machine_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,12 +37,6 @@ if TYPE_CHECKING:
 
 _LINE_INCHES = 0.17
 _COLOURS: dict[str, str] = {"cheaper": "#00785a", "dearer": "#b84a00"}
-_CAPTION = (
-    "One chain at the workload's own number of steps and one wait, from Python, as measured. An asterisk marks a time "
-    "that is read off the line, since the sizes of n end below it. Recording and compiling are not counted. "
-    "Whiskers: the lowest and highest ratio that the intervals of the two times allow. Tie: within "
-    f"{SAME_WITHIN:.0%}, or not told apart. Hollow: the interval is wide, two speeds, or a cost that bends."
-).replace("%", " %")
 
 
 @register_across("graph-or-fused", "CUDA graph or one fused kernel?", 6, page="front")
@@ -46,58 +46,52 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
     if not found:
         has_gpu = any(not gpu.software for gpu in machines.own.fingerprint.machine.gpus)
         if has_gpu and any(group.arms or group.failed for group in machines.own.once(groups)):
-            yield Text(["This run has no fused kernel on a GPU, so there is nothing to compare with a CUDA graph."])
+            yield Text([NO_FUSED])
         return
     run, with_graph = machines.own.fingerprint, any(row.graph for row in found)
     drawn = [row for row in found if row.of_kind("fused-cuda", "fused-wgsl") and (row.graph or not with_graph)]
-    nothing = "These times have nothing beside them: no CUDA graph and no unfused dispatches were measured."
-    said = [*lead(found), *remarks(found)] or [nothing]
+    said = [*lead(found), *remarks(found)] or [NOTHING_BESIDE]
     yield Text(said)
     if not drawn:
         yield _table(found, folded=False)
         return
-    base = "the CUDA driver's graph" if with_graph else "a dispatch a step"
-    question = "CUDA graph or one fused kernel?" if with_graph else "A dispatch a step or one fused kernel?"
-    named = [bool(row.run) for row in drawn]
-    others = ", other runs as named" if any(named) else ""
-    source = "" if all(named) else f"Run of {run_time(run.created)}{others}."
+    title = picture_title(run.machine, with_graph=with_graph)
+    below = axis_label(source(run.created, drawn), with_graph=with_graph)
     yield Drawing(
         "graph-or-fused",
-        f"Time of a chain beside {base} of the same steps: {machine_name(run.machine)}",
+        caption_title(run.machine, with_graph=with_graph),
         said[0],
-        _CAPTION,
-        partial(_draw, drawn, base, f"{question} {machine_name(run.machine)}, from Python", source),
+        CAPTION,
+        partial(_draw, drawn, title, below),
         table=_table(found),
     )
-    alone = [f"In the table alone, without a graph's time: {row.name}." for row in found if row not in drawn]
-    yield Text(alone, quiet=True)
+    yield Text([table_alone(row) for row in found if row not in drawn], quiet=True)
 
 
 def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
     cells: list[list[str | Cell]] = []
     for row in found:
         for way in row.ways:
-            star = "*" if way.beyond else ""
-            time = positive_spread(way.cost / 1e3) + star if way.cost else no_figure(way, 60)
             times = "= 1" if row.base(way) is way else factor_spread(row.relative(way))
             step = number(way.step / 1e3) if way.step else ""
             least = positive_spread(at) if (at := row.cheaper_from(way)) else ""
-            cells.append([row_title(row), Cell(way_title(way), way.stack), time, times, step, least])
-    columns = ["work", "way", MICRO, "relative", f"a step, {MICRO}", "cheaper from step"]
-    return Table("The same numbers", columns, cells, numeric=range(2, 6), folded=folded)
+            cells.append([row_title(row), Cell(way_title(way), way.stack), time_cell(way), times, step, least])
+    return Table("The same numbers", COLUMNS, cells, numeric=range(2, 6), folded=folded)
 
 
 @style()
-def _draw(found: Sequence[WorkRow], base: str, title: str, source: str) -> Figure:
-    """A group of lines for each row. A line has a mark at the time divided by the base's, the time and a verdict."""
+def _draw(found: Sequence[WorkRow], title: str, below: str) -> Figure:
+    """A group of lines for each row. A line has a mark at the time divided by the base's, the time and a verdict.
+
+    ``below``: what the axis measures.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     lines = sum(1.35 + len(row.ways) for row in found)
     figure, (ax,) = new_figure([_LINE_INCHES * lines], width=WIDE_INCHES, around=0.9)
     ax.set_xscale("log", base=2)
-    for at, word in ((0.9, "cheaper"), (1.1, "dearer")):
-        arrow = f"\u2190 {word}" if at < 1 else f"{word} \u2192"
-        ax.text(at, -0.95, arrow, ha="right" if at < 1 else "left", color=_COLOURS[word], weight="bold", fontsize=8.5)
+    for at, side, verdict in ((0.9, "right", "cheaper"), (1.1, "left", "dearer")):
+        ax.text(at, -0.95, direction(verdict), ha=side, color=_COLOURS[verdict], weight="bold", fontsize=8.5)
     y, ticks, labels, values = 0.0, [], [], [1.0]
     for row in found:
         ends, first = ax.get_yaxis_transform(), y
@@ -111,8 +105,9 @@ def _draw(found: Sequence[WorkRow], base: str, title: str, source: str) -> Figur
                 values.append(times.value)
                 _line(ax, y, row, way, times, way.cost)
             else:
-                why = plain(no_figure(way) if way.cost is None else "nothing to compare with", 60)
-                ax.text(0.99, y, why, transform=ends, va="center", ha="right", fontsize=SMALL, color=MUTED)
+                ax.text(
+                    0.99, y, nothing_beside(way), transform=ends, va="center", ha="right", fontsize=SMALL, color=MUTED
+                )
         ax.plot([1, 1], [first + 0.5, y + 0.5], color=INK, linewidth=1.0, zorder=1)
         ax.fill_betweenx([first + 0.5, y + 0.5], 1 / (1 + SAME_WITHIN), 1 + SAME_WITHIN, color=GRID_COLOUR, linewidth=0)
         y += 1.35
@@ -124,14 +119,14 @@ def _draw(found: Sequence[WorkRow], base: str, title: str, source: str) -> Figur
     ax.xaxis.set_major_locator(LogLocator(base=2, subs=(1.0,), numticks=9))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,g}{TIMES}" if v >= 1 else f"1/{1 / v:,g}"))
-    ax.set_xlabel(f"time relative to {base} of the same group: left of the line cheaper, right of it dearer. {source}")
+    ax.set_xlabel(below)
     figure.suptitle(plain(title, 120), x=0.01, ha="left", fontsize=11, weight="bold")
     return figure
 
 
 def _line(ax: Axes, y: float, row: WorkRow, way: ChainWay, times: Value, cost: Value) -> None:
     """The mark of a way with its whisker; its time and verdict at the end. Fused kernels stand out."""
-    is_base, strong = row.base(way) is way, way.kind.startswith("fused")
+    is_base, strong = row.base(way) is way, way.is_fused
     own = INK if is_base else _COLOURS.get(row.verdict(way) or "", MUTED)
     if not is_base:
         ax.plot([1, times.value], [y, y], color=own, linewidth=5 if strong else 2, alpha=0.25, zorder=1)
@@ -142,5 +137,4 @@ def _line(ax: Axes, y: float, row: WorkRow, way: ChainWay, times: Value, cost: V
             markeredgewidth=1.3, zorder=3)  # fmt: skip
     ends: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
     ax.text(1.10, y, time_text(way), ha="right", **ends)
-    words = "= 1" if is_base else compared_with_ratio(row, way)
-    ax.text(1.115, y, words, color=own, weight="bold" if strong else "normal", **ends)
+    ax.text(1.115, y, verdict_at_end(row, way, times), color=own, weight="bold" if strong else "normal", **ends)

@@ -20,6 +20,7 @@ from overhead.report.core.lines import measured_points
 from overhead.report.core.page_list import slug, subpage
 from overhead.report.core.palette import colour
 from overhead.results import Profile, Record, Status
+from overhead.words.report.lines import NO_FIGURE, QUARTILES_ONLY, beyond_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +32,6 @@ PAGE = "lines"
 DOUBTED: tuple[Status, ...] = ("noisy", "nonlinear", "bimodal")
 MOST_PANELS = 24
 """Panels on the page of a stack."""
-QUARTILES_ONLY = "processes: only with the samples file"
 _HEIGHTS = (0.5, 0.28)
 """Heights of both axes over the width of the figure."""
 _MOST_OFF = 50.0
@@ -65,7 +65,7 @@ def lines_path(stack: str) -> str:
 def panel_name(record: Record) -> str:
     """A name for the panel of the record: the same in every run, for files and anchors."""
     digest = hashlib.sha256(record.key.encode()).hexdigest()[:6]
-    return slug(f"line {record.stack} {record.pattern} {record.caller} {digest}")
+    return slug(" ".join(["line", record.stack, record.pattern, record.caller, digest]))
 
 
 def line_of(record: Record) -> tuple[Line | None, bool]:
@@ -102,7 +102,7 @@ def case_figure(
         n = np.geomspace(1, max(rows[-1, 0] for rows, _ in drawn), 60)
         fitted = line.intercept + line.slope * n
         above.plot(n, np.where(fitted > 0, fitted, np.nan) / 1e3, "-" if of_figures else "--", color=INK, linewidth=1)
-        notes += [] if of_figures else ["dashed: through the medians, no figure"]
+        notes += [] if of_figures else [NO_FIGURE]
         allowed = max(profiles()[profile].target, LINE.misfit) * line.slope * (top - first)
         share = 100 * np.where(n <= top, allowed / np.maximum(fitted, 1e-9), ANCHOR_MAY_DIFFER)
         below.fill_between(n, -share, share, color=GRID_COLOUR, alpha=0.8, linewidth=0, zorder=0)
@@ -125,7 +125,7 @@ def _residuals(ax: Axes, line: Line, drawn: Sequence[_Rows]) -> str:
         most = max([most, *np.abs(off[inside])])
     ax.axhline(0, color=INK, linewidth=0.8)
     ax.set_ylim(-1.2 * most, 1.2 * most)
-    return f"{beyond} beyond ±{_MOST_OFF:.0f} %" if beyond else ""
+    return beyond_axis(beyond, _MOST_OFF)
 
 
 def _note(ax: Axes, text: str, x: float, y: float) -> None:

@@ -19,7 +19,7 @@ from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
 from overhead.words.headline import cheapest
 from overhead.words.reasons import one_line
-from overhead.words.report.headline import LIMITS, about, axis_title
+from overhead.words.report.headline_figure import LIMITS, about, axis_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

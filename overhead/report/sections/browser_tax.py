@@ -8,38 +8,40 @@ from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, micro_cell
 from overhead.reading.browser_tax import Tax, taxes
-from overhead.reading.format import MICRO, factor_spread, listed, number
+from overhead.reading.format import factor_spread
 from overhead.reading.missing_values import why
-from overhead.reading.view import CALLER_WORDS, View, stack_name
+from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
 from overhead.results import Record
 from overhead.words.reasons import one_line, sentence
-
-_COMPARED_FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty wait", "naive": "T(1)"}
+from overhead.words.report.browser_tax import (
+    CAPTION,
+    FIGURES,
+    TITLE,
+    alternative,
+    row_label,
+    table_title,
+    through_library,
+)
 
 
 @register("browser-tax", "What the browser adds", 80, page="machines", any_run=True)
 def browser_tax(view: View) -> Iterator[Part]:
     """A figure of ratios and a table for each browser; nothing without a browser."""
-    if rows := [_row(tax) for tax in view.once(taxes) if "native" in tax.against]:
-        yield Drawing(
-            "browser-tax",
-            "A dispatch in the browser over the same dispatch from compiled code",
-            f"The ratios: {listed([f'{row.label} {number(mark.at)}' for row in rows for mark in row.marks])}.",
-            "The slope in the browser over the slope of the library inside it, called from compiled code on the same "
-            "adapter; the line is all that both intervals allow.",
-            partial(dot_figure, {"": rows}, "times the cost from compiled code", line_at_one=True),
-        )
+    compared = [tax for tax in view.once(taxes) if "native" in tax.against]
+    if compared:
+        panels = {"": [_row(tax) for tax in compared]}
+        draw = partial(dot_figure, panels, "times the cost from compiled code", line_at_one=True)
+        yield Drawing("browser-tax", TITLE, alternative(compared), CAPTION, draw)
     yield from (dataclasses.replace(table, folded=True) for table in tax_tables(view))
 
 
 def _row(tax: Tax) -> DotRow:
     times = tax.slope_ratio("native")
     marks = [Mark(times, colour(tax.target.stack))] if times is not None else []
-    label = f"{stack_name(tax.target)}, {tax.target.pattern_label(tax.record)}"
-    return DotRow(label, marks, sentence(tax.refused.get("native", "")) or "not resolved")
+    return DotRow(row_label(tax), marks, sentence(tax.refused.get("native", "")) or "not resolved")
 
 
 def tax_tables(view: View) -> list[Table]:
@@ -58,23 +60,15 @@ def _table(found: list[Tax]) -> Table:
         rows.append([case, "the browser", *_numbers(tax.record), "", factor_spread(tax.single_ratio), lacking])
         for caller in sorted({*tax.against, *tax.refused}):
             numbers = _numbers(tax.against.get(caller))
-            name = Cell(f"{tax.library}, {CALLER_WORDS[caller]}", tax.library)
-            rows.append(
-                [
-                    case,
-                    name,
-                    *numbers,
-                    factor_spread(tax.slope_ratio(caller)),
-                    "",
-                    sentence(tax.refused.get(caller, "")),
-                ]
-            )
+            name = Cell(through_library(tax, caller), tax.library)
+            refused = sentence(tax.refused.get(caller, ""))
+            rows.append([case, name, *numbers, factor_spread(tax.slope_ratio(caller)), "", refused])
     return Table(
-        f"{found[0].target.label}, beside {found[0].library}",
+        table_title(found[0]),
         [
             "case",
             "through",
-            *(f"{title}, {MICRO}" for title in _COMPARED_FIGURES.values()),
+            *FIGURES.values(),
             "the browser's slope is",
             "T(1) overstates the slope",
             "remark",
@@ -86,4 +80,4 @@ def _table(found: list[Tax]) -> Table:
 
 
 def _numbers(record: Record | None) -> list[str]:
-    return [micro_cell(record, name) for name in _COMPARED_FIGURES]
+    return [micro_cell(record, name) for name in FIGURES]

@@ -11,9 +11,19 @@ from overhead.reading.missing_values import missing_case, missing_figures
 from overhead.reading.view import CALLER_WORDS, View, boards_of
 from overhead.report.core.case_line import line_link
 from overhead.report.core.registry import register
-from overhead.results import VALUED, Caller, Figure, Record, Scalar
+from overhead.results import Caller, Figure, Record, Scalar
 from overhead.words.next_run import next_run_text
 from overhead.words.reasons import sentence
+from overhead.words.report.cases import (
+    NO_CASE,
+    NOTHING_MISSING,
+    READ_AS,
+    number_of_cases,
+    status,
+    to_know,
+    versions,
+)
+from overhead.words.report.machines import gpu_names, memory
 from overhead.words.summary import left_out_sentence
 
 _FIRST_FIGURES = ("complete", "met", "host")
@@ -25,23 +35,22 @@ _MORE_FIGURES = ("issue", "fixed", "device_busy", "device_span", "empty_wait", "
 def machine(view: View) -> Iterator[Part]:
     """The machine, its state while it was measured, and the versions of everything below a figure."""
     run = view.fingerprint
-    gpus = [g.name + (" (software)" if g.software else "") for g in run.machine.gpus]
     rows: list[tuple[str, str]] = [
         ("processor", run.machine.cpu),
         ("cores", str(run.machine.cores)),
-        ("memory", f"{run.machine.memory_gib} GiB"),
-        ("GPUs", ", ".join(gpus) or "none"),
+        ("memory", memory(run.machine)),
+        ("GPUs", gpu_names(run.machine) or "none"),
         ("machine id", run.machine.id),
         ("GPU boards", ", ".join(boards_of(run.records)) or "not known"),
         ("measured", run.created),
         ("profile", run.profile),
-        ("cases", f"{len(run.records):,}, {sum(r.status in VALUED for r in run.records):,} of them with a figure"),
-        ("method and file version", f"{run.method_version}, {run.schema_version}"),
+        ("cases", number_of_cases(run)),
+        ("method and file version", versions(run)),
     ]
     yield Table("Identity", ["", ""], rows)
     yield Table("State while measuring", ["", ""], [(k, _said(v)) for k, v in sorted(run.volatile.items())])
     if run.flags:
-        yield Text([f"To know of this run: {'. '.join(grouped(map(sentence, run.flags)))}."])
+        yield Text([to_know(grouped(map(sentence, run.flags)))])
     targets: list[list[str | Cell]] = []
     for t in view.targets:
         kind = "runs nothing" if not t.executes else "software" if t.software else "hardware"
@@ -74,9 +83,8 @@ def missing(view: View) -> Iterator[Part]:
     for record in run.records:
         head = [*_place(view, record), plain(_rest(record), 120)]
         if any(f.measured for f in record.figures):
-            figures += [
-                [*head, ", ".join(names), m.status, sentence(m.detail)] for m, names in missing_figures(record).items()
-            ]
+            for missed, names in missing_figures(record).items():
+                figures.append([*head, ", ".join(names), missed.status, sentence(missed.detail)])
         else:
             cases.append([*head, record.status, sentence(missing_case(record).detail)])
     places = ["target", "pattern", "called", "parameters"]
@@ -87,7 +95,7 @@ def missing(view: View) -> Iterator[Part]:
         Table("Figures without a value", [*places, "figures", "status", "reason"], figures, folded=True),
     ]
     shown: list[Part] = [table for table in tables if table.rows]
-    yield from shown or [Text(["Nothing is missing."])]
+    yield from shown or [Text([NOTHING_MISSING])]
     if run.left_out:
         yield Text([left_out_sentence(len(run.left_out))])
         rows = [(x.target, *_parts(x.case), sentence(x.reason)) for x in run.left_out]
@@ -117,7 +125,7 @@ def _rest(record: Record) -> str:
 def records(view: View) -> Iterator[Part]:
     """A table with every figure of every case."""
     if not view.fingerprint.records:
-        yield Text(["The file holds no case."])
+        yield Text([NO_CASE])
         return
     shown = (*_FIRST_FIGURES, *_MORE_FIGURES)
     rows: list[list[str | Cell]] = []
@@ -125,26 +133,14 @@ def records(view: View) -> Iterator[Part]:
         first, more = ([_number(record.figure(name)) for name in names] for names in (_FIRST_FIGURES, _MORE_FIGURES))
         next_run = next_run_text(record, view.fingerprint.machine)
         others = "; ".join(f"{f.name} {_number(f)}" for f in record.figures if f.name not in shown)
-        complete = record.figure("complete")
-        to = held_range(complete)
+        to = held_range(record.figure("complete"))
         target = view.target(record)
         name, case = Cell(target.short, target.stack), target.pattern_label(record)
-        why = sentence(missing_case(record).detail) if complete is None or not complete.measured else ""
-        said = plain(": ".join(filter(None, [record.status, why])), 120)
-        status = Cell(said, path=line_link(view, record))
+        said = Cell(status(record), path=line_link(view, record))
         rest = [f"{record.workload} {_rest(record)}", others, _pairs(record.window)]
         called = CALLER_WORDS[record.caller]
-        rows.append([name, case, called, status, *first, next_run, to, record.bound, record.unit, *more, *rest])
-    yield Text(
-        [
-            "Times are in microseconds per unit, with 95 % intervals. Not per unit: fixed, empty_wait, naive, "
-            "naive_idle, prepare and first. case: the pattern, and what differs from the first case of the target. A "
-            "status links to the times behind the figure. met: the median of fresh processes that are not pinned, with "
-            "their range. up to n: T(n) was seen to be a line up to this n, or between these two. everything: the mean "
-            "over all samples."
-        ],
-        quiet=True,
-    )
+        rows.append([name, case, called, said, *first, next_run, to, record.bound, record.unit, *more, *rest])
+    yield Text([READ_AS], quiet=True)
     columns = ["target", "case", "called", "status", *_FIRST_FIGURES, "next run", "up to n", "bound", "unit",
                *_MORE_FIGURES, "workload and parameters", "other figures", "window"]  # fmt: skip
     numeric = [*range(4, 9), *range(11, 11 + len(_MORE_FIGURES))]

@@ -17,7 +17,7 @@ from overhead.words.findings import finding_words
 from overhead.words.headline import lead_sentences, limit_sentences, trust_sentences
 from overhead.words.next_run import next_run_text
 from overhead.words.reasons import sentence
-from overhead.words.report.headline import (
+from overhead.words.report.headline_figure import (
     NO_SAVING,
     ONLY_NOISY,
     TABLE_TITLE,

@@ -9,6 +9,7 @@ from overhead.reading.format import MICRO, micro_spread, percent
 from overhead.reading.host_shares import HostShares, host_shares
 from overhead.reading.view import View, without_device
 from overhead.report.core.registry import register
+from overhead.words.report.host_shares import title
 
 
 @register("ladder", "CPU time by layer", 15, page="cases")
@@ -18,9 +19,8 @@ def layers(view: View) -> Iterator[Part]:
     labels, device = without_device([each.target.label for each in found])
     rows = [row for label, each in zip(labels, found, strict=True) for row in _layers(label, each)]
     ends = [n - 1 for n, row in enumerate(rows) if row[0]]
-    title = "Who takes the host's time" + (f", {device}" if device else "")
     if rows:
-        yield Table(title, ["stack", "case", "layer", "share", MICRO, ""], rows, numeric=(3, 4), ends=ends)
+        yield Table(title(device), ["stack", "case", "layer", "share", MICRO, ""], rows, numeric=(3, 4), ends=ends)
 
 
 def _layers(label: str, each: HostShares) -> list[list[str]]:

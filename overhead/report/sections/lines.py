@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.loading.samples import ProcessMedians, medians_by_record
-from overhead.reading.format import MICRO, count, micro_spread
-from overhead.reading.view import CALLER_WORDS, View
+from overhead.reading.view import View
 from overhead.report.core.case_line import (
     DOUBTED,
     MOST_PANELS,
     PAGE,
-    QUARTILES_ONLY,
     case_figure,
     lines_path,
     panel_name,
@@ -24,21 +22,13 @@ from overhead.report.core.case_line import (
 from overhead.report.core.page_list import page_named
 from overhead.report.core.registry import register, register_each
 from overhead.results import Record
-from overhead.words.reasons import sentence
+from overhead.words.report.cases import case_title
+from overhead.words.report.lines import READ_AS, alternative, caption, more_in_doubt
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PANEL_INCHES = 2.9
-_READ_AS = (
-    "A chain of n units is timed for several n. The cost of one unit is the slope of the line through these times. The "
-    "flat part at the left is what a chain costs once. Both axes are logarithmic, so the line looks bent.",
-    "Dots: medians of a process. Open diamonds: anchors, longer chains that test the line beyond the n it was fitted "
-    "to. Below: how far each of them lies off the line, in percent of T(n), joined within a process. Grey band: the "
-    "method's tolerance. A case is called nonlinear where most processes lie outside it by more than their own spread. "
-    "An anchor may be off where the processor was slower at that moment; the check allows for that.",
-    f'Where a panel says "{QUARTILES_ONLY}", its dots are medians of all processes with their quartiles.',
-)
 
 
 @register(PAGE, "Behind the figures", 10, page=PAGE)
@@ -51,7 +41,7 @@ def lines(view: View) -> Iterator[Part]:
         counts = [statuses["ok"], *(statuses[status] for status in DOUBTED), len(panels_of(view, stack)[:MOST_PANELS])]
         rows.append([Cell(stack, path=lines_path(stack)), cases, *map(str, counts)])
     if rows:
-        yield Text(_READ_AS)
+        yield Text(READ_AS)
         columns = ["stack", "cases", "ok", *DOUBTED, "drawn"]
         yield Table("The cases of each stack, and how many its page draws", columns, rows, numeric=range(1, 7))
 
@@ -60,21 +50,12 @@ def lines(view: View) -> Iterator[Part]:
 def stack_lines(view: View, stack: str) -> Iterator[Part]:
     """A panel for each base case of the stack and for each case that is noisy, nonlinear or bimodal."""
     found = panels_of(view, stack)
-    yield Text(_READ_AS, folded="How to read the panels")
+    yield Text(READ_AS, folded="How to read the panels")
     if (left := len(found) - MOST_PANELS) > 0:
-        yield Text([f"{count(left, 'more case')} in doubt: overhead show FILE CASE --plot draws any case."])
+        yield Text([more_in_doubt(left)])
     for target, record in found[:MOST_PANELS]:
-        title = f"{target.short}: {target.pattern_label(record)}, {CALLER_WORDS[record.caller]}"
-        alt = f"T(n) and residuals of a case that is {record.status}."
-        yield Drawing(panel_name(record), title, alt, _said(record), partial(_draw, view, record))
-
-
-def _said(record: Record) -> str:
-    complete = record.figure("complete")
-    value = f"{micro_spread(complete)} {MICRO} per {record.unit}" if record.measured("complete") else ""
-    begins = f"from n = {complete.holds_from:,} " if complete and complete.holds_from > 1 else ""
-    held = f"a line {begins}up to n = {complete.holds_to:,}" if complete and complete.holds_to else ""
-    return f"{record.status}: {'; '.join(filter(None, [value, held, sentence(record.reason)]))}."
+        draw = partial(_draw, view, record)
+        yield Drawing(panel_name(record), case_title(target, record), alternative(record), caption(record), draw)
 
 
 def _draw(view: View, record: Record) -> Figure:

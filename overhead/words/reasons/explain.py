@@ -4,9 +4,7 @@ from __future__ import annotations
 
 TEMPLATES = {
     # Why a figure is missing, and what things are called.
-    "not-measured": "not measured",
     "not-in-a-trace": "not in a trace",
-    "not-measured-in-this-run": "not measured in this run",
     "no-step-was-profiled": "no step was profiled",
     "no-work-on-a-device": "no work on a device was seen",
     "no-time-measured": "no time was measured",
@@ -25,7 +23,7 @@ TEMPLATES = {
     "recorded-with-the-profiler": "recorded with the profiler",
     "more-steps-took-no-longer": ("more steps took no longer than few: the times beside the profile are not resolved"),
     "interrupted-before": "interrupted before it was measured",
-    "no-device": "no device takes part",
+    "no-device-in-the-step": "no device takes part",
     "step-time-has-two-speeds": (
         "the time of a step has two speeds, {lower_ns:micro-spread} and {higher_ns:micro-spread} µs"
     ),

@@ -29,7 +29,7 @@ TEMPLATES = {
         "the same way: it may return earlier results, or hold its own copies"
     ),
     "alternative-stops-working": ("after more steps the results of your alternative are others than those of the step"),
-    "not-compared": "not compared: {parts}",
+    "parts-not-compared": "not compared: {parts}",
     "part-not-compared": "{name} ({why})",
     "step-not-compared": "the step ({why})",
     "more-not-compared": "and {more:,} more",

@@ -1,0 +1,13 @@
+"""Why a value is missing from what is read of a run."""
+
+TEMPLATES = {
+    "not-measured": "not measured",
+    "not-measured-in-this-run": "not measured in this run",
+    "library-not-measured": "{library} was not measured",
+    "library-on-another-adapter": "{library} was measured on {adapter:plain 40}, not on this adapter",
+    "library-lacks-case": "{library} has no such case {caller:called}",
+    "library-lacks-value": "{library} {caller:called}: {why}",
+    "windows-differ": (
+        "refused: window.{field} is {browser_has:plain 40} in the browser, {library_has:plain 40} in the library"
+    ),
+}

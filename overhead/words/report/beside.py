@@ -1,0 +1,97 @@
+"""This machine beside others, and its runs over time: sentences, titles and captions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from overhead.reading.beside import Beside, Spreads, version_changes
+from overhead.reading.format import MICRO, count, plain
+from overhead.reading.key_figures import KeyFigure
+from overhead.reading.next_run import has_next_run
+from overhead.reading.view import View, boards_of
+from overhead.results import Machine, Reason, Why
+from overhead.words.beside import WHY_APART, version_changes_text
+from overhead.words.reasons import sentence
+from overhead.words.report.machines import machine_name
+
+NO_OTHER_RUN = "No other run is set beside this one. overhead report --reference names one."
+UNIT = "this run over the other; left of 1: less here"
+OVER_TIME = (
+    "Each figure over that of the first run that has it with the same parameters; hollow where its interval is over "
+    "10 % either way. A vertical line: a version differs from the run before. Rented machines of one kind can be on "
+    "several boards."
+)
+NEXT_RUN = f"next run, {MICRO}"
+PANELS = {
+    "host": "Bound by the host",
+    "device": "Bound by the device, or by both",
+    "": "Waits, shares",
+}
+"""The title of each panel, by what bounds its figures."""
+_HOLLOW = "A hollow mark has an interval of over 10 % either way and is not judged."
+
+
+def other_run(found: Beside) -> str:
+    """The other run, with its board where that is known to be another."""
+    own, run = found.view.fingerprint, found.other.fingerprint
+    boards = boards_of(own.records)[:1], boards_of(run.records)[:1]
+    board = ", other board" if all(boards) and boards[0] != boards[1] else ""
+    when = "an earlier" if run.created < own.created else "a later"
+    name = f"{when} run{board}" if own.machine.id == run.machine.id else machine_name(run.machine)
+    return f"{name} ({run.created[:10]}, {run.profile}, method {run.method_version})"
+
+
+def picture_title(machine: Machine, found: Beside) -> str:
+    """This machine beside the other run."""
+    return f"{machine_name(machine)} beside {other_run(found)}"
+
+
+def caption(found: Sequence[Beside], spreads: Spreads, view: View) -> str:
+    """How to read the picture, where its band comes from, which versions differ and what is left out."""
+    said = [
+        "Both sides have one stack, one caller and the same parameters.",
+        "At the end of a row: the values of the other runs.",
+        _band(spreads, view),
+    ]
+    for one in found:
+        changes = plain(version_changes_text(version_changes(one.other.fingerprint, view.fingerprint)), 300)
+        if changes:
+            said.append(f"Versions of {other_run(one)} → of this run: {changes}.")
+        if one.left_out:
+            reasons = Counter(one.left_out.values())
+            numbers = [f"{count(number, 'figure')} {WHY_APART[reason]}" for reason, number in reasons.items()]
+            said.append(f"Left out: {'; '.join(numbers)}.")
+    return " ".join(dict.fromkeys(said))
+
+
+def _band(spreads: Spreads, view: View) -> str:
+    """Where the band of each row comes from, and what a mark outside it means."""
+    if not spreads:
+        return "No band shows how far another run here may lie: measure again to get one: make report."
+    most = max(spreads.values(), key=lambda spread: spread.boards)
+    known = has_next_run(view.fingerprint.machine)
+    source = f"{most.boards} {'boards' if known else 'runs of this machine'}"
+    return f"In 90 % of cases another run here lies in the band (from {source}); red: outside. {_HOLLOW}"
+
+
+def row_label(figure: KeyFigure) -> str:
+    """A key figure with its value in this run."""
+    return f"{figure.label}: {figure.text}"
+
+
+def short_reason(reason: Why) -> str:
+    """What stands in a cell for a reason: what it is about, such as a status."""
+    if isinstance(reason, Reason) and reason.code == "about":
+        return str(reason.values["what"])
+    return sentence(reason)
+
+
+def table_title(device: str) -> str:
+    """The title of the table of key figures. ``device``: the one that all of them are of, or ''."""
+    return "Key figures" + (f", {device}" if device else "")
+
+
+def over_time_alternative(figures: int, runs: int) -> str:
+    """What the picture over time has, for screen readers."""
+    return f"{count(figures, 'figure')} of {count(runs, 'run')}"

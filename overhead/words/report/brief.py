@@ -1,0 +1,36 @@
+"""A fingerprint in short: what the tables of the terminal are called, and what is said below them."""
+
+from __future__ import annotations
+
+from overhead.reading.dispatch_costs import over_quiet
+from overhead.reading.format import count, factor
+from overhead.results import Record
+
+BASE_CASES = "Base cases"
+ALL_CASES = "All cases"
+
+
+def cases_title(title: str, device: str) -> str:
+    """The title of a table of cases. ``device``: the one that all of them ran on, or ''."""
+    return f"{title}, {device}" if device else title
+
+
+def doubts(record: Record) -> str:
+    """What is to know of a cost: its status, the n from which it holds, and what all samples say."""
+    complete, share = record.figure("complete"), over_quiet(record)
+    said: list[str] = [record.status] if record.status != "ok" else []
+    if complete and complete.holds_from > 1:
+        said.append(f"from n = {complete.holds_from:,}")
+    if share:
+        said.append(f"{factor(share)} with all samples")
+    return ", ".join(said)
+
+
+def more_cases(number: int, option: str = "") -> str:
+    """How many cases a table leaves out, and the command that shows them; ``option``: of that command."""
+    return f"{count(number, 'more case')}: overhead show{option}"
+
+
+def note(text: str) -> str:
+    """A remark on the whole run."""
+    return f"Note: {text}"

@@ -1,0 +1,48 @@
+"""What the browser adds, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from overhead.reading.browser_tax import Tax
+from overhead.reading.format import MICRO, listed, number
+from overhead.reading.view import CALLER_WORDS, stack_name
+from overhead.results import Caller
+
+TITLE = "A dispatch in the browser over the same dispatch from compiled code"
+CAPTION = (
+    "The slope in the browser over the slope of the library inside it, called from compiled code on the same "
+    "adapter; the line is all that both intervals allow."
+)
+FIGURES = {
+    "complete": f"slope, {MICRO}",
+    "fixed": f"fixed, {MICRO}",
+    "empty_wait": f"empty wait, {MICRO}",
+    "naive": f"T(1), {MICRO}",
+}
+"""The figures that are compared, each with its heading."""
+
+
+def row_label(tax: Tax) -> str:
+    """The browser and the case."""
+    return f"{stack_name(tax.target)}, {tax.target.pattern_label(tax.record)}"
+
+
+def alternative(found: Sequence[Tax]) -> str:
+    """The ratios, for screen readers."""
+    ratios = []
+    for tax in found:
+        times = tax.slope_ratio("native")
+        if times is not None:
+            ratios.append(f"{row_label(tax)} {number(times)}")
+    return f"The ratios: {listed(ratios)}."
+
+
+def table_title(tax: Tax) -> str:
+    """The browser on its device, and the library inside it."""
+    return f"{tax.target.label}, beside {tax.library}"
+
+
+def through_library(tax: Tax, caller: Caller) -> str:
+    """The library, and who calls it."""
+    return f"{tax.library}, {CALLER_WORDS[caller]}"

@@ -1,0 +1,55 @@
+"""Cases by name, and what a page of all of them says of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from overhead.reading.format import plain
+from overhead.reading.missing_values import missing_case
+from overhead.reading.view import CALLER_WORDS, TargetView
+from overhead.results import VALUED, Fingerprint, Record
+from overhead.words.reasons import with_status
+
+NOTHING_MISSING = "Nothing is missing."
+NO_CASE = "The file holds no case."
+READ_AS = (
+    "Times are in microseconds per unit, with 95 % intervals. Not per unit: fixed, empty_wait, naive, "
+    "naive_idle, prepare and first. case: the pattern, and what differs from the first case of the target. A "
+    "status links to the times behind the figure. met: the median of fresh processes that are not pinned, with "
+    "their range. up to n: T(n) was seen to be a line up to this n, or between these two. everything: the mean "
+    "over all samples."
+)
+
+
+def case_name(target: TargetView, record: Record) -> str:
+    """A case in a list of several: its target, its pattern and who calls."""
+    return f"{target.label} {target.pattern_label(record)} {CALLER_WORDS[record.caller]}"
+
+
+def case_title(target: TargetView, record: Record) -> str:
+    """A case as the title of a picture."""
+    return f"{target.short}: {target.pattern_label(record)}, {CALLER_WORDS[record.caller]}"
+
+
+def number_of_cases(run: Fingerprint) -> str:
+    """How many cases the run has, and how many of them have a figure."""
+    valued = sum(record.status in VALUED for record in run.records)
+    return f"{len(run.records):,}, {valued:,} of them with a figure"
+
+
+def versions(run: Fingerprint) -> str:
+    """The versions of the method and of the file."""
+    return f"{run.method_version}, {run.schema_version}"
+
+
+def to_know(flags: Sequence[str]) -> str:
+    """What is to know of a run, from its flags."""
+    return f"To know of this run: {'. '.join(flags)}."
+
+
+def status(record: Record) -> str:
+    """The status of a case; where it has no cost, also why."""
+    complete = record.figure("complete")
+    has_cost = complete is not None and complete.measured is not None
+    why = "" if has_cost else missing_case(record).detail
+    return plain(with_status(record.status, why), 120)

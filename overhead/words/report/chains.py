@@ -1,0 +1,94 @@
+"""The ways to run a chain of steps: the cheapest, every other one, and which run they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from overhead.reading.chains import ArmFit, Group
+from overhead.reading.format import MICRO, count, factor, listed, number, plain, run_time
+from overhead.reading.missing_values import why
+from overhead.results import Record, Value
+from overhead.words.chains import arm_label, group_title
+from overhead.words.reasons import one_line
+from overhead.workloads import workloads
+
+METHOD_NOTE = (
+    "Every way was compared with NumPy in float64 before it was timed; one with other values has no speed. A cost is "
+    "the measured time of one chain and one wait, without recording and compiling. An asterisk marks a time "
+    "that is read off the way's line, fixed + slope × steps, since the sizes of n end below it."
+)
+CHEAPEST = "The cheapest of the ways that were measured, at the workload's own number of steps"
+BEYOND = "*"
+"""Marks a time that is read off the line."""
+
+
+def without_figure(*, measured: bool) -> str:
+    """Why there is no way to show. ``measured``: a workload was, but has no figure."""
+    return "No workload has a figure." if measured else "No workload was measured."
+
+
+def case_reason(record: Record) -> str:
+    """Why a case of a workload has no figure."""
+    return f"{record.stack} {record.workload}: {one_line(why(record, 'complete'))}"
+
+
+def more_cases(number: int) -> str:
+    """How many more cases have no figure, and where they stand."""
+    return f"{count(number, 'more case')}: under All cases."
+
+
+def without_gpu(sizes: int) -> str:
+    """How many sizes of workloads have no figure on a GPU."""
+    return f"{count(sizes, 'size')} without a figure on a GPU: only in the tables below."
+
+
+def about(workload: str) -> str:
+    """What a workload computes; '' for one that is not known here."""
+    known = workloads().get(workload)
+    return f"{workload}: {known.about}." if known is not None else ""
+
+
+def of_two_runs(names: Sequence[str]) -> str:
+    """Which workloads this page and the first page take from different runs."""
+    return (
+        "This page shows the run that has most ways of a workload, the first page the newest with a fused kernel. So "
+        f"the times of {listed([*names])} are of two runs and differ."
+    )
+
+
+def way(arm: ArmFit) -> str:
+    """The way, with "(CPU)" where the CPU computes and the name of its target does not say so."""
+    return plain(arm_label(arm), 60) + (" (CPU)" if arm.processor == "cpu" and not arm.names_processor else "")
+
+
+def failed_way(record: Record) -> str:
+    """A way that has no speed."""
+    return f"{record.stack}, {record.pattern}"
+
+
+def time(arm: ArmFit, steps: int) -> str:
+    """The time of a chain of so many steps in microseconds."""
+    return number(arm.cost(steps) / 1e3) + beyond(arm, steps)
+
+
+def relative(arm: ArmFit, fastest: ArmFit, steps: int) -> str:
+    """The time of the way over that of the fastest."""
+    if arm is fastest:
+        return "1"
+    times: Value = arm.cost(steps) / fastest.cost(steps)
+    return factor(times) + beyond(arm, steps)
+
+
+def beyond(arm: ArmFit, steps: int) -> str:
+    """The mark of a time that is read off the line; '' of a measured one."""
+    return BEYOND if arm.is_extrapolated(steps) else ""
+
+
+def table_title(group: Group, steps: int, other_run: str) -> str:
+    """A workload and its size. ``other_run``: when its run was made, if that is not the run of the page."""
+    return f"{group_title(group)}, {steps:,} steps" + (f", run of {run_time(other_run)}" if other_run else "")
+
+
+def columns(steps: int) -> list[str]:
+    """The headings of the table of all ways."""
+    return ["way", f"{MICRO} a step", f"{steps:,} steps, {MICRO}", "to the fastest", f"fixed, {MICRO}"]

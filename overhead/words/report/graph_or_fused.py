@@ -1,0 +1,86 @@
+"""CUDA graph or one fused kernel: the titles, caption and remarks of the picture and of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from overhead.reading.format import MICRO, positive_spread, run_time
+from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow
+from overhead.results import Machine, Value
+from overhead.words.graph_or_fused import WAY_VERDICTS, compared, no_figure
+from overhead.words.report.chains import BEYOND
+from overhead.words.report.machines import machine_name
+
+_WITHIN = f"{100 * SAME_WITHIN:.0f} %"
+CAPTION = (
+    "One chain at the workload's own number of steps and one wait, from Python, as measured. An asterisk marks a time "
+    "that is read off the line, since the sizes of n end below it. Recording and compiling are not counted. "
+    "Whiskers: the lowest and highest ratio that the intervals of the two times allow. Tie: within "
+    f"{_WITHIN}, or not told apart. Hollow: the interval is wide, two speeds, or a cost that bends."
+)
+NO_FUSED = "This run has no fused kernel on a GPU, so there is nothing to compare with a CUDA graph."
+NOTHING_BESIDE = "These times have nothing beside them: no CUDA graph and no unfused dispatches were measured."
+COLUMNS = ["work", "way", MICRO, "relative", f"a step, {MICRO}", "cheaper from step"]
+
+
+def base_name(*, with_graph: bool) -> str:
+    """What every way is compared with."""
+    return "the CUDA driver's graph" if with_graph else "a dispatch a step"
+
+
+def caption_title(machine: Machine, *, with_graph: bool) -> str:
+    """The title of the picture on the page."""
+    return f"Time of a chain beside {base_name(with_graph=with_graph)} of the same steps: {machine_name(machine)}"
+
+
+def picture_title(machine: Machine, *, with_graph: bool) -> str:
+    """The title inside the picture."""
+    first = "CUDA graph" if with_graph else "A dispatch a step"
+    return f"{first} or one fused kernel? {machine_name(machine)}, from Python"
+
+
+def axis_label(source: str, *, with_graph: bool) -> str:
+    """What the axis of the picture measures. ``source``: see ``source``."""
+    base = base_name(with_graph=with_graph)
+    return f"time relative to {base} of the same group: left of the line cheaper, right of it dearer. {source}"
+
+
+def source(created: str, drawn: Sequence[WorkRow]) -> str:
+    """The run of the rows that name none; '' where each row names its own."""
+    named = [bool(row.run) for row in drawn]
+    if all(named):
+        return ""
+    others = ", other runs as named" if any(named) else ""
+    return f"Run of {run_time(created)}{others}."
+
+
+def direction(verdict: str) -> str:
+    """An arrow to the side of the axis that the verdict stands on."""
+    word = WAY_VERDICTS[verdict]
+    return f"\u2190 {word}" if verdict == "cheaper" else f"{word} \u2192"
+
+
+def table_alone(row: WorkRow) -> str:
+    """That a workload has no graph's time, so that only the table has it."""
+    return f"In the table alone, without a graph's time: {row.name}."
+
+
+def nothing_beside(way: ChainWay) -> str:
+    """Why a way has no place on the axis."""
+    return no_figure(way, 60) if way.cost is None else "nothing to compare with"
+
+
+def time_cell(way: ChainWay) -> str:
+    """The time of the way in the table, with the mark of one that is read off the line; or why it has none."""
+    if way.cost is None:
+        return no_figure(way, 60)
+    return positive_spread(way.cost / 1e3) + (BEYOND if way.beyond else "")
+
+
+def verdict_at_end(row: WorkRow, way: ChainWay, times: Value) -> str:
+    """How the way compares with its base, at the end of its line."""
+    if row.base(way) is way:
+        return "= 1"
+    verdict = row.verdict(way)
+    told = verdict in ("cheaper", "dearer")
+    return compared(row, way) if told else f"{compared(row, way)}, {times.value:.2f}"

@@ -1,0 +1,42 @@
+"""What a CUDA graph costs: its name, the columns, and after how many replays it pays."""
+
+from __future__ import annotations
+
+from overhead.blocks.parts import micro_cell
+from overhead.reading.format import MICRO, spread
+from overhead.reading.graphs import Graph
+from overhead.reading.missing_values import why
+from overhead.reading.view import CALLER_WORDS, graph_maker
+from overhead.words.reasons import one_line
+
+COSTS = [f"{name}, {MICRO}" for name in ("a node", "a launch instead", "once a replay", "making 100 nodes")]
+_FEWEST_REPLAYS = 0.01
+"""A graph that pays off after less than this part of a replay pays off at once."""
+
+
+def graph_name(graph: Graph) -> str:
+    """Who made the graph, and who replays it."""
+    return f"made by {graph_maker(graph.record)}, replayed {CALLER_WORDS[graph.record.caller]}"
+
+
+def launch_instead(graph: Graph) -> str:
+    """The cost of the launch that a node replaces, and its stack; '' where it was not measured."""
+    return f"{micro_cell(graph.eager, 'complete')} ({graph.eager.stack})" if graph.eager else ""
+
+
+def pays_off_heading(nodes: int) -> str:
+    """The heading of the column that says after how many replays a graph of so many nodes pays off."""
+    return f"pays off after, {nodes:,} nodes"
+
+
+def pays_off(graph: Graph, nodes: int) -> str:
+    """After how many replays making a graph of so many nodes has paid off, or why that is not known."""
+    even = graph.break_even(nodes)
+    if even is not None:
+        return f"{spread(even)} replays" if even.value >= _FEWEST_REPLAYS else "its first replay"
+    if graph.record.measured("complete") is None:
+        return one_line(why(graph.record, "complete"))
+    saved = graph.saved_per_node
+    if saved is None:
+        return "unknown: no eager launch of the same kernel was measured here"
+    return "not applicable: saves nothing per node" if saved.value <= 0 else "unknown: making it has no figure here"

@@ -18,6 +18,3 @@ def brief_text(found: Explanation) -> str:
         lines.append(f"a step: {micro_spread(found.step.wall)} {MICRO}")
     lines += map(alternative_line, found.alternatives)
     return "\n".join(lines)
-
-
-Explanation.in_words = brief_text

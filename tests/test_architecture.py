@@ -185,7 +185,7 @@ def test_the_modules_that_a_family_of_stacks_names_register_one() -> None:
 
 PRESENTERS = {
     "arguments", "blocks", "brief", "cli", "commands", "export", "in_words", "listing", "page", "page_list", "pages",
-    "progress", "report", "saved", "sections", "show", "terminal",
+    "progress", "pytest_plugin", "report", "saved", "sections", "show", "terminal",
 }  # fmt: skip
 """Packages, and modules of other packages, that show something. They take their sentences from ``words``."""
 OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "explain/nsys_queries")
@@ -322,17 +322,6 @@ NOT_YET: dict[str, int] = {
     "decode/reference.py": 1,
     "decode/sections.py": 12,
     "errors.py": 3,
-    "explain/dispatch_budget.py": 8,
-    "explain/explaining.py": 23,
-    "explain/host_work.py": 1,
-    "explain/page.py": 5,
-    "explain/ranks.py": 7,
-    "explain/record.py": 4,
-    "explain/replay.py": 6,
-    "explain/show.py": 20,
-    "explain/steps.py": 11,
-    "explain/unfinished.py": 14,
-    "explain/verdict.py": 58,
     "loading/figures.py": 5,
     "loading/files.py": 3,
     "loading/folders.py": 2,

@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from overhead.explain.chrome_trace import read_chrome_trace
 from overhead.explain.host_work import (
-    BETWEEN,
     HostTimes,
     ReturnTimes,
     operation_rows,
@@ -17,7 +16,7 @@ from overhead.explain.host_work import (
     step_counts,
     synchronisation_rows,
 )
-from overhead.explain.record import BoundKind, ReplayCheck
+from overhead.explain.record import BETWEEN, BoundKind, ReplayCheck
 from overhead.explain.replay import StepParts, step_parts
 from overhead.explain.trace import Trace
 from overhead.explain.verdict import bound_of, check_replay, judge

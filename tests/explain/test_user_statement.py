@@ -13,6 +13,7 @@ from overhead.errors import UsageError
 from overhead.explain import user_statement
 from overhead.explain.call_spec import CallSpec
 from overhead.explain.user_statement import try_statements
+from overhead.results import because, codes_of
 
 
 def test_a_statement_on_the_processor_needs_no_wait() -> None:
@@ -108,7 +109,7 @@ def test_a_statement_that_takes_too_long_is_refused() -> None:
 def test_a_lazy_result_is_timed_without_its_work_only_on_request_and_never_called_done() -> None:
     spec = CallSpec(calls=["f()"], setup="def f(): yield 1", wait="none")
     (found,) = try_statements(spec).found
-    assert "may be missing" in found.said
+    assert "returned-work-may-be-missing" in codes_of(found.said)
 
 
 @pytest.mark.parametrize(("step_ns", "works"), [(20_000, True), (15_600_000, True), (0, False)])
@@ -138,5 +139,7 @@ def test_a_statement_that_writes_to_descriptors_it_did_not_open_is_refused() -> 
         "    with contextlib.suppress(OSError):\n"
         "        os.write(number, b'junk\\n')"
     )
-    with pytest.raises(UsageError, match=r"^SETUP: something was written to the pipe that carries the answers"):
+    with pytest.raises(UsageError) as refused:
         try_statements(CallSpec(calls=["1"], setup=setup))
+    written = because("pipe-of-answers-written")
+    assert refused.value.why == because("ended-while-doing", doing="SETUP", why=written)

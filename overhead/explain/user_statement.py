@@ -94,7 +94,7 @@ def child_answers(
     interpreter: Interpreter = HERE,
 ) -> Generator[Any]:
     """Yield what ``module`` answers in a child process; ``doing`` gets its next step. Raises ``UsageError``."""
-    step: Why = "starting"
+    step: Why = because("starting-a-process")
     try:
         limits, command = ChildLimits(silence_s), interpreter.python_command
         with ChildProcess(module, job, decode, limits, interpreter.environment, command) as child:

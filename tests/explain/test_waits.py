@@ -138,7 +138,7 @@ def test_a_wait_for_a_missing_library_or_device_is_refused(monkeypatch: pytest.M
         wait_named("torch", {}, [])
     without = because("torch-without-device", version="2.13.0", kind="cuda")
     assert refused.value.why == about("--wait torch", without)
-    with pytest.raises(UsageError, match=r"^unknown wait 'cuppy', did you mean 'cupy'\? known: cuda, cupy, dawn, "):
+    with pytest.raises(UsageError, match=r"'cuppy'.*'cupy'"):
         wait_named("cuppy", {}, [])
 
 

@@ -246,6 +246,7 @@ TEMPLATES = {
     "kept-work-may-be-missing": "the call keeps {what}, whose work may be missing from the cost",
     "ended-while-doing": "{doing}: {why}",
     "ended-in-one-step": "{why}: name one iteration: a function that returns step(); see docs/explain.md",
+    "starting-a-process": "starting",
     "trying-each-statement": "a trial of each statement",
     # How the end of the work is awaited.
     "nothing-to-wait-for": "nothing, since no library was seen that works on after a call returns",
@@ -301,5 +302,8 @@ TEMPLATES = {
     "step-cannot-be-profiled": "the step cannot be profiled: {error}",
     "running-the-step-on-the-host": "the step as the host runs it",
     "running-the-step-under-conditions": "the step under other conditions on the host",
+    "profiling-the-step": "profiling the step",
+    "profiling-the-device": "profiling the device's work",
+    "profiling-the-host": "profiling the host's work",
     "finding-lines-of-operations": "finding the lines of the operations",
 }

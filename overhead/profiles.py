@@ -39,8 +39,8 @@ class Plan:
     """Number of processes where it differs from ``processes``, by the cost of the target's cases."""
     about: str = ""
     """How long the profile takes or what it is for, for the help of the command line."""
-    stacks: tuple[str, ...] = ()
-    """The stacks that are measured unless the user names others; empty for all."""
+    role: str = ""
+    """The role (``results.StackRole``) of the stacks that are measured unless the user names others; '' for all."""
     all_cases: bool = True
     """Whether cases other than the base and the early ones are planned too."""
     cases: bool = True

@@ -11,7 +11,6 @@ from overhead.blocks.parts import Drawing, Table
 from overhead.contention.show import PEER_WORDS, PeersRow, finding_sentences
 from overhead.reading.format import MICRO, plain
 from overhead.report.core.draw import INK, MUTED, PAPER, WIDE_INCHES, new_figure, plain_log_ticks, style
-from overhead.report.core.palette import colour
 from overhead.results import Value, Way, exactly
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def _draw(way: Way, rows: Sequence[PeersRow]) -> Figure:
 
 def _line(ax: Axes, row: PeersRow, points: Mapping[int, Value]) -> _End:
     """Draw a line with its intervals; returns its label and colour, its most peers, and its value there."""
-    caller, own, label = row.first.case.caller, colour(row.first.target.stack), row.label.replace(" (software)", "")
+    caller, own, label = row.first.case.caller, row.facts.colour, row.label.replace(" (software)", "")
     ax.plot([*points], [v.value for v in points.values()], _STYLES.get(caller, "-"), color=own, linewidth=1.4)
     for k, value in points.items():
         if value.low is not None and value.high is not None:

@@ -14,11 +14,11 @@ import msgspec
 from overhead.child import ChildEnded, ChildLimits, ChildProcess
 from overhead.contention.peer import Answer, BusyJob, Opened, OpenJob, Ran, WindowJob, decode_answer
 from overhead.contention.placing import processors_of_peers
-from overhead.contention.plan import ONE_THREAD, ContentionPlan, PeerGroup, groups
+from overhead.contention.plan import ContentionPlan, PeerGroup, groups, why_one_thread
 from overhead.devices import processor_kind
 from overhead.locks import device_lock
 from overhead.measure.sampling.clock import every_processor
-from overhead.probes import usable_entry_points
+from overhead.probes import facts_of_stack, usable_entry_points
 from overhead.results import (
     Case,
     LeftOut,
@@ -66,7 +66,7 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
         for at, group in enumerate(wanted):
             left = plan.seconds - (time.monotonic() - began)
             target, late = group.targets[0], left < longest[group.way] or left <= 0
-            reason = ONE_THREAD.get(target.stack, "") if group.way == "threads" else ""
+            reason = why_one_thread(facts_of_stack(target.stack)) if group.way == "threads" else ""
             if reason or late:
                 limit = f"the {plan.seconds:.0f} s of this measurement"
                 unfit = f"it does not fit {limit}; overhead contention --seconds gives it more"

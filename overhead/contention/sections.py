@@ -32,7 +32,7 @@ def section_of(way: Way) -> Callable[[View], Iterable[Part]]:
 
 
 def _adds_a_tensor(one: Contention) -> bool:
-    return one.target.stack == "torch" and one.case.params.get("operand") == "tensor"
+    return one.case.params.get("operand") == "tensor"
 
 
 for _order, (_way, _words) in enumerate(PEER_WORDS.items()):

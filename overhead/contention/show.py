@@ -20,8 +20,8 @@ from overhead.reading.format import (
     plain,
     positive_spread,
 )
-from overhead.reading.view import CALLER_WORDS, CALLERS, STACK_NAMES, View, words
-from overhead.results import VALUED, Contention, Limit, Placement, Value, Way, Why
+from overhead.reading.view import CALLER_WORDS, CALLERS, View, words
+from overhead.results import VALUED, Contention, Limit, Placement, StackFacts, Value, Way, Why
 from overhead.words.reasons import reasons_said, sentence
 
 _PINNED: dict[Placement, str] = {"free": "", "core": "a core", "node": "a node"}
@@ -62,10 +62,14 @@ PEER_WORDS: dict[Way, WayWords] = {
 
 @dataclasses.dataclass(frozen=True)
 class PeersRow:
-    """A case on a target in one way and placement, as a table has it. ``records``: by the number of peers."""
+    """A case on a target in one way and placement, as a table has it.
+
+    ``records``: by the number of peers. ``facts``: of the stack.
+    """
 
     label: str
     records: Mapping[int, Contention]
+    facts: StackFacts
 
     @property
     def first(self) -> Contention:
@@ -81,7 +85,7 @@ class PeersRow:
     def name(self) -> str:
         """The stack inside a sentence, where all devices count as one: ``the CUDA driver``."""
         stack = self.first.target.stack
-        return STACK_NAMES.get(stack, stack) + re.sub(" #[^ ]+", "", self.label.removeprefix(stack))
+        return plain(self.facts.label, 40) + re.sub(" #[^ ]+", "", self.label.removeprefix(stack))
 
     @property
     def called(self) -> str:
@@ -111,7 +115,8 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
     rows = []
     for group in groups.values():
         medians = {k: sorted(v, key=lambda one: one.value("cost") or 0.0)[len(v) // 2] for k, v in group.items()}
-        rows.append(PeersRow(_label(next(iter(medians.values())), own), medians))
+        first = next(iter(medians.values()))
+        rows.append(PeersRow(_label(first, own), medians, view.facts(first.target.stack)))
     targets = list(dict.fromkeys(one.target.key for one in own))
     return sorted(rows, key=lambda row: (targets.index(row.first.target.key), row.order))
 

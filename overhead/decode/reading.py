@@ -25,15 +25,15 @@ class DecodeArm:
     @property
     def description(self) -> str:
         """The program and how it is issued, in words such as ``fused, one pass a token, from Python``, or ``eager``."""
-        record, params = self.record, self.record.params
+        record, params, facts = self.record, self.record.params, self.target.facts
         if "fusions" in params:
             applied = int(params["fusions"])
             kind = "unfused" if not applied else "fused" if applied == len(FUSIONS) else count(applied, "fusion")
             issued = "one pass a token"
             if record.pattern == "per-submit":
-                issued = "a launch a dispatch" if record.stack == "cuda-driver" else "a submission a dispatch"
-            elif record.stack == "cuda-graph":
-                issued = f"a graph a token by {graph_maker(record)}"
+                issued = "a submission a dispatch" if "one-pass" in facts.roles else "a launch a dispatch"
+            elif facts.graphs:
+                issued = f"a graph a token by {graph_maker(record, facts)}"
             padding = f", {params['padding']} dispatches added" if "padding" in params else ""
             return f"{kind}, {issued}, {CALLER_WORDS[record.caller]}{padding}"
         if "mode" in params:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
@@ -17,9 +18,8 @@ from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.lines import DrawnLine, LinePanel, line_panels
 from overhead.report.core.page_list import register_page, slug
-from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
-from overhead.results import Value, ratio
+from overhead.results import ChainWayFacts, Value, WayKind, ratio
 from overhead.words.reasons import one_line
 
 _MILLI = 1e6
@@ -38,23 +38,14 @@ _MOST_ROWS = 8
 """Ways that the figure of fusing shows."""
 _Row = list[str | Cell]
 _FUSED: dict[str, object] = {"fusions": len(FUSIONS)}
-_WAYS: tuple[tuple[str, str, dict[str, object]], ...] = (
-    ("eager", "eager, PyTorch", {"stack": "torch", "fusions": None}),
-    ("graph-torch", "a graph, by PyTorch", {"stack": "cuda-graph", "maker": "torch"}),
-    ("graph-driver", "an unfused graph, by the driver", {"stack": "cuda-graph", "maker": "driver", "fusions": 0}),
-    ("fused-cuda", "fused CUDA, launched", {"stack": "cuda-driver", "pattern": "per-submit", **_FUSED}),
-    ("fused-cuda", "a fused graph, by the driver", {"stack": "cuda-graph", "maker": "driver", **_FUSED}),
-    ("fused-wgsl", "fused WGSL, Dawn", {"stack": "dawn", "pattern": "per-pass", **_FUSED}),
-    ("fused-wgsl", "fused WGSL, wgpu-native", {"stack": "wgpu-native", "pattern": "per-pass", **_FUSED}),
-)
-"""Kind, label, and stack, pattern and parameters of the ways to compute a token that are compared on the front page."""
 
 
 @register_rows
 def token_rows(view: View) -> Iterator[WorkRow]:
     """A row for a token by the largest decoder of the run with fused WGSL: graphs of both programs beside it."""
     for found in reversed(decoder_results(view)):
-        ways = [way for kind, label, fields in _WAYS if (way := _token_way(found, kind, label, fields)) is not None]
+        made = [_token_way(found, one) for one in _ways_compared(view)]
+        ways = [way for way in made if way is not None]
         if not any(way.kind == "fused-wgsl" for way in ways):
             continue
         dispatches = {arm.record.params.get("fusions"): arm.dispatches for arm in found.arms}
@@ -63,14 +54,49 @@ def token_rows(view: View) -> Iterator[WorkRow]:
         return
 
 
-def _token_way(found: DecoderResults, kind: str, label: str, fields: dict[str, object]) -> ChainWay | None:
+@dataclasses.dataclass(frozen=True)
+class _TokenWay:
+    """A way to compute a token. ``fields``: pattern and parameters of its case; None for an absent parameter."""
+
+    kind: str
+    label: str
+    stack: str
+    fields: Mapping[str, object]
+
+
+def _ways_compared(view: View) -> Iterator[_TokenWay]:
+    """The ways to compute a token that are compared on the front page, by the stacks that do whole chains so."""
+    stacks: dict[WayKind, list[tuple[str, ChainWayFacts]]] = collections.defaultdict(list)
+    for stack, facts in view.known_stacks.items():
+        for way in facts.ways:
+            stacks[way.kind].append((stack, way))
+    for stack, way in stacks["eager"]:
+        yield _TokenWay("eager", way.label, stack, {"fusions": None})
+    for stack, _ in stacks["eager"]:
+        recorded = view.graph_of(stack)
+        if recorded is not None:
+            graphs, maker = recorded
+            yield _TokenWay("graph-torch", f"a graph, by {view.facts(stack).label}", graphs, {"maker": maker})
+    for stack, _ in stacks["graph-driver"]:
+        fields = {"maker": "driver", "fusions": 0}
+        yield _TokenWay("graph-driver", "an unfused graph, by the driver", stack, fields)
+    for stack, _ in stacks["fused-cuda"]:
+        yield _TokenWay("fused-cuda", "fused CUDA, launched", stack, {"pattern": "per-submit", **_FUSED})
+    for stack, _ in stacks["graph-driver"]:
+        yield _TokenWay("fused-cuda", "a fused graph, by the driver", stack, {"maker": "driver", **_FUSED})
+    for stack, way in stacks["fused-wgsl"]:
+        yield _TokenWay("fused-wgsl", way.label, stack, {"pattern": "per-pass", **_FUSED})
+
+
+def _token_way(found: DecoderResults, way: _TokenWay) -> ChainWay | None:
     """The arm from Python with these parameters, as a way; None if there is none with a time."""
     for arm in found.arms:
         record = arm.record
-        own = {"stack": record.stack, "pattern": record.pattern, "fusions": None, "maker": None, **record.params}
-        if record.caller == "binding" and arm.complete is not None and fields.items() <= own.items():
+        own = {"pattern": record.pattern, "fusions": None, "maker": None, **record.params}
+        alike = record.stack == way.stack and record.caller == "binding" and way.fields.items() <= own.items()
+        if alike and arm.complete is not None:
             cost = by_interval(dataclasses.replace(arm.complete, status=record.status))
-            return ChainWay(kind, record.stack, label, cost)
+            return ChainWay(way.kind, record.stack, way.label, cost, through=arm.target.facts.label)
     return None
 
 
@@ -127,7 +153,7 @@ def _sweep_drawing(found: DecoderResults) -> Drawing:
         for name, style in _LINES.items():
             times = [(arm.batch, arm.record.value(name)) for arm in sweep if arm.is_resolved(name)]
             points = [(batch, Value(time / _MILLI)) for batch, time in times if time is not None]
-            lines.append(DrawnLine(points, colour(target.stack), style))
+            lines.append(DrawnLine(points, target.facts.colour, style))
         panels.append(LinePanel(f"{target.short}: {sweep[0].description}", "batch", lines))
     return Drawing(
         f"decode-{slug(found.name)}-batches",
@@ -176,7 +202,7 @@ def _fused_or_not(found: DecoderResults) -> Drawing | None:
 def _mark(arm: DecodeArm) -> Mark:
     assert arm.complete is not None
     time = dataclasses.replace(arm.complete / _MILLI, status=arm.record.status)
-    return Mark(time, colour(arm.target.stack), "o" if arm.record.params["fusions"] == 0 else "D")
+    return Mark(time, arm.target.facts.colour, "o" if arm.record.params["fusions"] == 0 else "D")
 
 
 def _stack(arm: DecodeArm) -> Cell:

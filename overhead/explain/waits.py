@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from overhead.errors import Unavailable, UsageError, unknown_name
-from overhead.results import Why, about, because
+from overhead.results import Why, about, because, own_stacks, stacks_in
 
 Names = Mapping[str, Any]
 _SAME_LIBRARY = {"jaxlib": "jax"}
@@ -218,15 +218,14 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
             raise Unavailable(because("setup-without-webgpu-device"))
         return None
 
-    def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
-        from overhead.probes.webgpu.library import library
+    from overhead.probes.webgpu.library import library, wait_call
 
+    def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
         own = next(value for value in _flat(names.values()) if isinstance(value, wgpu.GPUDevice))
         return library(stack).waiter(own, own.queue)
 
     info = device.adapter.info
-    said = "wgpuDevicePoll(device, wait=1)" if stack == "wgpu-native" else "wgpuInstanceWaitAny"
-    return Wait(stack, said, str(info["backend_type"]), str(info["device"])[:200], make)
+    return Wait(stack, wait_call(stack), str(info["backend_type"]), str(info["device"])[:200], make)
 
 
 def _flat(values: Iterable[Any]) -> list[Any]:
@@ -317,8 +316,7 @@ KNOWN_WAITS: Mapping[str, Callable[[Names, list[Any], bool], Wait | None]] = {
     "cuda": _cuda,
     "jax": _jax,
     "mlx": _mlx,
-    "wgpu-native": functools.partial(_webgpu, "wgpu", "wgpu-native"),
-    "dawn": functools.partial(_webgpu, "wgpudawn", "dawn"),
+    **{stack: functools.partial(_webgpu, own_stacks()[stack].module, stack) for stack in stacks_in("webgpu")},
     "none": lambda names, results, asked: NOTHING if asked else None,
 }
 """By the value of ``--wait``: the wait from the names and results of a statement, and whether the user asked for it;

@@ -121,8 +121,8 @@ def _arm(view: View, record: Record) -> ArmFit | None:
         return None
     shared = {"elements", *dict(_variant(record))}
     own = {k: v for k, v in sorted(record.params.items()) if k not in shared and k != "maker"}
-    maker = graph_maker(record) if record.stack == "cuda-graph" else ""
     target = view.target(record)
+    maker = graph_maker(record, target.facts) if target.facts.graphs else ""
     return ArmFit(record, target.short, own, maker, slope, fixed, target.short_names_cpu)
 
 

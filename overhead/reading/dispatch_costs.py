@@ -8,12 +8,22 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from overhead.devices import is_board_id, same_device_across_apis
-from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading.format import between, cost_text, micro, micro_of, number, plain, resolved, two_speeds
 from overhead.reading.host_shares import host_shares
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, first_with, with_fields
-from overhead.results import Caller, Record, Scalar, Value, Why, WithFigures, about, together
+from overhead.results import (
+    Caller,
+    Record,
+    RowGroup,
+    StackFacts,
+    StackRow,
+    Value,
+    Why,
+    WithFigures,
+    about,
+    together,
+)
 
 Kind = Literal["python", "compiled", "browser", "batched"]
 KIND_TITLES: dict[Kind, str] = {
@@ -26,49 +36,14 @@ _CALLERS: dict[Kind, Caller] = {"python": "binding", "compiled": "native", "brow
 KIND_WORDS: dict[Kind, str] = {**KIND_TITLES, "batched": "batched"}
 _LEFT_OUT_FROM = 1.03
 """The mean of all samples is shown if it is at least so many times the quiet cost. Closer values mean the same."""
-_GRAPH_MAKERS = {"cuda-driver": "driver", "torch": "torch"}
-"""The stack whose launches a CUDA graph records, and the value of ``maker`` of that graph."""
-_ARRAYS, _KERNELS, _WEBGPU, _OTHERS = "operations on arrays", "a kernel of your own", "WebGPU and Vulkan", "others"
-ROW_GROUPS = (_ARRAYS, _KERNELS, _WEBGPU, _OTHERS)
+_GROUP_TITLES: dict[RowGroup, str] = {
+    "arrays": "operations on arrays",
+    "kernels": "a kernel of your own",
+    "webgpu": "WebGPU and Vulkan",
+    "others": "others",
+}
+ROW_GROUPS = tuple(_GROUP_TITLES.values())
 """What a person chooses between, in the order of the headline figure."""
-ONE_PASS_STACKS = WEBGPU_STACKS | {"vulkan", "chromium", "firefox", "safari"}
-
-
-@dataclasses.dataclass(frozen=True)
-class _Entry:
-    """A way to call a stack that has a row of its own. ``params`` select the case; none: the stack's base case."""
-
-    stack: str
-    label: str
-    group: str
-    params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
-
-
-_ENTRIES = (
-    _Entry("torch", "PyTorch x.add_(1)", _ARRAYS),
-    _Entry("jax", "JAX jit", _ARRAYS),
-    _Entry("cupy", "CuPy add", _ARRAYS),
-    _Entry("torch-compile", "torch.compile, 1 op", _ARRAYS),
-    _Entry("mlx", "MLX add + async_eval", _ARRAYS),
-    _Entry("numpy", "NumPy x += 1", _ARRAYS),
-    _Entry("cuda-driver", "CUDA driver", _KERNELS),
-    _Entry("triton", "Triton jit", _KERNELS),
-    _Entry("warp", "Warp launch", _KERNELS),
-    _Entry("cute-dsl", "CuTe DSL, TVM-FFI", _KERNELS),
-    _Entry("numba-cuda", "numba-cuda jit", _KERNELS),
-    _Entry("cuda-core", "cuda.core", _KERNELS),
-    _Entry("cupy", "CuPy RawKernel", _KERNELS, {"operation": "raw-kernel"}),
-    _Entry("pyopencl", "PyOpenCL enqueue", _KERNELS),
-    _Entry("dawn", "WebGPU, Dawn", _WEBGPU),
-    _Entry("wgpu-native", "WebGPU, wgpu-native", _WEBGPU),
-    _Entry("chromium", "WebGPU, Chromium", _WEBGPU),
-    _Entry("firefox", "WebGPU, Firefox", _WEBGPU),
-    _Entry("safari", "WebGPU, Safari", _WEBGPU),
-    _Entry("vulkan", "raw Vulkan", _WEBGPU),
-)
-"""Known stacks; in each group those that most people choose between come first. A stack that is not listed, such as a
-plugin's, has a row for its base case under its own name.
-"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,15 +54,20 @@ class DispatchRow:
     ``marks``: by kind, the costs above zero in microseconds with their intervals: one, or both of two speeds.
     ``remarks``: by kind, why a cost is not resolved, and what differs in operation. ``python``: the share (0 to 1) that
     Python takes of the CPU time of a call from Python; None where it is not resolved.
+    ``name``: the label as a sentence has it, ``the CUDA driver``, ``Dawn``; ``split``: that of the operation whose CPU
+    time was split where compiled code runs another operation. ``facts``: of the stack.
     """
 
     label: str
+    name: str
+    split: str
     stack: str
     group: str
     marks: Mapping[Kind, tuple[Value, ...]]
     records: Mapping[Kind, Record]
     remarks: Mapping[Kind, Why]
     rank: int
+    facts: StackFacts
     python: Value | None = None
 
     @property
@@ -96,14 +76,9 @@ class DispatchRow:
         return next((kind for kind in ("python", "browser", "compiled", "batched") if kind in self.marks), "python")
 
     @property
-    def name(self) -> str:
-        """The label as a sentence has it: ``the CUDA driver``, ``Dawn``."""
-        return f"the {self.label}" if self.stack == "cuda-driver" else self.label.removeprefix("WebGPU, ")
-
-    @property
     def split_name(self) -> str:
         """The name of the operation whose CPU time was split, which may have another operand than the row."""
-        return self.name.replace("x.add_(1)", "x.add_(y)") if self.other_operand else self.name
+        return self.split if self.other_operand else self.name
 
     @property
     def other_operand(self) -> bool:
@@ -188,13 +163,14 @@ def targets_shown(view: View) -> tuple[list[TargetView], bool]:
 
 
 def _rows(view: View, target: TargetView) -> Iterator[DispatchRow]:
-    if target.stack == "cuda-graph":  # a graph's node stands in the row of the launch that it replaces
-        return
-    entries = [e for e in _ENTRIES if e.stack == target.stack] or [_Entry(target.stack, target.stack, _OTHERS)]
-    yield from (row for entry in entries if (row := _row(view, target, entry)) is not None)
+    """A row for each of the stack's; a graph's node stands in the row of the launch that it replaces."""
+    for entry in target.facts.rows:
+        row = _row(view, target, entry)
+        if row is not None:
+            yield row
 
 
-def _row(view: View, target: TargetView, entry: _Entry) -> DispatchRow | None:
+def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
     found = {kind: record for kind, caller in _CALLERS.items() if (record := _case(target, entry, caller)) is not None}
     if not found:
         return None
@@ -202,14 +178,28 @@ def _row(view: View, target: TargetView, entry: _Entry) -> DispatchRow | None:
         found["batched"] = batched
     remarks: dict[Kind, Why] = {kind: problem for kind, record in found.items() if (problem := why_unresolved(record))}
     marks = {kind: costs for kind, r in found.items() if (costs := _costs(r))}
-    if operand := _other_operand(target, found.get("compiled")):
+    if operand := _other_operand(target, entry, found.get("compiled")):
         remarks["compiled"] = together(remarks.get("compiled", ""), operand)
-    if "batched" not in found and target.stack in ONE_PASS_STACKS:
+    if "batched" not in found and "one-pass" in target.facts.roles:
         remarks["batched"] = "not measured in this run"
     python = _python_share(view, found)
     where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
-    rank = _ENTRIES.index(entry) if entry in _ENTRIES else len(_ENTRIES)
-    return DispatchRow(entry.label + where, target.stack, entry.group, marks, found, remarks, rank, python)
+    label = plain(entry.label, 60)
+    name = plain(entry.name, 60) or label
+    split = plain(entry.split_name, 60) or name
+    return DispatchRow(
+        label=label + where,
+        name=name + where,
+        split=split + where,
+        stack=target.stack,
+        group=_GROUP_TITLES[entry.group],
+        marks=marks,
+        records=found,
+        remarks=remarks,
+        rank=entry.order,
+        facts=target.facts,
+        python=python,
+    )
 
 
 def _costs(record: Record) -> tuple[Value, ...]:
@@ -231,7 +221,7 @@ def _python_share(view: View, records: Mapping[Kind, Record]) -> Value | None:
     return None
 
 
-def _case(target: TargetView, entry: _Entry, caller: Caller) -> Record | None:
+def _case(target: TargetView, entry: StackRow, caller: Caller) -> Record | None:
     """The case of the entry by that caller; of compiled code also one that only differs in its operand."""
     base = target.base
     wanted = {**base.params, **entry.params}
@@ -249,14 +239,16 @@ def _case(target: TargetView, entry: _Entry, caller: Caller) -> Record | None:
     return next((r for r in same if {k for k, _ in wanted.items() ^ r.params.items()} == {"operand"}), None)
 
 
-def _batched(view: View, target: TargetView, entry: _Entry, caller: Caller) -> Record | None:
+def _batched(view: View, target: TargetView, entry: StackRow, caller: Caller) -> Record | None:
     """One pass with many dispatches, by the caller of the row, or a node of the stack's graph of such launches."""
     if entry.params:
         return None
-    if target.stack in _GRAPH_MAKERS and target.first.api == "CUDA":
-        graph = view.best("cuda-graph")
+    recorded = view.graph_of(target.stack)
+    if recorded is not None and target.first.api == "CUDA":
+        stack, maker = recorded
+        graph = view.best(stack)
         nodes = with_fields(graph.records if graph is not None else (), pattern="replay", workload="step")
-        return next((r for r in nodes if r.params.get("maker") == _GRAPH_MAKERS[target.stack]), None)
+        return next((r for r in nodes if r.params.get("maker") == maker), None)
     passes, graphs = (
         with_fields(target.records, pattern=pattern, workload="step", caller=caller)
         for pattern in ("one-pass", "replay")
@@ -281,14 +273,16 @@ def why_unresolved(record: Record) -> Why:
     return (figure.status if figure.status != "ok" else "not above zero") + interval
 
 
-def _other_operand(target: TargetView, compiled: Record | None) -> str:
+def _other_operand(target: TargetView, entry: StackRow, compiled: Record | None) -> str:
     """The operand of compiled code where it is not the base case's, with the cost from Python; else ''."""
     base = target.base
     if compiled is None or compiled.params.get("operand") == base.params.get("operand"):
         return ""
     python = first_with(target.records, params=compiled.params, caller="binding", pattern=base.pattern, workload="step")
     cost = python.figure("complete") if python is not None else None
-    return "x.add_(y)" + (f", {micro(cost)} from Python" if cost is not None and cost.measured else "")
+    return plain(entry.other_operand, 40) + (
+        f", {micro(cost)} from Python" if cost is not None and cost.measured else ""
+    )
 
 
 def met_range(record: WithFigures) -> tuple[float, float] | None:

@@ -65,14 +65,16 @@ def graphs(view: View) -> list[Graph]:
     return [
         Graph(t, r, *_eager(view, r))
         for t in view.executing
-        for r in with_fields(t.records, stack="cuda-graph", pattern="replay", workload="step")
+        if t.facts.graphs
+        for r in with_fields(t.records, pattern="replay", workload="step")
     ]
 
 
 def _eager(view: View, graph: Record) -> tuple[TargetView | None, Record | None]:
     """The base case, from Python, of the stack whose launches the graph records, and its target; or None."""
-    stack = "torch" if graph.params.get("maker") == "torch" else "cuda-driver"
+    makers = view.facts(graph.stack).graphs
+    maker = makers.get(str(graph.params.get("maker", next(iter(makers)))))
     for t in view.executing:
-        if t.stack == stack and same_device(t.first, graph):
+        if maker is not None and t.stack == maker.stack and same_device(t.first, graph):
             return t, next((r for r in with_fields(t.records, caller="binding") if not t.varied(r)), None)
     return None, None

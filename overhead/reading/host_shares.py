@@ -11,7 +11,6 @@ import dataclasses
 import itertools
 from collections.abc import Iterator
 
-from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, with_fields
 from overhead.results import Comparison, Figure, Record, Value, Why, exactly, why_apart
@@ -112,7 +111,7 @@ def _split(view: View, top: Record) -> HostShares:
     validation = next(filter(None, own), None)
     program = minimal_program(view, records[-1]) if records else None
     minimal = program.figure("host") if program is not None and program.measured("host") else None
-    shares = tuple(_shares(levels))
+    shares = tuple(_shares(view, levels))
     ends = records and (top.caller, records[-1].caller) == ("binding", "native")
     python = _WHOLE - levels[-1][1] if ends else None
     return HostShares(view.target(top), top, top.figure("host"), records, shares, python, minimal, validation)
@@ -136,22 +135,23 @@ def _compared(view: View, record: Record) -> list[Comparison]:
     return [c for c in found if c is not None and c.against]
 
 
-def _shares(levels: list[tuple[Record, Value]]) -> Iterator[Share]:
+def _shares(view: View, levels: list[tuple[Record, Value]]) -> Iterator[Share]:
     """A layer for each level: what the next leaves out, and all that the last leaves."""
     for (upper, more), (lower, less) in itertools.pairwise(levels):
         name = "binding" if lower.caller == "ffi" else "interpreter" if upper.caller == "ffi" else "python"
         yield _share(levels[0][0], name, more - less)
     for record, rest in levels[-1:]:
-        yield dataclasses.replace(_share(levels[0][0], _last_layer(record), rest), paired=False)
+        yield dataclasses.replace(_share(levels[0][0], _last_layer(view, record), rest), paired=False)
 
 
-def _last_layer(last: Record) -> str:
+def _last_layer(view: View, last: Record) -> str:
     """What the last level consists of: a measured time, not a difference."""
     if last.caller != "native":
         return "rest"
-    if last.stack in ("vulkan", "cuda-driver", "cuda-graph"):
+    roles = view.facts(last.stack).roles
+    if "driver" in roles:
         return "driver"
-    return "api and driver" if last.stack in WEBGPU_STACKS else "library"
+    return "api and driver" if "webgpu" in roles else "library"
 
 
 def _share(top: Record, name: str, share: Value) -> Share:
@@ -167,9 +167,10 @@ def minimal_program(view: View, compiled: Record) -> Record | None:
 
     None where it was not measured on the same board, and for other cases.
     """
-    if compiled.stack not in WEBGPU_STACKS or compiled.caller != "native":
+    facts = view.facts(compiled.stack)
+    if "webgpu" not in facts.roles or compiled.caller != "native":
         return None
-    like = with_fields(view.fingerprint.records, stack="vulkan", adapter=compiled.adapter, case=compiled.case)
+    like = with_fields(view.fingerprint.records, stack=facts.below, adapter=compiled.adapter, case=compiled.case)
     return next((r for r in like if not why_apart(r.device, compiled.device)), None)
 
 

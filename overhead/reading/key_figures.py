@@ -6,13 +6,15 @@ A figure that a machine does not have is missing with a reason; no other stack o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+
+import msgspec
 
 from overhead.reading.format import MICRO, micro, micro_of, percent, percent_spread, time_spread, two_speeds
 from overhead.reading.missing_values import missing_figure, missing_stack, why
 from overhead.reading.next_run import FigureClass, class_of, next_run
 from overhead.reading.view import CALLER_WORDS, TargetView, View, with_fields, words
-from overhead.results import Caller, Pattern, Record, Scalar, Value, Why, about, ratio, together
+from overhead.results import Caller, Pattern, Record, Scalar, Value, Why, about, key_figure_lines, ratio, together
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,40 +59,18 @@ class _Line:
     figure: str = "complete"
     pattern: Pattern | None = None
     workload: str = "step"
-    params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
+    params: dict[str, Scalar] = dataclasses.field(default_factory=dict)
     compared: str = ""
 
 
-_FUSED_STEPS = {"elements": 4096}
-_LIST = (
-    _Line("One operation, NumPy, from Python", "numpy"),
-    _Line("One operation, PyTorch, from Python", "torch"),
-    _Line("One launch, CUDA driver, from Python", "cuda-driver"),
-    _Line("One dispatch, Dawn, from Python", "dawn"),
-    _Line("One dispatch, wgpu-native, from Python", "wgpu-native"),
-    _Line("One dispatch, Chromium, from JavaScript", "chromium", "browser"),
-    _Line("One dispatch, Dawn, from compiled code", "dawn", "native"),
-    _Line("One dispatch, raw Vulkan, from compiled code", "vulkan", "native"),
-    _Line("One node of a CUDA graph, CUDA driver", "cuda-graph", pattern="replay", params={"maker": "driver"}),
-    _Line(
-        "One fused step, CUDA driver, from Python",
-        "cuda-driver",
-        "binding",
-        "complete",
-        "fused",
-        "recurrence",
-        _FUSED_STEPS,
-    ),
-    _Line("One fused step, Dawn, from Python", "dawn", "binding", "complete", "fused", "recurrence", _FUSED_STEPS),
-    _Line("One submit, raw Vulkan, from compiled code", "vulkan", "native", "per_submit", compared="marginal"),
-    _Line("One dispatch and its wait, Dawn, from Python", "dawn", figure="naive"),
-    _Line("Python's share of the host's time, Dawn", "dawn", figure="ratio", compared="python-share"),
-)
+@functools.cache
+def _lines() -> tuple[_Line, ...]:
+    return msgspec.convert(key_figure_lines(), tuple[_Line, ...])
 
 
 def key_figures(view: View) -> list[KeyFigure]:
     """All fourteen lines in their order, whatever the file holds."""
-    return [_key_figure(view, line) for line in _LIST]
+    return [_key_figure(view, line) for line in _lines()]
 
 
 def overstatement(record: Record, figure: str) -> Value | None:
@@ -141,7 +121,7 @@ def _not_measured(line: _Line) -> str:
     """Which case of the line was not measured; the same pattern of another workload may have been."""
     if line.pattern is None:
         return f"not measured {CALLER_WORDS[line.caller]}"
-    which = " ".join([line.workload, line.pattern, *words(dict(line.params))])
+    which = " ".join([line.workload, line.pattern, *words(line.params)])
     return f"the case {which} was not measured {CALLER_WORDS[line.caller]}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from overhead.reading.missing_values import by_mend
-from overhead.reading.view import CUDA_ONLY, View
+from overhead.reading.view import View
 from overhead.results import Machine, MissingStack
 
 _STEADY_RATIO = 1.05
@@ -60,7 +60,7 @@ def missing_stacks(view: View) -> MissingStacks:
     addable: list[MissingStack] = []
     for_nvidia: list[MissingStack] = []
     for stack in reversed(absent):
-        hopeless = lacks_gpu and stack in CUDA_ONLY
+        hopeless = lacks_gpu and "nvidia-only" in view.facts(stack).roles
         (for_nvidia if hopeless else addable).append(absent[stack])
     return MissingStacks(tuple(addable), tuple(for_nvidia))
 

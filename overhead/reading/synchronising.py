@@ -44,7 +44,7 @@ def waited_each(target: TargetView) -> Record | None:
 
 def waiting_targets(view: View) -> list[TargetView]:
     """The targets of the headline figure that wait for a device, without CUDA graphs, which wait as launches do."""
-    return [t for t in targets_shown(view)[0] if t.first.api != "CPU" and t.stack != "cuda-graph"]
+    return [t for t in targets_shown(view)[0] if t.first.api != "CPU" and not t.facts.graphs]
 
 
 def all_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
@@ -68,7 +68,7 @@ def step_words(record: Record) -> str:
 def in_capture(view: View) -> dict[str, str]:
     """By name of each act what happens to it while a CUDA graph is captured; empty where that was not tried."""
     start = "captured "
-    windows = (r.window for target in view.executing for r in target.records if target.stack == "cuda-graph")
+    windows = (r.window for target in view.executing for r in target.records if target.facts.graphs)
     found = ({k.removeprefix(start): str(v) for k, v in window.items() if k.startswith(start)} for window in windows)
     return next(filter(None, found), {})
 
@@ -122,12 +122,12 @@ class Synchronised:
 
 
 def synchronised(view: View) -> list[Synchronised]:
-    """Every case of PyTorch that synchronises or reads after each group of steps, in the file's order."""
+    """Every case that synchronises or reads after each group of steps, in the file's order."""
     return [
         Synchronised(t, r, _alone(view, r), view.comparison("sync-cost", r.key))
         for t in view.executing
         for r in t.records
-        if t.stack == "torch" and synchronises(r) and isinstance(n := r.params.get("every"), int) and 0 < n <= 1_000_000
+        if synchronises(r) and isinstance(n := r.params.get("every"), int) and 0 < n <= 1_000_000
     ]
 
 

@@ -16,7 +16,21 @@ from typing import TypeVar, cast, get_args
 
 from overhead.devices import is_board_id, names_differ_in_model, without_brackets
 from overhead.reading.format import plain
-from overhead.results import VALUED, Caller, Comparison, Fingerprint, Pattern, Record, Scalar, scalar_text
+from overhead.results import (
+    VALUED,
+    Caller,
+    Comparison,
+    Fingerprint,
+    Pattern,
+    Record,
+    Scalar,
+    StackFacts,
+    StackRole,
+    facts_of,
+    own_stacks,
+    scalar_text,
+    stacks_in,
+)
 
 T = TypeVar("T")
 CALLERS = ("binding", "browser", "ffi", "native")
@@ -28,24 +42,6 @@ CALLER_WORDS: dict[Caller, str] = {
     "native": "from compiled code",
 }
 """Callers as pages name them."""
-STACK_NAMES = {
-    "cuda-driver": "the CUDA driver", "cuda-graph": "CUDA graphs", "cupy": "CuPy", "torch": "PyTorch",
-    "torch-compile": "torch.compile", "triton": "Triton", "jax": "JAX", "vulkan": "raw Vulkan", "dawn": "Dawn",
-    "wgpu-native": "wgpu-native", "chromium": "Chromium", "firefox": "Firefox", "safari": "Safari", "numpy": "NumPy",
-    "mlx": "MLX", "cuda-core": "cuda.core", "numba-cuda": "numba-cuda", "warp": "Warp", "cute-dsl": "CuTe DSL",
-    "pyopencl": "PyOpenCL",
-}  # fmt: skip
-"""Stacks inside a sentence."""
-CUDA_ONLY = frozenset({
-    "cuda-driver", "cuda-graph", "cuda-core", "cupy", "triton", "numba-cuda", "warp", "cute-dsl",
-})  # fmt: skip
-"""Stacks that work on an NVIDIA GPU only."""
-GRAPH_MAKERS = {
-    "driver": "the CUDA driver",
-    "torch": "PyTorch (torch.cuda.CUDAGraph)",
-    "torch-compiled": "torch.compile",
-}
-"""Who makes a CUDA graph, by the parameter ``maker``."""
 _OTHER = "other"
 _API_ORDER = (
     "CUDA",
@@ -73,13 +69,14 @@ class TargetView:
 
     ``label``: unique in the file, with "(software)" for an adapter that computes on the CPU. ``short``: the same
     without the device, where the file has one GPU only. ``short_names_cpu``: whether it ends with "(CPU)", which tells
-    the target from one of its stack on the GPU.
+    the target from one of its stack on the GPU. ``facts``: of the stack.
     """
 
     key: str
     label: str
     records: tuple[Record, ...]
-    short: str = ""
+    short: str
+    facts: StackFacts
     short_names_cpu: bool = False
 
     @property
@@ -152,6 +149,28 @@ class View:
             self._made[compute] = compute(self)
         return cast(T, self._made[compute])
 
+    def facts(self, stack: str) -> StackFacts:
+        """The facts of a stack: the suite's own, else what the file has of it."""
+        return facts_of(stack, self.fingerprint.stacks)
+
+    @cached_property
+    def known_stacks(self) -> Mapping[str, StackFacts]:
+        """The facts of the suite's own stacks, then of the others that the file has."""
+        others = {name: facts for name, facts in self.fingerprint.stacks.items() if name not in own_stacks()}
+        return {**own_stacks(), **others}
+
+    def in_role(self, role: StackRole) -> tuple[str, ...]:
+        """The stacks with this role, whether the run has them or not, the suite's own first."""
+        return stacks_in(role, self.known_stacks)
+
+    def graph_of(self, stack: str) -> tuple[str, str] | None:
+        """The stack of graphs that record the launches of this one, and their ``maker``; None if there is none."""
+        for name, facts in self.known_stacks.items():
+            for maker, made in facts.graphs.items():
+                if made.stack == stack:
+                    return name, maker
+        return None
+
     @cached_property
     def targets(self) -> list[TargetView]:
         """Every target with records, in the file's order."""
@@ -164,7 +183,8 @@ class View:
         found = []
         for key, records in groups.items():
             names_cpu = records[0].api == "CPU" and short[key] != labels[key]
-            found.append(TargetView(key, labels[key], tuple(records), short[key], names_cpu))
+            facts = self.facts(records[0].stack)
+            found.append(TargetView(key, labels[key], tuple(records), short[key], facts, names_cpu))
         return found
 
     @cached_property
@@ -174,8 +194,8 @@ class View:
 
     @cached_property
     def without_floor(self) -> list[TargetView]:
-        """The executing targets without ``floor``, a call that does nothing: a reference value and no stack."""
-        return [t for t in self.executing if t.stack != "floor"]
+        """The executing targets without a call that does nothing, which is a reference value and no stack."""
+        return [t for t in self.executing if "reference" not in t.facts.roles]
 
     @cached_property
     def _by_key(self) -> dict[str, TargetView]:
@@ -270,13 +290,14 @@ def first_with(records: Iterable[Record], **fields: object) -> Record | None:
 def stack_name(target: TargetView) -> str:
     """The stack inside a sentence: ``Dawn``, ``the CUDA driver``; with "(software)" or "(CPU)" where no GPU works."""
     where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
-    return STACK_NAMES.get(target.stack, plain(target.stack, 32)) + where
+    return plain(target.facts.label, 40) + where
 
 
-def graph_maker(graph: Record) -> str:
-    """Who made the CUDA graph of this record: ``the CUDA driver``."""
-    maker = str(graph.params.get("maker", "driver"))
-    return GRAPH_MAKERS.get(maker, plain(maker, 20))
+def graph_maker(graph: Record, facts: StackFacts) -> str:
+    """Who made the CUDA graph of this record: ``the CUDA driver``. ``facts``: of its stack."""
+    maker = str(graph.params.get("maker", next(iter(facts.graphs), "")))
+    known = facts.graphs.get(maker)
+    return plain(known.label, 40) if known is not None else plain(maker, 20)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -53,6 +53,21 @@ from overhead.results.records import (
     schema as schema,
     to_builtins as to_builtins,
 )
+from overhead.results.stack_facts import (
+    ChainWayFacts as ChainWayFacts,
+    GraphMaker as GraphMaker,
+    OneThread as OneThread,
+    RowGroup as RowGroup,
+    ShortWay as ShortWay,
+    StackFacts as StackFacts,
+    StackRole as StackRole,
+    StackRow as StackRow,
+    WayKind as WayKind,
+    facts_of as facts_of,
+    key_figure_lines as key_figure_lines,
+    own_stacks as own_stacks,
+    stacks_in as stacks_in,
+)
 from overhead.results.value import (
     DifferentBoardsError as DifferentBoardsError,
     Value as Value,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from overhead.reading.format import MICRO, listed, number, plain, run_time
 from overhead.reading.graph_or_fused import OTHER, ChainWay, ProgramWork, WorkRow
-from overhead.reading.view import STACK_NAMES
 from overhead.words.chains import arm_label, elements_text, why_no_speed
 from overhead.words.reasons import sentence
 
@@ -59,7 +58,7 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
 
 def _program(row: WorkRow, program: ProgramWork) -> str:
     """Fused WGSL beside the graph of the unfused program, and the cheapest way of all."""
-    fused = listed([f"{compared(row, way)} through {_through(way)}" for way in row.of_kind("fused-wgsl")])
+    fused = listed([f"{compared(row, way)} through {way.through}" for way in row.of_kind("fused-wgsl")])
     beside = f"fused WGSL is {fused}, beside the CUDA driver's graph of the unfused program; " if fused else ""
     least = min(row.ways, key=lambda way: way.cost.value if way.cost else float("inf"))
     wgsl = [way.cost for way in row.of_kind("fused-wgsl") if way.cost]
@@ -165,9 +164,5 @@ def _by_verdict(row: WorkRow) -> list[str]:
     """``a tie through wgpu-native`` and such, for each group of ways in fused WGSL with the same words."""
     through: dict[str, list[str]] = {}
     for way in row.of_kind("fused-wgsl"):
-        through.setdefault(compared(row, way), []).append(_through(way))
+        through.setdefault(compared(row, way), []).append(way.through)
     return [f"{words} through {listed(names)}" for words, names in through.items()]
-
-
-def _through(way: ChainWay) -> str:
-    return STACK_NAMES.get(way.stack, way.stack)

@@ -7,7 +7,6 @@ import math
 from overhead.reading.dispatch_costs import (
     KIND_TITLES,
     KIND_WORDS,
-    ONE_PASS_STACKS,
     DispatchCosts,
     DispatchRow,
     Kind,
@@ -36,8 +35,6 @@ from overhead.reading.view import CALLER_WORDS, graph_maker
 from overhead.results import Record, ratio
 from overhead.words.next_run import next_run_sentence, next_run_text
 from overhead.words.typical_run import place_sentence
-
-_WEBGPU = ("dawn", "wgpu-native")
 
 
 def cheapest(costs: DispatchCosts) -> DispatchRow | None:
@@ -73,7 +70,7 @@ def _cheapest(costs: DispatchCosts) -> str:
 
 def _webgpu(costs: DispatchCosts, kind: Kind) -> str:
     """What WebGPU costs by one caller."""
-    rows = [row for row in costs.rows if row.stack in _WEBGPU and kind in row.marks]
+    rows = [row for row in costs.rows if "webgpu" in row.facts.roles and kind in row.marks]
     said = [f"{mark_text(row.marks[kind])} {MICRO} through {row.name}{_doubt(row.records[kind])}" for row in rows]
     return f"{KIND_TITLES[kind].replace('from', 'From')}, a dispatch of WebGPU costs {listed(said)}." if said else ""
 
@@ -87,7 +84,7 @@ def _doubt(record: Record) -> str:
 def _batches(costs: DispatchCosts) -> str:
     """What a dispatch of a batch costs, for the WebGPU stacks or else the first row that has one."""
     found = [(row, alone) for row in costs.rows if "batched" in row.marks and (alone := _alone(row)) is not None]
-    told = [one for one in found if one[0].stack in _WEBGPU] or found[:1]
+    told = [one for one in found if "webgpu" in one[0].facts.roles] or found[:1]
     told = [one for one in told if one[1].caller == told[0][1].caller]
     if not told:
         return ""
@@ -98,8 +95,9 @@ def _batches(costs: DispatchCosts) -> str:
         cost = f"{mark_text(row.marks['batched'])} {MICRO}{_doubt(batch)} instead of {cost_text(alone)}{noisy}"
         said.append(f"{cost} through {row.name}{_less(alone, batch)}")
     batch = told[0][0].records["batched"]
-    passes = "In one pass" if batch.stack in ONE_PASS_STACKS else "In a batch"
-    how = f"In a CUDA graph made by {graph_maker(batch)}" if batch.stack == "cuda-graph" else passes
+    facts = costs.view.facts(batch.stack)
+    passes = "In one pass" if "one-pass" in facts.roles else "In a batch"
+    how = f"In a CUDA graph made by {graph_maker(batch, facts)}" if facts.graphs else passes
     return f"{how}, called {CALLER_WORDS[told[0][1].caller]}, a dispatch costs {'; '.join(said)}."
 
 
@@ -125,7 +123,7 @@ def _python(costs: DispatchCosts) -> str:
     A share whose interval reaches zero is not resolved. The operation that is named is the one that was split.
     """
     rows = [(row, row.python) for row in costs.rows if row.python is not None and row.python.resolved]
-    told = [one for one in rows if one[0].stack in _WEBGPU] or sorted(rows, key=lambda one: -one[1].value)[:1]
+    told = [one for one in rows if "webgpu" in one[0].facts.roles] or sorted(rows, key=lambda one: -one[1].value)[:1]
     said = [f"{percent_spread(share)} through {row.split_name}" for row, share in told]
     return f"Python takes {listed(said)} of the CPU time of a call from Python." if said else ""
 

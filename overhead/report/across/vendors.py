@@ -12,12 +12,12 @@ from overhead.devices import without_brackets
 from overhead.reading.format import MICRO, number, plain, spread, within
 from overhead.reading.precision import by_interval
 from overhead.reading.published import Contract, publications
-from overhead.reading.view import CALLER_WORDS, STACK_NAMES, TargetView, View, first_with, with_fields
+from overhead.reading.view import CALLER_WORDS, TargetView, View, first_with, with_fields
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.draw import WIDE_INCHES
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
 from overhead.report.core.registry import register_across
-from overhead.results import Caller, Figure, Record, Value
+from overhead.results import Caller, Figure, Record, Value, facts_of
 from overhead.words.report.machines import listed_name, shown_runs
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _measured(machines: Machines) -> Iterator[dict[str, Any]]:
             for what, how, record, figure in _figures(view, target):
                 if figure is None or not (ns := figure.measured) or what not in _WORK:
                     continue
-                row = _row(what, record.api, _kernel(record), record.caller)
+                row = _row(what, record.api, _kernel(target, record), record.caller)
                 status = by_interval(ns).status
                 made = {"what": what, "how": how, "row": row, "api": record.api, "device": device, "at": ns / 1e3,
                         "vendor": vendor(record, run.machine.cpu), "text": spread(ns / 1e3), "source": source,
@@ -128,16 +128,21 @@ def _measured(machines: Machines) -> Iterator[dict[str, Any]]:
     yield from found.values()
 
 
-def _row(what: str, api: str, stack: str, caller: Caller) -> str:
-    base, without, rest = stack.partition(_NO_ARGUMENTS)
-    name = plain(STACK_NAMES.get(base, base) + without + rest, 60)
+def _row(what: str, api: str, kernel: str, caller: Caller) -> str:
+    name = plain(kernel, 60)
     unit = {"wait": ", a wait alone", "submit": ", a submission", "node": ", a node"}.get(what, "")
     return f"{'' if api in name else f'{api}: '}{name}{unit}, {CALLER_WORDS[caller]}"
 
 
-def _kernel(record: Record) -> str:
+def _kernel(target: TargetView, record: Record) -> str:
     """The stack, and that its kernel has no arguments where it has none: a published figure may be of such a kernel."""
-    return record.stack + (_NO_ARGUMENTS if record.params.get("arguments") == 0 else "")
+    return target.facts.label + (_NO_ARGUMENTS if record.params.get("arguments") == 0 else "")
+
+
+def _published_kernel(stack: str) -> str:
+    """The same of a stack as a publication names it: ours by its label."""
+    base, without, rest = stack.partition(_NO_ARGUMENTS)
+    return facts_of(base).label + without + rest
 
 
 def _figures(view: View, target: TargetView) -> Iterator[tuple[str, Contract, Record, Figure | None]]:
@@ -165,7 +170,8 @@ def _published() -> Iterator[dict[str, Any]]:
     for p in publications().point:
         source = publications().source[p.source]
         cell = Cell(f"{source.short}, {source.date}", url=source.where[0], hover=source.title)
-        yield {"what": p.quantity, "how": p.contract, "row": _row(p.quantity, p.api, p.stack, p.caller), "api": p.api,
+        row = _row(p.quantity, p.api, _published_kernel(p.stack), p.caller)
+        yield {"what": p.quantity, "how": p.contract, "row": row, "api": p.api,
                "device": p.adapter, "at": Value(p.value), "vendor": p.vendor, "text": f"{p.value:,.10g}",
                "source": cell, "remark": ". ".join(filter(None, (p.versions, p.note))), "published": True}  # fmt: skip
 

@@ -12,7 +12,7 @@ import itertools
 import operator
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,8 +30,8 @@ from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
 from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPage, pages as known_pages, slug, subpage
-from overhead.report.core.palette import colour
 from overhead.report.core.registry import Build, MakeSection, registered, registered_across, registered_each
+from overhead.results import StackFacts, facts_of
 from overhead.words.glossary import GLOSSARY, Term
 from overhead.words.report.pages import (
     about_run,
@@ -94,7 +94,7 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     for folder in _FOLDERS:
         make_folder(out / folder)
     run = machines.own.fingerprint
-    site = Site(out, len(machines.views), documents, [*read, *skipped])
+    site = Site(out, len(machines.views), documents, [*read, *skipped], stacks=machines.stacks)
     data = f"{DOWNLOADS_FOLDER}/{run.machine.id}.json"
     for shown in (view.fingerprint for view in machines.views):
         write_fingerprint(site.fresh(f"{DOWNLOADS_FOLDER}/{shown.machine.id}.json"), shown)
@@ -198,7 +198,7 @@ class Site:
     ``inputs``: the files that were read.
 
     ``documents``: see ``write_pages``. ``figures``, ``pages``, ``tables``: the names of figures, subpages and files of
-    data that are in use.
+    data that are in use. ``stacks``: the facts that the files carry.
     """
 
     out: Path
@@ -208,6 +208,7 @@ class Site:
     figures: set[str] = dataclasses.field(default_factory=set)
     pages: set[str] = dataclasses.field(default_factory=set)
     tables: set[str] = dataclasses.field(default_factory=set)
+    stacks: Mapping[str, StackFacts] = dataclasses.field(default_factory=dict)
 
     def navigation(self, pages: Sequence[ReportPage], current: ReportPage) -> list[Link]:
         """Links to the main pages, and below the main page that the reader is on to its own subpages."""
@@ -298,13 +299,21 @@ class Site:
             root="../" if "/" in path else "",
             links=links,
             drawn_from=drawn_from(self.machines),
+            stacks=self.stacks,
             **shown,
         )
         self.fresh(path).write_text(text, encoding="utf-8")
 
 
-def rendered(sections: Sequence[PageSection], **values: Any) -> str:
-    """One page as HTML. ``values``: what the template names, except its styles, its script and its colours."""
+def rendered(sections: Sequence[PageSection], *, stacks: Mapping[str, StackFacts] | None = None, **values: Any) -> str:
+    """One page as HTML. ``values``: what the template names, except its styles, its script and its colours.
+
+    ``stacks``: the facts that the files carry.
+    """
+
+    def colour(stack: str) -> str:
+        return facts_of(stack, stacks).colour
+
     usual = {
         "command": "report",
         "answers": "",

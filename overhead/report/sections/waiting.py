@@ -20,7 +20,6 @@ from overhead.reading.synchronising import (
 )
 from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
-from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
 from overhead.results import Record, Value
 from overhead.words.report.waiting import (
@@ -42,8 +41,6 @@ from overhead.words.report.waiting import (
 _RHYTHM_MARKERS = {1: "o", 4: "v", 10: "s", 100: "D"}
 _OTHER_MARKER = "^"
 _PERCENTILES = ("p50", "p95", "p99")
-_TOLD = ("torch", "dawn", "wgpu-native")
-"""Stacks whose waits are told in sentences, if they were measured."""
 _Groups = dict[tuple[str, str], list[Synchronised]]
 """By target and step."""
 
@@ -98,7 +95,8 @@ def waiting(view: View) -> Iterator[Part]:
         return
     known = [row for row in rows if row.target.base.measured("complete")]
     told = {row.target.stack: row for row in reversed(known)}
-    yield Text([told[stack].sentence for stack in dict.fromkeys([*_TOLD, *told]) if stack in told][:2])
+    first = [stack for stack in view.in_role("waits-told") if stack in told]
+    yield Text([told[stack].sentence for stack in dict.fromkeys([*first, *told])][:2])
     columns = ["stack", "after each", "without", "with", "T(1)"]
     yield Table(TITLE, columns, [row.cells for row in rows], numeric=range(2, 5))
     bound = [t for t in targets if t.base.bound in ("device", "balanced") and not t.software]
@@ -180,7 +178,7 @@ def _mark(s: Synchronised, cost: Value) -> Mark:
     figures = [r.figure("complete") for r in (s.record, s.alone) if r is not None]
     unclear = any(f is None or f.status != "ok" for f in figures)
     at = replace(cost / 1e3, status="noisy" if unclear else "ok")
-    return Mark(at, colour(s.target.stack), _RHYTHM_MARKERS.get(s.every, _OTHER_MARKER))
+    return Mark(at, s.target.facts.colour, _RHYTHM_MARKERS.get(s.every, _OTHER_MARKER))
 
 
 def _table(groups: _Groups) -> Table:

@@ -6,7 +6,6 @@ import math
 
 from overhead.reading.findings.batching import OnePassPays, ReplayPays
 from overhead.reading.format import between, count
-from overhead.reading.view import graph_maker
 from overhead.words.findings import FindingWords, words_for
 from overhead.words.findings._changes import instead, intervals, stack
 
@@ -29,7 +28,7 @@ def replay(found: ReplayPays) -> FindingWords:
         repaid = f"; a graph of {found.nodes} nodes pays for itself after {after}"
         interval = f" Making it costs as much as {between(replays.floor, replays.ceiling)} replays save."
     return FindingWords(
-        f"Replay a CUDA graph made by {graph_maker(first.after)}: {instead(first)}{repaid}.",
+        f"Replay a CUDA graph made by {found.maker}: {instead(first)}{repaid}.",
         f"{intervals(found.changes)}. It applies where the same launches come again with the same shapes and "
         f"addresses.{interval}",
     )

@@ -16,7 +16,7 @@ _FEWEST_REPLAYS = 0.01
 
 def graph_name(graph: Graph) -> str:
     """Who made the graph, and who replays it."""
-    return f"made by {graph_maker(graph.record)}, replayed {CALLER_WORDS[graph.record.caller]}"
+    return f"made by {graph_maker(graph.record, graph.target.facts)}, replayed {CALLER_WORDS[graph.record.caller]}"
 
 
 def launch_instead(graph: Graph) -> str:

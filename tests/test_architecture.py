@@ -357,7 +357,6 @@ NOT_YET: dict[str, int] = {
     "commands.py": 4,
     "contention/measuring.py": 1,
     "contention/peer.py": 2,
-    "contention/profiles.py": 1,
     "decode/arms/browser.py": 2,
     "decode/arms/cuda.py": 2,
     "decode/arms/webgpu.py": 1,

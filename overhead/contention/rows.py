@@ -22,8 +22,9 @@ _SAME_RATE = 1.25
 class PeersRow:
     """A case on a target in one way and placement, as a table has it.
 
-    ``records``: by the number of peers. ``facts``: of the stack. What tells it apart from other rows: ``device``, the id of its device if the stack has several; ``on``, its adapter
-    and API if these differ; ``params``, in which its case differs from others by the same caller.
+    ``records``: by the number of peers. ``facts``: of the stack. What tells it apart from other rows: ``device``, the
+    id of its device if the stack has several; ``on``, its adapter and API if these differ; ``params``, in which its
+    case differs from others by the same caller.
     """
 
     records: Mapping[int, Contention]

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from overhead.slices import SLICES
+from tests.trials import LIBRARIES
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
@@ -43,10 +44,7 @@ ORDER = (
 APART = ({"probes", "reading"}, {"runner", "comparing"})
 SLICE_ARROWS = {("claims", "decode"): "some claims are about tokens"}
 """Which slice may import which other one, and why."""
-HEAVY = {
-    "numpy", "scipy", "pandas", "matplotlib", "numba", "torch", "wgpu", "wgpudawn", "vulkan", "cupy", "jax", "triton",
-    "onnxruntime", "warp", "pyopencl", "mlx",
-}  # fmt: skip
+HEAVY = {"numpy", "scipy", "pandas", "matplotlib", *LIBRARIES}
 
 SAME_NAME = {
     "REGISTERS": "each family of stacks names its modules that register one",
@@ -342,7 +340,6 @@ BELOW_WORDS = [
 ]
 NOT_YET: dict[str, int] = {
     "__init__.py": 1,
-    "blocks/terminal.py": 2,
     "checking/calls.py": 10,
     "checking/check.py": 1,
     "checking/child.py": 1,
@@ -364,9 +361,7 @@ NOT_YET: dict[str, int] = {
     "decode/decoders.py": 1,
     "decode/lowered.py": 2,
     "decode/onnxruntime_chain.py": 5,
-    "decode/reading.py": 1,
     "decode/reference.py": 1,
-    "decode/sections.py": 12,
     "errors.py": 3,
     "explain/alternatives.py": 4,
     "explain/attempts.py": 3,
@@ -481,24 +476,7 @@ NOT_YET: dict[str, int] = {
     "probes/webgpu/workload.py": 5,
     "probes/workload_chain.py": 7,
     "profiles.py": 1,
-    "reading/dispatch_costs.py": 4,
-    "reading/key_figures.py": 3,
     "reading/view.py": 1,
-    "report/across/beside.py": 3,
-    "report/across/chains.py": 2,
-    "report/across/graph_or_fused.py": 4,
-    "report/across/vendors.py": 1,
-    "report/brief.py": 2,
-    "report/core/case_line.py": 1,
-    "report/core/headline_figure.py": 2,
-    "report/core/pages.py": 7,
-    "report/sections/cases.py": 2,
-    "report/sections/front.py": 4,
-    "report/sections/host_shares.py": 1,
-    "report/sections/launches.py": 2,
-    "report/sections/lines.py": 4,
-    "report/sections/method.py": 1,
-    "report/sections/waiting.py": 8,
     "results/value.py": 2,
     "runner/campaign.py": 4,
     "runner/discovery.py": 2,

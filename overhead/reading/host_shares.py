@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator
+from typing import Literal
 
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, with_fields
@@ -28,8 +29,8 @@ TITLES = {
     "rest": "unsplit rest",
 }
 """Layers as pages name them."""
-BELOW_ZERO, UNCLEAR = "below zero", "not separable"
-"""Values of ``Share.doubt``: the interval lies below zero, or reaches zero."""
+ShareDoubt = Literal["", "below-zero", "not-separable"]
+"""The interval of a share lies below zero, or reaches zero; '' where it lies above."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,11 +46,11 @@ class Share:
     paired: bool = True
 
     @property
-    def doubt(self) -> str:
-        """``BELOW_ZERO`` or ``UNCLEAR``; '' where the interval of the share lies above zero."""
+    def doubt(self) -> ShareDoubt:
+        """Whether the share is known to be one."""
         if self.of_host.resolved:
             return ""
-        return BELOW_ZERO if self.of_host.ceiling < 0 else UNCLEAR
+        return "below-zero" if self.of_host.ceiling < 0 else "not-separable"
 
     @property
     def title(self) -> str:

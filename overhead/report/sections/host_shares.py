@@ -9,7 +9,7 @@ from overhead.reading.format import MICRO, micro_spread, percent
 from overhead.reading.host_shares import HostShares, host_shares
 from overhead.reading.view import View, without_device
 from overhead.report.core.registry import register
-from overhead.words.report.host_shares import title
+from overhead.words.report.host_shares import doubt, title
 
 
 @register("ladder", "CPU time by layer", 15, page="cases")
@@ -25,7 +25,7 @@ def layers(view: View) -> Iterator[Part]:
 
 def _layers(label: str, each: HostShares) -> list[list[str]]:
     rows = [[label, each.case, "all of the host's time", "", micro_spread(each.host) if each.host else "missing", ""]]
-    rows += [["", "", s.title, percent(s.of_host), micro_spread(s.figure), s.doubt] for s in each.shares]
+    rows += [["", "", s.title, percent(s.of_host), micro_spread(s.figure), doubt(s)] for s in each.shares]
     if each.validation is not None:
         rows.append(["", "", "validation", "", micro_spread(each.validation), "part of a layer above"])
     if each.minimal is not None:

@@ -32,6 +32,7 @@ from overhead.results import (
     WindowLine,
     about,
     because,
+    together,
 )
 from overhead.runner.run import Measuring
 
@@ -67,11 +68,10 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
             target, late = group.targets[0], left < longest[group.way] or left <= 0
             reason = why_one_thread(facts_of_stack(target.stack)) if group.way == "threads" else ""
             if reason or late:
-                limit = f"the {plan.seconds:.0f} s of this measurement"
-                unfit = f"it does not fit {limit}; overhead contention --seconds gives it more"
-                key, reason = target.key, reason or unfit
-                measuring.add([OmittedLine(left_out=LeftOut(target=key, case=f"all, {group.way}", reason=reason))])
-                listener.note(f"left out: {key}, {group.way}: {reason}")
+                why: Why = reason or because("beyond-seconds-of-contention", seconds=plan.seconds)
+                left_out = LeftOut(target=target.key, case=f"all, {group.way}", reason=why)
+                measuring.add([OmittedLine(left_out=left_out)])
+                listener.note(because("left-out", target=target.key, way=group.way, why=why))
                 continue
 
             def tell_time_left(share: float, at: int = at) -> None:
@@ -133,7 +133,8 @@ class _Set(ExitStack):
         self.most: list[int] = []
         self.children: list[ChildProcess[Answer]] = []
         self.busy: list[ChildProcess[Answer]] = []
-        self.forgives, self.died = forgives, ""
+        self.forgives = forgives
+        self.died: Why = ""
         self.now = _Window(min(cases), 1)
         self.seen: set[_Window] = set()
 
@@ -142,10 +143,10 @@ class _Set(ExitStack):
         try:
             yield from self._measured()
         except ChildEnded as ended:
-            self.died = str(ended)
+            self.died = ended.reason
             if self.forgives and ended.why == "died":
                 of = f"{self.group.targets[0].key}, {self.group.way}"
-                self.measuring.listener.note(f"{of}: {ended}; measured again")
+                self.measuring.listener.note(about(of, together(ended.reason, because("measured-again"))))
             else:
                 yield from self.failed("failed", self.died)
 

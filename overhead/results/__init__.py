@@ -21,6 +21,7 @@ from overhead.results.journal_lines import (
     decode_line as decode_line,
     encode_line as encode_line,
 )
+from overhead.results.origin import Origin as Origin, formed as formed, time_of_units as time_of_units
 from overhead.results.reason import (
     Reason as Reason,
     Why as Why,
@@ -30,7 +31,9 @@ from overhead.results.reason import (
     code_of as code_of,
     codes_of as codes_of,
     parts_of as parts_of,
+    reason_given as reason_given,
     together as together,
+    with_mend as with_mend,
 )
 from overhead.results.records import (
     Case as Case,

@@ -9,13 +9,13 @@ import pytest
 
 from overhead.blocks.parts import Table, cell_text, without_pictures
 from overhead.reading.graphs import graphs
-from overhead.reading.synchronising import ACT_PARAMETERS, step_words, synchronised
+from overhead.reading.synchronising import StepKind, synchronised
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.registry import registered
 from overhead.results import Comparison, Figure, Fingerprint, Record, Value
 from overhead.words.report.launches import pays_off
-from overhead.words.report.waiting import act_name, remark
+from overhead.words.report.waiting import act_name, remark, step_text
 from tests.fakes.report import (
     MAKING,
     cuda_run,
@@ -156,7 +156,6 @@ def test_the_synchronisations_of_a_training_step_are_compared_with_that_step() -
     parts = without_pictures(sections(training_run())["synchronisation"])
     rows = next(p for p in parts if isinstance(p, Table)).rows
     found = {tuple(row[1:3]): [cell_text(cell) for cell in row[4:6]] for row in rows}
-    usual = [s.record for s in synchronised(View(training_run())) if s.record.params.keys() <= ACT_PARAMETERS]
-    steps = {record.workload: step_words(record) for record in usual}
-    whole, forward = (found[steps[name], act_name("item")] for name in ("mlp-train", "mlp-forward"))
+    names = {name: step_text(StepKind(name, (), varying=False)) for name in ("mlp-train", "mlp-forward")}
+    whole, forward = (found[names[name], act_name("item")] for name in names)
     assert [text.split()[0] for text in (*whole, *forward)] == ["900", "100", "300", "40"]

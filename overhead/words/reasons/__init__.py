@@ -18,13 +18,15 @@ from typing import Any
 import msgspec
 
 from overhead.errors import say_reasons_by
-from overhead.reading.format import plain
+from overhead.reading.format import few, plain
 from overhead.results import Reason, Why, about, cause_of
 from overhead.words.formats import Formatter
 
 _FORMATTER = Formatter()
 _MOST_NAMED = 3
-_FIELDS = ("reason", "case_reason", "rule", "why", "flags", "notes", "results", "not_seen")
+_WORKER = "worker"
+"""The value of a note that says which worker process it is about."""
+_FIELDS = ("reason", "mend", "message", "found", "case_reason", "rule", "why", "flags", "notes", "results", "not_seen")
 """Fields that hold reasons. In the output of a command the code stands beside each: ``reason_code``."""
 _ALSO = "also"
 """What a template calls the sentences of the further reasons."""
@@ -33,7 +35,15 @@ _ALSO = "also"
 @functools.cache
 def templates() -> Mapping[str, str]:
     """The template of every code."""
-    found = {"quoted": "{text}", "about": "{what}: {why}", "bare": "{what}"}
+    found = {
+        "quoted": "{text}",
+        "about": "{what}: {why}",
+        "bare": "{what}",
+        "raised": "{kind}: {why}",
+        "raised-at": "{kind}: {why} ({where})",
+        "with-mend": "{why} (to add it: {mend})",
+        "with-text": "{why}: {text}",
+    }
     for module in pkgutil.iter_modules(__path__):
         own: dict[str, str] = importlib.import_module(f"{__name__}.{module.name}").TEMPLATES
         assert found.keys().isdisjoint(own), f"{module.name}: a code that another module has too"
@@ -41,18 +51,21 @@ def templates() -> Mapping[str, str]:
     return found
 
 
-def sentence(reason: Why) -> str:
-    """The reason in words; a text from outside as it is. A code that is not known here is shown with its values."""
+def sentence(reason: Why, us: str = "us") -> str:
+    """The reason in words; a text from outside as it is. A code that is not known here is shown with its values.
+
+    ``us``: the sign of the microsecond, which a template names ``{us}``.
+    """
     if isinstance(reason, str):
         return reason
-    also = [sentence(one) for one in reason.also]
+    also = [sentence(one, us) for one in reason.also]
     template = templates().get(reason.code, "")
     if not template:
         return "; ".join([_as_code(reason), *also])
     inside = any(name == _ALSO for _, name, _, _ in string.Formatter().parse(template))
-    values: dict[str, Any] = {
-        name: sentence(value) if isinstance(value, Reason) else value for name, value in reason.values.items()
-    }
+    values: dict[str, Any] = {"us": us}
+    for name, value in reason.values.items():
+        values[name] = sentence(value, us) if isinstance(value, Reason) else value
     if inside:
         values[_ALSO] = "; ".join(also)
     try:
@@ -92,6 +105,22 @@ def reasons_said(missing: Iterable[tuple[str, Why]], start: str) -> list[str]:
         names = "; ".join(name for name, _ in alike[:_MOST_NAMED])
         said.append(f"{start} {names}{others}: {alike[0][1]}{differ}")
     return said
+
+
+def notes_said(notes: Iterable[Why]) -> list[str]:
+    """Each note as a sentence; those that differ only in the worker that they are about are one: ``a; b; c: what``."""
+    alike: dict[Why, list[str]] = {}
+    for note in notes:
+        worker = note.values.get(_WORKER) if isinstance(note, Reason) else None
+        alike.setdefault(_of_worker(note, ""), []).extend([str(worker)] if worker else [])
+    return [sentence(_of_worker(note, few(workers))) for note, workers in alike.items()]
+
+
+def _of_worker(note: Why, worker: str) -> Why:
+    """The note about this worker; as it is where it is about none."""
+    if isinstance(note, str) or _WORKER not in note.values:
+        return note
+    return Reason(note.code, {**note.values, _WORKER: worker}, note.also)
 
 
 def in_words(data: Any) -> Any:

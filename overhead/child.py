@@ -25,6 +25,8 @@ import msgspec
 import psutil
 
 from overhead import scratch
+from overhead.errors import WithReason
+from overhead.results import Reason, because
 from overhead.windows_job import EndsWithParent
 
 _KILL_S = 5.0
@@ -42,11 +44,11 @@ FAMILY = "OVERHEAD_FAMILY"
 """The environment variable by which the descendants of a child are found, also those in sessions of their own."""
 
 
-class ChildEnded(Exception):
-    """No more answers come; the message is the reason. ``rubbish``: something else wrote to the pipe."""
+class ChildEnded(WithReason):
+    """No more answers come. ``rubbish``: something else wrote to the pipe."""
 
-    def __init__(self, why: Literal["time", "memory", "died", "rubbish"], words: str) -> None:
-        super().__init__(words)
+    def __init__(self, why: Literal["time", "memory", "died", "rubbish"], reason: Reason) -> None:
+        super().__init__(reason)
         self.why = why
 
 
@@ -169,13 +171,11 @@ class ChildProcess(Generic[_Received]):
         """
         line = self._line(self._limits.silence_s if limit_s is None else limit_s)
         if not line:
-            how = _how_ended(self.exit_code(_EXIT_S))
-            raise ChildEnded("died", how + last_words(self._errors.text(_OUTPUT_S)))
+            raise ChildEnded("died", _how_ended(self.exit_code(_EXIT_S), last_line(self._errors.text(_OUTPUT_S))))
         try:
             return self._decode(line)
         except (msgspec.DecodeError, ValueError, RecursionError):
-            words = "something was written to the pipe that carries the answers; write only to file descriptors that "
-            raise ChildEnded("rubbish", f"{words}your code has opened") from None
+            raise ChildEnded("rubbish", because("pipe-of-answers-written")) from None
 
     def __iter__(self) -> Iterator[_Received]:
         while True:
@@ -202,10 +202,10 @@ class ChildProcess(Generic[_Received]):
         self.peak_bytes = max(self.peak_bytes, used)
         if used > self._memory_bytes:
             self.kill()
-            raise ChildEnded("memory", f"out of memory: {used / 2**30:.1f} GiB in use")
+            raise ChildEnded("memory", because("process-out-of-memory", gib=used / 2**30))
         if waited_s > limit_s:
             self.kill()
-            raise ChildEnded("time", f"no answer for {limit_s:.0f} s")
+            raise ChildEnded("time", because("process-silent", limit_s=limit_s))
 
     def _family(self, *, descendants: bool = True) -> list[psutil.Process]:
         """The child and the processes that it started. Empty if it has exited: another process may have its id."""
@@ -309,16 +309,20 @@ def serve(job_type: type[_Job], handle: Callable[[_Job, Parent], None]) -> None:
         handle(decode(line), parent)
 
 
-def _how_ended(code: int | None) -> str:
+def _how_ended(code: int | None, printed: str) -> Reason:
     if code is None:
-        return "the process closed its answers"
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"the process ended with exit code {code}"
+        ended = because("process-closed-answers")
+    elif code < 0:
+        ended = because("process-killed", signal=signal.Signals(-code).name)
+    else:
+        ended = because("process-exited", exit_code=code)
+    return because("with-text", why=ended, text=printed) if printed else ended
 
 
-def last_words(text: str) -> str:
-    """The last line that is not blank, at most 300 characters, with ``": "`` in front; empty if there is none."""
+def last_line(text: str) -> str:
+    """The last line that is not blank, at most 300 characters; empty if there is none."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
-    return f": {lines[-1][:300]}" if lines else ""
+    return lines[-1][:300] if lines else ""
 
 
 def _read(pipe: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:

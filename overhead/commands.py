@@ -17,6 +17,7 @@ from overhead.errors import UsageError, shell_command
 if TYPE_CHECKING:
     from overhead.blocks.parts import Part
     from overhead.loading.files import OtherAnswer
+    from overhead.results import Why
     from overhead.runner.output import Outcome
 
 DONE, GATE, UNTESTED, INTERRUPTED = 0, 1, 3, 130
@@ -41,6 +42,7 @@ def browser_command(a: argparse.Namespace) -> int:
     """Measure in a browser, import what a page measured (``--import``), or write that page (``--page``)."""
     from overhead.probes.browser import launch, page_files
     from overhead.probes.browser.importing import import_file
+    from overhead.words import commands as words
 
     if a.page is not None:
         from overhead.loading.files import save_file
@@ -48,7 +50,7 @@ def browser_command(a: argparse.Namespace) -> int:
 
         check_outputs([Output(a.page, page_of("browser"))])
         save_file(a.page, page_files.single_file_page().encode())
-        print(f"page: {a.page}; open it, let it measure, then: overhead browser --import FILE")
+        print(words.page_is_at(str(a.page)))
         return DONE
     if a.file is not None:
         from overhead.runner.output import write_lines
@@ -61,23 +63,22 @@ def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence
     """Measure as ``runner.run.run`` does with these options, and print the figures. Returns the exit code."""
     from overhead.runner.progress import Progress
     from overhead.runner.run import Interrupted, run
-    from overhead.words.reasons import sentence
+    from overhead.words import commands as words
 
     try:
         with Progress() as listener:
             outcome = run(stacks, profile=a.profile, out=a.out, listener=listener, require=require, **more)
     except Interrupted as stopped:
-        where = " and ".join(map(str, stopped.journals))
         shown = shell_command(["overhead", "show", str(stopped.journals[0])])
-        print(f"overhead: interrupted; everything measured is in {where}; to see it: {shown}", file=sys.stderr)
+        print(f"overhead: {words.interrupted(list(map(str, stopped.journals)), shown)}", file=sys.stderr)
         return INTERRUPTED
     _show_outcome(a, outcome)
     both = [outcome, outcome.second] if outcome.second else [outcome]
     missing = {name: reason for one in both for name, reason in one.without_figure(require).items()}
     for name, reason in missing.items():
-        complain(f"required stack {name} gave no figure: {sentence(reason)}")
+        complain(words.required_stack_missing(name, reason))
     if not outcome.measured:
-        print(f"overhead: no case was measured; {outcome.path} says why", file=sys.stderr)
+        print(f"overhead: {words.nothing_measured(str(outcome.path))}", file=sys.stderr)
     return GATE if missing or not outcome.measured else DONE
 
 
@@ -116,9 +117,9 @@ def check_command(a: argparse.Namespace) -> int:
     from overhead import results
     from overhead.blocks.terminal import show
     from overhead.checking.check import SECONDS, check
-    from overhead.checking.findings import row_blocks, summary_blocks
+    from overhead.checking.show import row_blocks, summary_blocks
 
-    told: set[tuple[str, str, str]] = set()
+    told: set[tuple[str, Why, str]] = set()
     answered = (lambda row: None) if a.json else lambda row: show(row_blocks(row, told))
     found = check(a.plugin, a.probe, seconds=0 if a.all else SECONDS, answered=answered)
     answer(a, lambda: results.to_builtins(found.rows), summary_blocks(found.rows))
@@ -131,12 +132,13 @@ def doctor_command(a: argparse.Namespace) -> int:
 
     from overhead.blocks.parts import Cell, Table, Tone
     from overhead.machine.doctor import CheckStatus, run_checks
+    from overhead.words import doctor as words
 
     tones: dict[CheckStatus, Tone] = {"ok": "good", "warn": "unsure", "bad": "bad"}
-    found = run_checks()
-    rows = [(Cell(check.status, tone=tones[check.status]), check.name, check.found, check.advice) for check in found]
-    table = Table("What would disturb a measurement here", ["", "check", "found", "advice"], rows)
-    return answer(a, lambda: [dataclasses.asdict(check) for check in found], [table])
+    checks = [words.told(check) for check in run_checks()]
+    rows = [(Cell(check.status, tone=tones[check.status]), check.name, check.found, check.advice) for check in checks]
+    table = Table(words.DISTURBANCES, ["", "check", "found", "advice"], rows)
+    return answer(a, lambda: [dataclasses.asdict(check) for check in checks], [table])
 
 
 def show_command(a: argparse.Namespace) -> int:

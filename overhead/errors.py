@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import importlib.util
 import itertools
@@ -11,7 +12,10 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from overhead.results.reason import Why
 
 _MOST_TEXT = 2000
 
@@ -106,24 +110,44 @@ def require_extra(extra: str, *packages: str) -> None:
             raise MissingExtra(f"{name} does not import: {first_line_of(error)}; {install_command(extra)}") from error
 
 
-class Unavailable(Exception):
-    """The stack cannot be measured here. ``mend`` is the command or step that would change that. Both are one line."""
+class WithReason(Exception):
+    """An error that says why: by a code with its values, or by a text of one line, which is shown as it is.
 
-    def __init__(self, reason: str, mend: str = "") -> None:
+    ``str`` of the error is for tracebacks; ``overhead.words.reasons`` makes the sentence of ``reason``.
+    """
+
+    @property
+    def reason(self) -> Why:
+        """Why; '' if the error was raised without a reason."""
+        given = self.args[0] if len(self.args) == 1 else Exception.__str__(self)
+        return _why(given)
+
+
+class Unavailable(WithReason):
+    """The stack cannot be measured here. ``mend`` is the command or step that would change that."""
+
+    def __init__(self, reason: Why, mend: Why = "") -> None:
         super().__init__(reason)
-        self.reason, self.mend = (" ".join(file_text(text).split()) for text in (reason, mend))
+        self.mend = _why(mend)
 
 
-class Unsupported(Exception):
-    """This device or library cannot run this one case; the message is the reason."""
+class Unsupported(WithReason):
+    """This device or library cannot run this one case."""
 
 
-class OutOfTime(Exception):
+class OutOfTime(WithReason):
     """A part of the stack reached its own time limit, so it is not known whether the case runs."""
 
 
-class Unverified(Exception):
+class Unverified(WithReason):
     """Values that were read back are wrong, or an error scope caught something: the work did not happen as asked."""
+
+
+def _why(given: object) -> Why:
+    """A reason with a code as it is; anything else that a stack gave as a text of one line."""
+    if hasattr(given, "code") and hasattr(given, "values"):
+        return given  # type: ignore[return-value]
+    return " ".join(file_text(given).split())
 
 
 def check_text(*texts: str) -> None:
@@ -144,11 +168,6 @@ def file_text(value: object, most: int = _MOST_TEXT) -> str:
     return text[:most].encode(errors="replace").decode()
 
 
-def with_mend(reason: str, mend: str) -> str:
-    """The reason why a stack is unavailable, with what would add it, if that is known; as ``file_text``."""
-    return file_text(f"{reason} (to add it: {mend})") if mend else reason
-
-
 def message_of(error: BaseException) -> str:
     """The message of an exception in one line, as ``file_text``."""
     return " ".join(file_text(error).split())
@@ -159,13 +178,30 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {message_of(error)}".rstrip(": ")[:500]
 
 
-def without_details(reason: str) -> str:
-    """A reason without numbers and quoted names, but with its line of code: equal for failures of one cause."""
-    return re.sub(r"'[^']*'|\"[^\"]*\"|(?<!\.py:)(?<![\d.])\d[\d.]*", "#", reason)
+def without_details(text: str) -> str:
+    """A text from outside without numbers and quoted names, but with its line of code."""
+    return re.sub(r"'[^']*'|\"[^\"]*\"|(?<!\.py:)(?<![\d.])\d[\d.]*", "#", text)
+
+
+@dataclasses.dataclass(frozen=True)
+class CodeLine:
+    """A line of code, and the function that it is in."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}, in {self.function}"
 
 
 def stack_code_of(error: BaseException) -> str:
-    """The line of a stack's own code from which the error came: ``my_stack.py:57, in issue``; empty if there is none.
+    """The line of a stack's own code from which the error came: ``my_stack.py:57, in issue``; '' if there is none."""
+    return str(stack_line_of(error) or "")
+
+
+def stack_line_of(error: BaseException) -> CodeLine | None:
+    """The line of a stack's own code from which the error came; None if there is none.
 
     Libraries that the stack calls, and this suite, are left out.
     """
@@ -173,11 +209,11 @@ def stack_code_of(error: BaseException) -> str:
     names = [_module_of(frame) for frame, _ in frames]
     first = next((name for name in names if not _is_suite(name)), None)
     if first is None:
-        return ""
+        return None
     own = first.partition(".")[0]
     of_stack = [f"{name}.".startswith(f"{own}.") and not _is_suite(name) for name in names]
     frame, line = list(itertools.compress(frames, of_stack))[-1]
-    return f"{os.path.basename(frame.f_code.co_filename)}:{line}, in {frame.f_code.co_name}"
+    return CodeLine(os.path.basename(frame.f_code.co_filename), line, frame.f_code.co_name)
 
 
 def first_line_of(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from overhead.checking.findings import Findings
 from overhead.errors import Unavailable, Unsupported
 from overhead.measure.sampling.chain import Chain, DeviceTime
 from overhead.probes.in_order import InOrderChain
-from overhead.results import Case
+from overhead.results import Case, Reason, because
 
 UNITS = (0, 1, 7, 1)
 FEW = 3
@@ -88,7 +88,7 @@ class CheckedCalls:
         self.found.step = step
         counted = self.before - before
         right = counted == issued or not self.chain.executes
-        if not self.found.expect(right, f"{issued} units issued, {counted} executed"):
+        if not self.found.expect(right, because("units-differ", issued=issued, executed=counted)):
             raise _Stop
         if issued:
             self.found.judge = lambda error: None  # the stack works on this machine
@@ -156,7 +156,7 @@ class CheckedCalls:
         found = [self.chain.device(n), self.chain.device(n)]
         took = time.perf_counter_ns() - began
         alike = {type(one) for one in found} in ({DeviceTime}, {type(None)})
-        if not self.found.expect(alike, f"device({n}) returned {found!r:.100}, not DeviceTime twice"):
+        if not self.found.expect(alike, because("device-gave-other-types", n=n, returned=f"{found!r:.100}")):
             return
         times = [one for one in found if one is not None]
         if times and self.chain.executes and not self.chain.own_loop:
@@ -166,7 +166,7 @@ class CheckedCalls:
         """Compare the device times, which ``took`` ns to measure, with the host's clock and with more units."""
         per_unit = statistics.mean(one.span / one.n for one in times)
         if (total := sum(one.span for one in times)) > took:
-            self.found.warn(f"span is {total:.3g} ns in two calls that took {took:.3g} ns: is span in ns?")
+            self.found.warn(because("span-exceeds-calls", span_ns=total, took_ns=took))
         totals = {n: min(map(sum, self._repeated(n))) for n in (1, self.most)}
         slope = (totals[self.most] - totals[1]) / (self.most - 1)
         many = min(_BACKLOG, self.chain.held_n)
@@ -174,7 +174,7 @@ class CheckedCalls:
         said = device_time_warning(per_unit, slope, fused=fused)
         if not said and not fused and many >= 16 and many * slope < _SHORT_NS:
             few, more = self.chain.device(many // 8), self.chain.device(many)
-            said = span_warning(few, more) if few is not None and more is not None else ""
+            said = span_warning(few, more) if few is not None and more is not None else None
         if said:
             self.found.warn(said)
 
@@ -185,65 +185,53 @@ def _optional(call: Callable[[], object]) -> None:
         call()
 
 
-def blocking_warning(synchronous: bool, issue: float, empty: float, one: float, most: float) -> str:
-    """Why ``wait`` may not wait, or ``issue`` may not return early, judged by their times in ns; empty if all is well.
+def blocking_warning(synchronous: bool, issue: float, empty: float, one: float, most: float) -> Reason | None:
+    """Why ``wait`` may not wait, or ``issue`` may not return early, judged by their times in ns; None if all is well.
 
     ``issue``: of one unit. ``empty``, ``one``, ``most``: of the wait after no unit, one unit and the most units.
     """
-    waited = f"wait() takes {one / 1e3:.1f} us after one unit and {empty / 1e3:.1f} us after none"
+    waits_us = {"one_us": one / 1e3, "none_us": empty / 1e3}
     if synchronous and one > 3 * empty + 10 * _LEAST_WAIT_NS:
-        return f"synchronous is True, but {waited}: does issue() return before the work is done?"
+        return because("synchronous-yet-waits", **waits_us)
     # A CPU device may have run one unit before issue() returns, but not all of them.
     nothing_left = max(one, most) < 1.2 * empty + _LEAST_WAIT_NS / 10
     if not synchronous and nothing_left and issue > 2 * empty:
-        return (
-            f"{waited}: if issue() returns only when the work is done, synchronous must be True; "
-            "if it returns earlier, does wait() wait for the work?"
-        )
-    return ""
+        return because("wait-does-not-wait", **waits_us)
+    return None
 
 
-def unread_warning(pattern: str, empty: float, left: float, full: float) -> str:
-    """Why units that contain their own wait or read may not wait; empty if all is well. Times of a wait afterwards, ns.
+def unread_warning(pattern: str, empty: float, left: float, full: float) -> Reason | None:
+    """Why units that contain their own wait or read may not wait; None if all is well. Times of a wait afterwards, ns.
 
     ``full``: after some units without their wait. ``left``: after the same units with it. ``empty``: after no unit.
     """
     if left < empty + max(10 * _LEAST_WAIT_NS, 0.5 * (full - empty)):
-        return ""
-    return (
-        f"the pattern is {pattern}, but {(left - empty) / 1e3:.1f} us of work are left for wait() afterwards: "
-        "does the call in each unit return before the unit has run?"
-    )
+        return None
+    return because("work-left-after-units", pattern=pattern, left_us=(left - empty) / 1e3)
 
 
-def unfinished_warning(few: float, many: float, window: float, n: int) -> str:
-    """Why ``wait`` may return too early, judged by the time of ``executed`` after it, ns; empty if all is well.
+def unfinished_warning(few: float, many: float, window: float, n: int) -> Reason | None:
+    """Why ``wait`` may return too early, judged by the time of ``executed`` after it, ns; None if all is well.
 
     ``few``: after one unit and its wait. ``many``: after n units and their wait, which took ``window`` ns.
     """
     if many - few < max(10 * _LEAST_WAIT_NS, window / 2):
-        return ""
-    return (
-        f"executed() takes {few / 1e3:.0f} us after 1 unit and its wait, and {many / 1e3:.0f} us after {n} units and "
-        "their wait: does wait() return before the work is done, or does the library do it only when values are read?"
-    )
+        return None
+    return because("wait-returns-early", few_us=few / 1e3, many_us=many / 1e3, n=n)
 
 
-def device_time_warning(per_unit: float, window: float, *, fused: bool = False) -> str:
+def device_time_warning(per_unit: float, window: float, *, fused: bool = False) -> Reason | None:
     """Why the device time of a unit may be wrong, when a unit adds ``window`` to T(n), the time of n units; all in ns.
 
-    Empty if all is well. ``fused``: a unit is one turn of a loop on the device, which may take less than 1 ns.
+    None if all is well. ``fused``: a unit is one turn of a loop on the device, which may take less than 1 ns.
     """
     if per_unit >= max(0.0 if fused else 1.0, window / _LARGEST_SHARE):
-        return ""
-    return f"the device time of a unit is {per_unit:.2g} ns, but a unit adds {window:.0f} ns to T(n): is span in ns?"
+        return None
+    return because("device-time-too-short", device_ns=per_unit, unit_ns=window)
 
 
-def span_warning(few: DeviceTime, many: DeviceTime) -> str:
-    """Why device times of few and of many units may be those of one unit; empty if all is well."""
+def span_warning(few: DeviceTime, many: DeviceTime) -> Reason | None:
+    """Why device times of few and of many units may be those of one unit; None if all is well."""
     if many.span > _LEAST_GROWTH * few.span:
-        return ""
-    return (
-        f"span is {few.span:.0f} ns for {few.n} units and {many.span:.0f} ns for {many.n}: "
-        "it must be the time of all n units, not of one"
-    )
+        return None
+    return because("span-of-one-unit", few_ns=few.span, few=few.n, many_ns=many.span, many=many.n)

@@ -13,9 +13,9 @@ from msgspec import Struct
 from overhead.checking.child import CheckEnded, CheckJob, RowChecked, decode_message
 from overhead.checking.findings import CheckFinding, CheckRow, Result
 from overhead.child import ChildEnded, ChildLimits, ChildProcess
-from overhead.errors import UsageError, with_mend
+from overhead.errors import UsageError
 from overhead.probes import load_plugin, registry
-from overhead.results import Target
+from overhead.results import Target, Why, because, with_mend
 from overhead.runner.campaign import WorkerLimits
 from overhead.runner.discovery import ask_stacks, known_stacks
 
@@ -86,12 +86,13 @@ def _targets(
     found: dict[tuple[tuple[str, str], ...], list[Target]] = {}
     for name, environment, answer in ask_stacks(names, plugins):
         counts = Counter(target.key for target in answer.targets)
-        errors = [f"two targets have the key {key}; give each its own device" for key, n in counts.items() if n > 1]
+        errors: list[Why] = [because("targets-share-key", key=key) for key, n in counts.items() if n > 1]
         if answer.failed or errors:
-            findings = [CheckFinding("error", "targets() and space()", text) for text in errors or [answer.reason]]
+            findings = [CheckFinding("error", "targets() and space()", why) for why in errors or [answer.reason]]
             keep(CheckRow(f"{name} targets", "failed", findings=findings))
         elif not answer.targets:
-            keep(CheckRow(f"{name} targets", "unavailable", with_mend(answer.reason or "no device", answer.mend)))
+            why = with_mend(answer.reason or because("no-device-found"), answer.mend)
+            keep(CheckRow(f"{name} targets", "unavailable", why))
         else:
             own = [msgspec.structs.replace(target, environment=environment) for target in answer.targets]
             found.setdefault(tuple(sorted(environment.items())), []).extend(own)
@@ -113,6 +114,6 @@ def _one_child(job: CheckJob, environment: dict[str, str], silence_s: float, kee
                     row, step = message.row, message.step
     except ChildEnded as ended:
         result: Result = "hung" if ended.why == "time" else "crashed"
-        finding = CheckFinding("error", step, str(ended))
+        finding = CheckFinding("error", step, ended.reason)
         keep(CheckRow(row, result, "", [finding], round(time.monotonic() - began, 2)))
     return row == "loading"

@@ -17,7 +17,7 @@ from overhead.child import Send, serve
 from overhead.probes import load_plugin, registry, space_of
 from overhead.probes.base import Probe
 from overhead.probes.workload_chain import WorkChain
-from overhead.results import Case, Target
+from overhead.results import Case, Target, Why, because
 from overhead.workloads import stack_works
 
 
@@ -60,9 +60,9 @@ def _check(job: CheckJob, send: Send) -> None:
     for plugin in job.plugins:
         load_plugin(Path(plugin))
     for target in job.targets:
-        is_first = not any(row.startswith(f"{target.key} ") for row in job.done)
         probe = registry()[target.stack]
         cases = list(space_of(probe, target).star())
+        is_first = not any(f"{target.key} {case.key}" in job.done for case in cases)
         for case in sorted(cases, key=_length):
             key = f"{target.key} {case.key}"
             late = 0 < job.seconds < time.monotonic() - began
@@ -82,7 +82,7 @@ def _row(key: str, probe: Probe, target: Target, cases: list[Case], case: Case, 
     began = time.monotonic()
     found = Findings(lambda step: send(StepBegun(key, step)))
     chain = contract.check_case(found, probe, target, case, contract.varied_parameters(cases, case), is_first=is_first)
-    compared = f"compared with {case.workload} in NumPy" if isinstance(chain, WorkChain) else ""
+    compared: Why = because("compared-in-numpy", workload=case.workload) if isinstance(chain, WorkChain) else ""
     good: Result = "verified" if target.executes else "opened"
     result = "failed" if found.failed else "unavailable" if found.unavailable else good
     reason = compared if result == good else found.unavailable

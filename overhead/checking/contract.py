@@ -17,7 +17,7 @@ from overhead.probes.arms import open_case
 from overhead.probes.base import Probe
 from overhead.probes.common.availability import CANNOT, cannot_here
 from overhead.probes.workload_chain import WorkChain
-from overhead.results import Case, Target
+from overhead.results import Case, Target, because
 from overhead.workloads import workloads
 
 _MANY_UNITS = 1001
@@ -60,13 +60,13 @@ def _open(found: Findings, probe: Probe, target: Target, case: Case, varied: Ite
         chain = open_case(probe, target, given)
     if not isinstance(chain, Chain):
         if not found.failed and not found.unavailable:
-            found.error(f"open() returned {chain!r:.80}; it must be a Chain")
+            found.error(because("open-gave-no-chain", returned=f"{chain!r:.80}"))
         return None
     if not chain.own_loop:
         for name in sorted(set(varied) - params.read):
-            found.warn(f"open() never reads params[{name!r}], so this case is measured like the base case")
+            found.warn(because("parameter-not-read", parameter=repr(name)))
     if case.workload in workloads() and not isinstance(chain, WorkChain):
-        found.warn(f"the chain is no WorkChain, so nothing compares it with the reference of {case.workload}")
+        found.warn(because("chain-not-compared", workload=case.workload))
     return chain
 
 
@@ -77,12 +77,12 @@ def check_chain(found: Findings, chain: Chain, case: Case, *, cheap: bool = Fals
             describe(chain)
             opening_of(chain)
         if not found.failed:
-            found.expect(chain.max_n >= FEW, f"max_n is {chain.max_n}; a ladder needs at least {FEW}")
+            found.expect(chain.max_n >= FEW, because("max-n-too-small", max_n=chain.max_n, least=FEW))
             unit = getattr(chain, "unit", case.unit)
             if unit != case.unit:
-                found.warn(f"the chain's unit {unit!r} differs from the case's {case.unit!r}, which is in the record")
+                found.warn(because("units-named-differently", chain=repr(unit), case=repr(case.unit)))
             if chain.synchronous and chain.overlap != "serial":
-                found.warn("synchronous is True, but overlap is 'pipelined'; it must be 'serial', as nothing overlaps")
+                found.warn(because("synchronous-yet-pipelined"))
         if not found.failed:
             many = cheap and case.workload == "step"
             units = (*UNITS, _MANY_UNITS) if many else UNITS

@@ -1,32 +1,22 @@
-"""What a check found, and how a terminal shows it. The child process sends it as JSON lines."""
+"""What a check found. The child process sends it as JSON lines."""
 
 from __future__ import annotations
 
 import traceback
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
 from msgspec import Struct
 
-from overhead.blocks.parts import Part, StatusLine, Text, Tone
-from overhead.errors import OutOfTime, UsageError, stack_code_of
+from overhead.errors import OutOfTime, UsageError, message_of, stack_code_of, stack_line_of
 from overhead.measure.sampling.events import reason_of, status_of
+from overhead.results import Why, because, reason_given
 
 Level = Literal["error", "warning"]
 Result = Literal["verified", "opened", "unavailable", "failed", "hung", "crashed", "not checked"]
 """``verified``: every unit was counted from values. ``opened``: a null backend, which runs nothing."""
 FAULTS: frozenset[str] = frozenset({"failed", "hung", "crashed"})
-_TONES: dict[Result, Tone] = {
-    "verified": "good",
-    "opened": "good",
-    "failed": "bad",
-    "hung": "bad",
-    "crashed": "bad",
-}
-_LEVEL_TONES: dict[Level, Tone] = {"error": "bad", "warning": "unsure"}
-_WORDS = {"opened": "opened (the device runs nothing)"}
 
 
 class CheckFinding(Struct, frozen=True, omit_defaults=True):
@@ -34,7 +24,7 @@ class CheckFinding(Struct, frozen=True, omit_defaults=True):
 
     level: Level
     step: str
-    message: str
+    message: Why
     where: str = ""
     trace: list[str] = []
 
@@ -47,7 +37,7 @@ class CheckRow(Struct, frozen=True, omit_defaults=True):
 
     what: str
     result: Result
-    reason: str = ""
+    reason: Why = ""
     findings: list[CheckFinding] = []
     seconds: float = 0.0
 
@@ -66,18 +56,18 @@ class Findings:
         self.step = ""
         self.judge: Callable[[Exception], Exception | None] = lambda error: None
         """Gives ``Unavailable`` in place of an error, where the machine is its cause; until a unit has run."""
-        self.unavailable = ""
+        self.unavailable: Why = ""
         """The reason, if the stack says that it cannot run the case, or has not the time to tell."""
 
-    def error(self, message: str) -> None:
+    def error(self, message: Why) -> None:
         """Add an error in the current step."""
         self.found.append(CheckFinding("error", self.step, message))
 
-    def warn(self, message: str) -> None:
+    def warn(self, message: Why) -> None:
         """Add a warning in the current step."""
         self.found.append(CheckFinding("warning", self.step, message))
 
-    def expect(self, true: bool, message: str) -> bool:
+    def expect(self, true: bool, message: Why) -> bool:
         """Add an error with this message unless ``true``; returns ``true``."""
         if not true:
             self.error(message)
@@ -102,48 +92,24 @@ class Findings:
         """Add an exception that a stack raised as an error; one that says unavailable becomes the reason instead."""
         if isinstance(error, Exception):
             error = self.judge(error) or error
-        words = " ".join(str(error).split())
         if status_of(error) == "unavailable" or isinstance(error, OutOfTime):
             self.unavailable = reason_of(error)
             return
-        named = words if isinstance(error, UsageError) else f"{type(error).__name__}: {words}".rstrip(": ")
-        self.found.append(CheckFinding("error", self.step, named, stack_code_of(error), _trace(error)))
+        self.found.append(CheckFinding("error", self.step, _message(error), stack_code_of(error), _trace(error)))
+
+
+def _message(error: BaseException) -> Why:
+    kind = type(error).__name__
+    if (reason := reason_given(error)) is not None:
+        return because("raised", why=reason, kind=kind)
+    words = message_of(error)
+    return words if isinstance(error, UsageError) else f"{kind}: {words}".rstrip(": ")
 
 
 def _trace(error: BaseException) -> list[str]:
     """The lines of the traceback, without the frames of the suite that called the stack."""
     frames = traceback.extract_tb(error.__traceback__)
-    where = stack_code_of(error).partition(":")[0]
-    own = [i for i, frame in enumerate(frames) if where and frame.filename.endswith(where)]
+    line = stack_line_of(error)
+    own = [i for i, frame in enumerate(frames) if line is not None and frame.filename.endswith(line.file)]
     kept = frames[own[0] : own[-1] + 1] if own else []
     return [f"{frame.filename.replace(chr(92), '/').rpartition('/')[2]}:{frame.lineno}: {frame.line}" for frame in kept]
-
-
-def row_blocks(row: CheckRow, told: set[tuple[str, str, str]]) -> Iterator[Part]:
-    """The line of one case with its findings. ``told``: findings shown before, which have no traceback again."""
-    if row.result != "not checked":
-        reason = f": {row.reason}" if row.reason else ""
-        findings = [_finding(finding, told) for finding in row.findings]
-        tone = _TONES.get(row.result, "")
-        yield StatusLine(_WORDS.get(row.result, row.result), f"{row.what}{reason}", findings, tone)
-
-
-def _finding(finding: CheckFinding, told: set[tuple[str, str, str]]) -> StatusLine:
-    key = (finding.level, finding.message, finding.where)
-    where = f" ({finding.where})" if finding.where else ""
-    again = " (as above)" if key in told else ""
-    trace = () if again or len(finding.trace) < 2 else finding.trace
-    told.add(key)
-    head, tone = f"{finding.level} in {finding.step}", _LEVEL_TONES[finding.level]
-    return StatusLine(head, f"{finding.message}{where}{again}", trace, tone, names=True)
-
-
-def summary_blocks(rows: Sequence[CheckRow]) -> Iterator[Part]:
-    """How many cases have each result, and how to check the cases that were left out."""
-    counts = Counter(row.result for row in rows)
-    left = counts.pop("not checked", 0)
-    warnings = sum(finding.level == "warning" for row in rows for finding in row.findings)
-    words = [f"{count} {result}" for result, count in counts.items()] + [f"{warnings} warnings"] * (warnings > 0)
-    yield Text([f"{', '.join(words) or 'nothing was checked'}."], lead=True)
-    if left:
-        yield Text([f"{left} more cases were not checked for lack of time; --all checks them too."])

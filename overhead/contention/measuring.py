@@ -32,6 +32,7 @@ from overhead.results import (
     WindowLine,
     about,
     because,
+    together,
 )
 from overhead.runner.run import Measuring
 
@@ -132,7 +133,8 @@ class _Set(ExitStack):
         self.most: list[int] = []
         self.children: list[ChildProcess[Answer]] = []
         self.busy: list[ChildProcess[Answer]] = []
-        self.forgives, self.died = forgives, ""
+        self.forgives = forgives
+        self.died: Why = ""
         self.now = _Window(min(cases), 1)
         self.seen: set[_Window] = set()
 
@@ -141,10 +143,10 @@ class _Set(ExitStack):
         try:
             yield from self._measured()
         except ChildEnded as ended:
-            self.died = str(ended)
+            self.died = ended.reason
             if self.forgives and ended.why == "died":
                 of = f"{self.group.targets[0].key}, {self.group.way}"
-                self.measuring.listener.note(f"{of}: {ended}; measured again")
+                self.measuring.listener.note(about(of, together(ended.reason, because("measured-again"))))
             else:
                 yield from self.failed("failed", self.died)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from overhead.decode.decoders import LOGIT_TOLERANCE, MOST_TOKENS, PROMPT, SHAPES
 from overhead.probes.base import Unsupported, Unverified, whole_units
 from overhead.probes.held_chain import HeldChain
-from overhead.results import Case, Scalar
+from overhead.results import Case, Scalar, because
 
 StateValues = Mapping[str, NDArray[Any]]
 
@@ -89,7 +89,7 @@ class DecodeChain(HeldChain):
 
     def read_back(self) -> object:
         """Read what the parameter ``readback`` names, after all issued work."""
-        raise Unsupported(f"no {self.case.pattern} here")
+        raise Unsupported(because("no-such-pattern", pattern=self.case.pattern))
 
     def issue(self, n: int) -> None:
         """Issue n units. With the pattern ``read-each`` each one ends with a read."""
@@ -123,14 +123,14 @@ class DecodeChain(HeldChain):
             found.append(self.logits().copy())
         self.agreement = compare_logits(np.array(found), self.reference.logits, self.tolerance)
         if not self.agreement.ok:
-            raise Unverified(f"differs from float64: {self.agreement}")
+            raise Unverified(because("differs-from-float64", agreement=self.agreement))
         self.write_state(self.reference.after_prompt)
         self._path = [(self.tokens_and_position()[0], np.zeros(0))]
         for step in range(1, MOST_TOKENS + 1):
             self._step()
             token, position = self.tokens_and_position()
             if position != PROMPT + step:
-                raise Unverified(f"after {step} tokens the position is {position}, not {PROMPT + step}")
+                raise Unverified(because("position-wrong", tokens=step, position=position, expected=PROMPT + step))
             self._path.append((token, self._compared(self.logits())))
         self.restore_start()
         self.total = self.aside = 0
@@ -158,7 +158,7 @@ class DecodeChain(HeldChain):
         tokens, position = self.tokens_and_position()
         steps = position - PROMPT
         if not 0 <= steps < len(self._path) or tokens != self._path[steps][0]:
-            raise Unverified(f"a token at position {position} is not the one that the first run gave")
+            raise Unverified(because("token-differs", position=position))
         self.total += steps - self._counted
         self._counted = steps
         return steps
@@ -174,7 +174,7 @@ class DecodeChain(HeldChain):
         if steps:
             off = float(np.abs(self._compared(self.logits()) - self._path[steps][1]).max())
             if not off <= self.tolerance:
-                raise Unverified(f"the logits of token {steps} differ by {off:.2g} from those of the first run")
+                raise Unverified(because("logits-differ", token=steps, difference=off))
         return whole_units(self.total, self.tokens) - self.aside
 
     def window(self) -> dict[str, Scalar]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from overhead.results import Why, because
+
 DECODERS = ("qwen2.5-tiny", "qwen2.5-0.5b", "qwen2.5-1.5b")
 """Names of the workloads, the smallest first."""
 PROMPT = 5
@@ -67,15 +69,16 @@ def decoders_for(*, software: bool) -> tuple[str, ...]:
     return DECODERS[:1] if software else DECODERS
 
 
-def requirements(name: str) -> str:
-    """The memory and the seconds that a large decoder of this name takes, in a sentence; '' for a small one."""
+def requirements(name: str) -> Why:
+    """The memory and the seconds that a large decoder of this name takes; '' for a small one."""
     size = weight_bytes(name)
     if size < LARGE_BYTES:
         return ""
-    return (
-        f"{size / 1e9:.1f} GB of weights on each device and in each worker; the first worker also needs "
-        f"{2 * size / 1e9:.1f} GB for a reference in float64; opening each process takes about "
-        f"{size * _OPENING_S_PER_BYTE:.0f} s"
+    return because(
+        "decoder-needs",
+        weights_gb=size / 1e9,
+        reference_gb=2 * size / 1e9,
+        opening_s=size * _OPENING_S_PER_BYTE,
     )
 
 

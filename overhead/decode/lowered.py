@@ -17,7 +17,7 @@ from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.operation import Operation
 from overhead.decode.lowering.program import Program
 from overhead.probes.base import Unverified
-from overhead.results import Case, Scalar
+from overhead.results import Case, Scalar, because
 
 LOGITS = 1
 """The place of the logits among the outputs of ``FedBackStep``."""
@@ -110,7 +110,7 @@ class LoweredDecode(DecodeChain):
         """As in ``DecodeChain``; also raise ``Unverified`` unless all added dispatches ran."""
         steps = super().count_tokens()
         if self.padding and (found := int(self.read_numbers(PADDING)[0])) != steps * self.padding:
-            raise Unverified(f"{steps} tokens ran {found} of {steps * self.padding} added dispatches")
+            raise Unverified(because("padding-not-run", tokens=steps, found=found, expected=steps * self.padding))
         return steps
 
     def kernels(self) -> dict[str, str]:

@@ -20,7 +20,7 @@ from overhead.errors import install_command
 from overhead.probes.base import Unavailable, Unsupported, Unverified
 from overhead.probes.common.availability import import_library
 from overhead.probes.workload_chain import verified
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Scalar, Target, because
 
 _MEND = install_command("onnx", "torch")
 _CPU_PROVIDER = "CPUExecutionProvider"
@@ -55,7 +55,7 @@ def webgpu_device() -> Any:
 def open_case(target: Target, case: Case) -> DecodeChain:
     """A verified chain for the pattern ``per-submit`` or ``read-each``."""
     if case.pattern not in ("per-submit", "read-each"):
-        raise Unsupported(f"tokens have no {case.pattern} here")
+        raise Unsupported(because("no-tokens-here", pattern=case.pattern))
     return verified(OnnxDecode(target, case))
 
 
@@ -101,7 +101,7 @@ def _exported(name: str) -> _ExportedStep:
                 Functional().eval(), inputs, dynamo=True, optimize=False, input_names=names, output_names=names_after
             ).model
     except ImportError as error:
-        raise Unavailable(f"torch cannot export to ONNX: {error}", _MEND) from error
+        raise Unavailable(because("torch-cannot-export", text=error), _MEND) from error
     # The exporter's other optimisations take as long as the export, and ONNX Runtime has its own.
     optimizer.fold_constants(model)
     optimizer.remove_unused_nodes(model)
@@ -129,7 +129,7 @@ def _session_on(provider: str, name: str) -> Any:
         return ort.InferenceSession(exported.model, options, providers=[_CPU_PROVIDER])
     device = webgpu_device()
     if device is None:
-        raise Unavailable("the WebGPU provider finds no adapter", _MEND)
+        raise Unavailable(because("provider-finds-no-adapter"), _MEND)
     options.add_provider_for_devices([device], {})
     return ort.InferenceSession(exported.model, options)
 
@@ -146,7 +146,7 @@ class OnnxDecode(DecodeChain):
         self._names, self._session = _exported(case.workload).state, _session_on(own, case.workload)
         self.nodes = _nodes(self._session)
         if 2 * self.nodes.get(own, 0) < sum(self.nodes.values()):
-            raise Unverified(f"most nodes do not run on {own}: {dict(self.nodes)}")
+            raise Unverified(because("nodes-run-elsewhere", provider=own, nodes=dict(self.nodes)))
         self._place = "webgpu" if self._on_webgpu else "cpu"
         self.synchronous = not self._on_webgpu
         self.overlap = "serial" if self.synchronous or self.latency else "pipelined"

@@ -20,6 +20,7 @@ from overhead.decode.decoders import CHECKED_STEPS, CHECKED_TOKENS, LARGE_BYTES,
 from overhead.decode.lowering.decoder import Decoder, FedBackStep, batched, randomised
 from overhead.errors import Unsupported
 from overhead.locks import file_lock
+from overhead.results import because
 
 _SEED = 25
 _EMPTY, _START = "empty.", "start."
@@ -124,7 +125,7 @@ def _computed(name: str, batch: int) -> DecodeReference:
 def _check_memory(needed: int) -> None:
     available = psutil.virtual_memory().available
     if (missing := needed - available) > 0:
-        raise Unsupported(f"the host has {available:,} bytes free, {missing:,} fewer than the weights need")
+        raise Unsupported(because("host-memory-short", free=available, missing=missing))
 
 
 def state_copies(step: Any) -> State:

@@ -10,7 +10,7 @@ from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.probes.vulkan import adapters
-from overhead.results import Case, Target
+from overhead.results import Case, Target, because
 
 _SOFTWARE_VARIABLE = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
 
@@ -55,7 +55,7 @@ class OnnxRuntimeProbe(Probe):
     def open(self, target: Target, case: Case) -> Chain:
         """A verified chain. Raises ``Unsupported`` for another workload or pattern."""
         if case.workload not in DECODERS:
-            raise Unsupported(f"no workload {case.workload} here")
+            raise Unsupported(because("no-such-workload", workload=case.workload))
         from overhead.decode import onnxruntime_chain as decode
 
         return decode.open_case(target, case)

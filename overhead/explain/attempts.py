@@ -102,7 +102,7 @@ def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
         except ChildEnded as ended:
             file = placed.file
             if not (job.vary and os.path.exists(file)):  # else the step worked, until its values were varied
-                return Attempt(reason=str(ended))
+                return Attempt(reason=ended.reason)
         with open(file, "rb") as written:
             mapped = mmap.mmap(written.fileno(), 0, access=mmap.ACCESS_READ)
             return msgspec.msgpack.decode(mapped, type=Attempt)  # the values stay in the file

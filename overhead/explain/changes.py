@@ -22,6 +22,7 @@ from overhead.explain.timing import Timing, sampling_plan, time_statements
 from overhead.explain.verdict import resolved_times
 from overhead.profiles import Plan
 from overhead.results import Figure, Why, because, exactly, together
+from overhead.runner.events import RunNote, RunStep
 from overhead.runner.progress import Listener
 
 AGAINST = "your alternative"
@@ -49,13 +50,13 @@ class _CountingWaits(Listener):
     def __init__(self, inner: Listener) -> None:
         self._inner, self.waited_s = inner, 0.0
 
-    def note(self, what: Why) -> None:
+    def note(self, what: RunNote) -> None:
         self._inner.note(what)
 
     def begin(self) -> None:
         self._inner.begin()
 
-    def working(self, what: Why) -> None:
+    def working(self, what: RunStep) -> None:
         self._inner.working(what)
 
     def left(self, seconds: float) -> None:

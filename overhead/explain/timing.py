@@ -45,7 +45,7 @@ from overhead.probes import unload_plugin
 from overhead.profiles import Plan
 from overhead.reading import format
 from overhead.reading.next_run import next_run
-from overhead.results import METHOD_VERSION, Figure, Fingerprint, Machine, Record, Scalar, WithFigures, about, ratio
+from overhead.results import METHOD_VERSION, Figure, Fingerprint, Machine, Record, Scalar, WithFigures, ratio
 from overhead.runner.campaign import WorkerLimits
 from overhead.runner.interpreter import Interpreter, find_interpreters
 from overhead.runner.output import Outcome
@@ -449,7 +449,7 @@ def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], 
     records = [record for side in sides for record in side.records]
     for number, record in enumerate(records[: 1 if others_may_fail else None], 1):
         if record.status in ("failed", "unavailable", "unverified") and not record.figures:
-            raise UsageError(about(f"statement {number}" if len(records) > 1 else "", record.reason))
+            raise UsageError(f"statement {number}: " if len(records) > 1 else "", record.reason)
     calls = []
     for row, record in zip(first.calls, records, strict=True):
         again = next_run(record, first.machine)

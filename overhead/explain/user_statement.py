@@ -25,7 +25,7 @@ from overhead.explain.waits import NOTHING, Wait, find_waits, joined_actions, li
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop
 from overhead.probes.held_chain import HeldChain
-from overhead.results import Figure, Scalar
+from overhead.results import Figure, Scalar, about
 from overhead.runner.interpreter import HERE, Interpreter
 
 SILENCE_S = 60.0
@@ -101,7 +101,7 @@ def child_answers(
                     case _:
                         yield answer
     except ChildEnded as ended:
-        raise UsageError(f"{step}: {ended}") from None
+        raise UsageError(about(step, ended.reason)) from None
 
 
 def try_call(

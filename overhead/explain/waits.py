@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from overhead.errors import Unavailable, UsageError, unknown_name
-from overhead.results import own_stacks, stacks_in
+from overhead.results import about, own_stacks, stacks_in
 
 Names = Mapping[str, Any]
 _SAME_LIBRARY = {"jaxlib": "jax"}
@@ -55,7 +55,7 @@ def wait_named(name: str, names: Names, results: Iterable[Any]) -> Wait | None:
     try:
         return KNOWN_WAITS[name](names, list(results), True)
     except Unavailable as error:
-        raise UsageError(f"--wait {name}: {error.reason}") from None
+        raise UsageError(about(f"--wait {name}", error.reason)) from None
 
 
 def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import psutil
 
-from overhead.child import last_words
+from overhead.child import last_line
 from overhead.errors import BadFile, UsageError, one_line
 from overhead.loading import files
 from overhead.results import Why, about, because
@@ -137,7 +137,7 @@ def save(sent: Sent, folder: Path, limit_s: float) -> Collected:
         return Collected(saved)
     if code == _TIMED_OUT:
         return Collected(saved, because("node-not-done", limit_s=limit_s))
-    last = last_words(errors.decode(errors="replace")).removeprefix(": ")
+    last = last_line(errors.decode(errors="replace"))
     return Collected(saved, last or because("node-exit-code", code=code, files=len(paths)))
 
 

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from overhead.child import last_words
+from overhead.child import last_line
 from overhead.errors import UsageError, message_of, require_extra
 from overhead.fleet.collecting import END_S, Measure, Sent, run_program
 from overhead.runner.output import folder_name
@@ -79,7 +79,7 @@ async def _measure(node: Mapping[str, Any], script: str, limit_s: float) -> Sent
             sent: Sent = answer.result()
             return sent
     except ray.exceptions.RayError as error:
-        raise UsageError(last_words(str(error)).removeprefix(": ").partition(". ")[0]) from None
+        raise UsageError(last_line(str(error)).partition(". ")[0]) from None
     finally:
         ray.cancel(task)
         await asyncio.gather(asyncio.wait_for(answer, 5.0), return_exceptions=True)

@@ -13,11 +13,23 @@ from typing import Any, TypeVar
 import msgspec
 
 from overhead.errors import BadFile
-from overhead.results import VALUED, Comparison, Contention, Figure, Fingerprint, Record, Status, is_plausible
+from overhead.results import (
+    VALUED,
+    Comparison,
+    Contention,
+    Figure,
+    Fingerprint,
+    Record,
+    Status,
+    Why,
+    about,
+    because,
+    is_plausible,
+)
 
 _NO_TIMES = frozenset({"knee_n", "queue_depth", "peak_memory", "met_rounds", "ratio", "slowdown", "work", "ready"})
 """The figures of a run that are no times. All others are shown as ns, whatever their unit says."""
-_NOT_PROVED = "the values of the case do not prove its work"
+_NOT_PROVED = because("values-do-not-prove-work")
 _Row = TypeVar("_Row", Record, Comparison, Contention)
 _Answer = TypeVar("_Answer", bound=msgspec.Struct)
 _TIMES_OF_A_STEP = frozenset({"wall", "issue", "fixed", "busy", "met", "everything", "replayed", "measured", "making"})
@@ -35,7 +47,7 @@ def with_sound_figures(path: Path, found: Fingerprint) -> Fingerprint:
     comparisons = []
     for one in found.comparisons:
         reasons = [unproved[key] for key in (one.of, *one.against) if key in unproved]
-        comparisons.append(_with_sound_figures(path, one.name, one, "".join(reasons[:1])))
+        comparisons.append(_with_sound_figures(path, one.name, one, reasons[0] if reasons else ""))
     records = [_with_sound_figures(path, one.key, one, unproved.get(one.key, "")) for one in found.records]
     contention = [
         _with_sound_figures(path, one.key, one, (one.reason or _NOT_PROVED) if one.status == "unverified" else "")
@@ -61,7 +73,7 @@ def with_sound_answer(path: Path, found: _Answer) -> _Answer:
 def _sound_part(path: Path, value: Any) -> Any:
     if isinstance(value, Figure):
         if why := contradiction(value, is_time=value.name in _TIMES_OF_A_STEP):
-            raise BadFile(f"{path}: figure {value.name}: {why}")
+            raise BadFile(about(f"{path}: figure {value.name}", why))
         return _plausible(value)
     if isinstance(value, msgspec.Struct):
         return with_sound_answer(path, value)
@@ -70,28 +82,28 @@ def _sound_part(path: Path, value: Any) -> Any:
     return value
 
 
-def _with_sound_figures(path: Path, where: str, row: _Row, unproved: str) -> _Row:
+def _with_sound_figures(path: Path, where: str, row: _Row, unproved: Why) -> _Row:
     """The row with sound figures. ``unproved``: why nothing proves it; '' if something does."""
     for figure in row.figures:
         if why := contradiction(figure, is_time=figure.name not in _NO_TIMES):
-            raise BadFile(f"{path}: {where}: figure {figure.name}: {why}")
+            raise BadFile(about(f"{path}: {where}: figure {figure.name}", why))
     figures = _unverified(row.figures, unproved) if unproved else row.figures
     figures = [_plausible(figure) for figure in figures]
     return row if figures == row.figures else msgspec.structs.replace(row, figures=figures)
 
 
-def contradiction(figure: Figure, *, is_time: bool) -> str:
-    """Why the figure contradicts itself, in words; '' if it does not. ``is_time``: its unit must be ns."""
+def contradiction(figure: Figure, *, is_time: bool) -> Why:
+    """Why the figure contradicts itself; '' if it does not. ``is_time``: its unit must be ns."""
     if is_time and figure.unit != "ns":
-        return f"its unit is {figure.unit!r:.40}, and a time is in 'ns'"
+        return because("unit-of-no-time", unit=figure.unit)
     if figure.low is not None and figure.high is not None and figure.low > figure.high:
-        return f"its interval begins at {figure.low:.6g} and ends before, at {figure.high:.6g}"
+        return because("interval-ends-before", low=figure.low, high=figure.high)
     if figure.holds_from > figure.holds_to > 0:
-        return f"it holds from n = {figure.holds_from:,} to n = {figure.holds_to:,}, which is before"
+        return because("holds-to-before", least=figure.holds_from, most=figure.holds_to)
     return ""
 
 
-def _unverified(figures: Sequence[Figure], why: str) -> list[Figure]:
+def _unverified(figures: Sequence[Figure], why: Why) -> list[Figure]:
     """The figures of a case whose values do not prove its work: none of them is a cost."""
     return [_without_value(one, "unverified", why) if one.status in VALUED else one for one in figures]
 
@@ -103,8 +115,9 @@ def _plausible(figure: Figure) -> Figure:
     below_zero = figure.name in _ABOVE_ZERO and figure.value <= 0 and (figure.high is None or figure.high <= 0)
     if is_plausible(figure.value) and not below_zero:
         return figure
-    return _without_value(figure, "unavailable", f"the file gives {figure.value:.3g} {figure.unit}, no possible size")
+    impossible = because("no-possible-size", given=figure.value, unit=figure.unit)
+    return _without_value(figure, "unavailable", impossible)
 
 
-def _without_value(figure: Figure, status: Status, reason: str) -> Figure:
+def _without_value(figure: Figure, status: Status, reason: Why) -> Figure:
     return msgspec.structs.replace(figure, value=None, low=None, high=None, modes=[], status=status, reason=reason)

@@ -22,10 +22,14 @@ from overhead.measure.fitting.paired import PerDispatch, difference_and_ratio, m
 from overhead.measure.fitting.quiet_rounds import best_pace, canary_ns
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs
 from overhead.profiles import profiles
-from overhead.results import Case, Comparison, Figure, Fingerprint, Params, Record, Target
+from overhead.results import Case, Comparison, Figure, Fingerprint, Params, Record, Target, because, codes_of, together
 from overhead.results.records import RunFacts
 from overhead.slices import of_slices
 
+_WITHOUT_PASSES = frozenset({"vulkan"})
+"""Stacks whose API records dispatches without a pass around them."""
+_MOST_TEXT = 3900
+"""Characters of the environment variables that a flag names."""
 _OF_TARGET = [name for name in Target.__struct_fields__ if name in Record.__struct_fields__]
 """The fields that a record has from its target."""
 
@@ -93,7 +97,7 @@ class _Journal:
         self.died: dict[str, list[results.DiedLine]] = defaultdict(list)
         self.rounds: dict[_Key, dict[int, list[results.RoundLine]]] = defaultdict(lambda: defaultdict(list))
         self.once: dict[_Key, dict[int, dict[str, results.OneOffLine]]] = defaultdict(lambda: defaultdict(dict))
-        self.rules: dict[tuple[str, int], str] = {}
+        self.rules: dict[tuple[str, int], results.Why] = {}
         self.canary: dict[tuple[str, int], list[results.RoundLine]] = defaultdict(list)
         self.missing: list[results.MissingStack] = []
         self.left_out: list[results.LeftOut] = []
@@ -209,7 +213,7 @@ class _Journal:
         figures: list[Figure] = []
         status: results.Status = "failed"
         bound: results.Bound = ""
-        reason = "no round was measured"
+        reason: results.Why = because("no-round-measured")
         flags = list(opened.flags) if opened else []
         flags += ["worker-died"] * (key.worker in self.died)
         if loss is not None:
@@ -218,11 +222,12 @@ class _Journal:
             found = estimate(series, self.target)
             bound = limited_by(series, found)
             flags += ["failed-later"] * bool(self.failed[key])
-            flags += ["drifting"] * any(f.reason.startswith(DRIFTS) for f in found.values())
+            flags += ["drifting"] * any(codes_of(figure.reason) & DRIFTS for figure in found.values())
             if series.anchored and found["complete"].value is not None and not is_drift_judged(series):
                 flags.append("drift-not-judged")
             rules = dict.fromkeys(r for (worker, _), r in self.rules.items() if worker == key.worker and r)
-            figures = [f if f.rule else msgspec.structs.replace(f, rule="; ".join(rules)) for f in found.values()]
+            stopped = together(*rules)
+            figures = [f if f.rule else msgspec.structs.replace(f, rule=stopped) for f in found.values()]
             status, reason = found["complete"].status, found["complete"].reason
         return Record(
             **{name: getattr(target, name) for name in _OF_TARGET},
@@ -265,7 +270,7 @@ class _Journal:
         for members in alike.values():
             if {PerDispatch(1.0, 1.0), PerDispatch(0.0, 0.0)} <= members.keys():
                 own = list(members.values())
-                passes = not any(str(self._window(key).get("passes", "")).startswith("none") for key in own)
+                passes = not any(self.planned[key][0].stack in _WITHOUT_PASSES for key in own)
                 series = {counts: self.series(key) for counts, key in members.items()}
                 if costs := marginal_costs(series, self.target, passes=passes):
                     yield _comparison("marginal", own[:8], costs.values())
@@ -274,23 +279,25 @@ class _Journal:
         opened = self.opened.get(key)
         return opened.window if opened else {}
 
-    def _flags(self) -> list[str]:
+    def _flags(self) -> list[results.Why]:
         ended = Counter(worker for worker, _ in self.rules)
-        flags = [
-            f"{worker}: {ended[worker]} of {wanted} processes measured"
+        flags: list[results.Why] = [
+            because("processes-measured", worker=worker, measured=ended[worker], planned=wanted)
             for worker, wanted in self.wanted.items()
             if ended[worker] < wanted
         ]
         if self.header.environment:
             words = " ".join(f"{name}={value}" for name, value in self.header.environment.items())
-            flags.append(f"environment variables of the workers: {words}"[:4000])
+            flags.append(because("environment-of-workers", variables=words[:_MOST_TEXT]))
         for worker, deaths in self.died.items():
-            count = f"{len(deaths)} worker process{'es' * (len(deaths) > 1)} died"
-            flags.append(f"{worker}: {count} and did not count; the last: {deaths[-1].reason}"[:4000])
+            last = deaths[-1].reason
+            if len(deaths) > 1:
+                flags.append(because("workers-died", worker=worker, processes=len(deaths), why=last))
+            else:
+                flags.append(because("worker-died", worker=worker, why=last))
         trend = find_drift([_canary_by_round(rounds) for rounds in self.canary.values()], self.target)
         if trend:
-            both = f"{trend.early / 1e3:.1f} us early and {trend.late / 1e3:.1f} us late"
-            flags.append(f"the processor's speed drifts within the processes: the canary's loop takes {both}")
+            flags.append(because("processor-drifts", early_us=trend.early / 1e3, late_us=trend.late / 1e3))
         return flags
 
 

@@ -1,4 +1,4 @@
-"""Checks for everything that would disturb a measurement on this machine, with advice how to avoid it."""
+"""Checks for everything that would disturb a measurement on this machine. ``overhead.words.doctor`` has the advice."""
 
 from __future__ import annotations
 
@@ -9,24 +9,8 @@ from typing import Any, Literal
 from overhead.machine.host import HOST, Host
 from overhead.machine.identity import identity
 from overhead.machine.state import volatile
+from overhead.results import Why, because
 
-_ADVICE = {
-    "governor": "sudo cpupower frequency-set -g performance",
-    "power plan": "powercfg /setactive SCHEME_MIN",
-    "low power mode": "turn it off in System Settings, Battery",
-    "power": "plug the charger in",
-    "free cores": "stop other programs, or wait until the load has gone",
-    "clock source": "each clock reading is a slow system call: boot with the processor's own clock source, such as tsc",
-    "hyper-threading": "threads share a core: stop other programs, or write off to /sys/devices/system/cpu/smt/control",
-    "virtual machine": "other VMs on the host add noise; the figures hold for this VM only",
-    "CPU quota": "below 2 cores the system pauses processes while they are measured: raise the limit of the container",
-    "injected layers": "these are measured too: unset the variables and turn overlays off",
-    "interpreter": "its checks are measured too: use a plain interpreter",
-    "hardware GPU": "only software adapters can be measured; their figures say nothing about a GPU",
-    "GPU interrupts": "keep threads that submit work off these processors, as the measurements here do",
-    "GPU in use": "stop the other programs on it",
-    "Vulkan loader": "no WebGPU or Vulkan without it: sudo apt install libvulkan1, or your system's vulkan-loader",
-}
 # The names of Windows' plans are translated, their ids are not: "high performance" and "ultimate performance".
 _PERFORMANCE_PLANS = ("8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c", "e9a42b02-d5df-448d-aa00-03f14749eb61")
 _GOOD_CLOCKS = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "riscv_clocksource")
@@ -40,13 +24,12 @@ CheckStatus = Literal["ok", "warn", "bad"]
 class DoctorCheck:
     """The result of one check. ``warn``: the figures may be disturbed. ``bad``: they would be wrong or missing.
 
-    ``advice``: how to avoid it; '' for ``ok``.
+    ``found``: what the system says, or a code with numbers.
     """
 
     name: str
     status: CheckStatus
-    found: str
-    advice: str = ""
+    found: Why
 
 
 def run_checks(host: Host = HOST) -> list[DoctorCheck]:
@@ -55,8 +38,8 @@ def run_checks(host: Host = HOST) -> list[DoctorCheck]:
     return [*_processor(state), *_surroundings(state), *_devices(host, state)]
 
 
-def _check(name: str, disturbed: bool, found: str, status: CheckStatus = "warn") -> DoctorCheck:
-    return DoctorCheck(name, status, found, _ADVICE[name]) if disturbed else DoctorCheck(name, "ok", found)
+def _check(name: str, disturbed: bool, found: Why, status: CheckStatus = "warn") -> DoctorCheck:
+    return DoctorCheck(name, status if disturbed else "ok", found)
 
 
 def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
@@ -74,7 +57,7 @@ def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     cores, load = state.get("usable_cores", 0), state.get("load_1m")
     if cores and load is not None:
         free = max(0.0, cores - load)
-        yield _check("free cores", free < min(2, cores) - 0.5, f"{free:.1f} of {cores} (load {load:.2f})")
+        yield _check("free cores", free < min(2, cores) - 0.5, because("cores-free", free=free, cores=cores, load=load))
     if source := state.get("clock_source"):
         yield _check("clock source", source not in _GOOD_CLOCKS, source)
     if smt := state.get("smt"):
@@ -85,7 +68,7 @@ def _surroundings(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     virtual = state.get("virtual", "")
     yield _check("virtual machine", bool(virtual), virtual or "none seen")
     if quota := state.get("cpu_quota"):
-        yield _check("CPU quota", quota < 2, f"{quota:g} cores", "bad")
+        yield _check("CPU quota", quota < 2, because("cores-allowed", cores=quota), "bad")
     layers = [layer for layer in state.get("injected", []) if layer not in _HARMLESS_LAYERS]
     yield _check("injected layers", bool(layers), ", ".join(layers) or "none", "bad")
     debugged = state.get("debugged", [])
@@ -96,9 +79,9 @@ def _devices(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
     gpus = [gpu.name for gpu in identity(host).gpus]
     yield _check("hardware GPU", not gpus, ", ".join(gpus) or "none")
     if busy := [percent for percent in state.get("gpu_busy_percent", []) if percent.isdecimal() and int(percent) > 5]:
-        yield _check("GPU in use", True, f"{', '.join(busy)} % busy")
+        yield _check("GPU in use", True, because("gpus-busy", percent=", ".join(busy)))
     if host.platform == "linux":
         if serving := state.get("gpu_interrupts"):
-            yield _check("GPU interrupts", True, f"served by processor {', '.join(serving)}")
+            yield _check("GPU interrupts", True, because("interrupts-served-by", processors=", ".join(serving)))
         loader = host.vulkan_loader()
         yield _check("Vulkan loader", not loader, loader or "missing", "bad")

@@ -25,7 +25,7 @@ from overhead.probes.base import Probe, Space
 from overhead.probes.common import entry_points
 from overhead.probes.common.availability import cannot_here
 from overhead.registry import Registry, owner_of
-from overhead.results import Case, MissingStack, StackFacts, Target, own_stacks
+from overhead.results import Case, MissingStack, Reason, StackFacts, Target, Why, about, because, own_stacks
 from overhead.workloads import WORKLOADS
 
 _registry: Registry[Probe] = Registry(
@@ -57,7 +57,9 @@ def registry() -> dict[str, Probe]:
         entries = sorted(importlib.metadata.entry_points(group=entry_points.GROUP), key=entry_points.text_of)
         if _allowed is not None:
             entries = [entry for entry in entries if entry_points.text_of(entry) in _allowed]
-        reasons = entry_points.import_failures(entries) if _allowed is None else [""] * len(entries)
+        reasons: list[Why] = [""] * len(entries)
+        if _allowed is None:
+            reasons = entry_points.import_failures(entries)
         for entry, reason in zip(entries, reasons, strict=True):
             if reason := reason or load_entry_point(entry):
                 _unavailable.append(entry_points.missing_record(entry, reason))
@@ -115,8 +117,8 @@ def _importing(package: str = "") -> Iterator[list[list[str]]]:
         yield [stack.enter_context(one.adding(package)) for one in _REGISTRIES]
 
 
-def load_entry_point(entry: EntryPoint) -> str:
-    """Import the module of an entry point. Returns in one line why it cannot be used; '' if it can.
+def load_entry_point(entry: EntryPoint) -> Why:
+    """Import the module of an entry point. Returns why it cannot be used; '' if it can.
 
     ``os._exit`` and a crash in native code end this process: only the trial in a child process finds them.
     """
@@ -126,7 +128,7 @@ def load_entry_point(entry: EntryPoint) -> str:
         with _importing(entry_points.package_of(entry)) as added:
             entry.load()
             if not any(added) and not imported_before:
-                return "registers no stack and no workload"
+                return because("registers-nothing")
             for name in added[0]:
                 environments_of(_registry.items()[name])
     except KeyboardInterrupt:
@@ -136,23 +138,23 @@ def load_entry_point(entry: EntryPoint) -> str:
     return ""
 
 
-def load_plugin(path: Path, *, trial: bool = False) -> dict[str, str]:
+def load_plugin(path: Path, *, trial: bool = False) -> dict[str, Reason]:
     """Import a file that registers stacks or workloads, unless it was imported before.
 
     ``trial``: import it in a child process first, because a file that calls ``os._exit`` or hangs would end or stop
-    this process. Returns, by name, a sentence for each stack or workload of an installed package that the file
+    this process. Returns, by name, what to say of each stack or workload of an installed package that the file
     replaces. Raises ``BadPlugin`` with the reason in one line.
     """
     registry()
     if not is_utf8(str(path)):
-        raise BadPlugin(f"{path}: the path is not UTF-8; rename it")
+        raise BadPlugin(about(str(path), because("path-not-utf8")))
     if os.path.realpath(path) in _plugins:
         return {}
     if trial and os.path.isfile(path) and (reason := entry_points.import_failure(str(path))):
-        raise BadPlugin(f"{path}: {reason}")
+        raise BadPlugin(about(str(path), reason))
     spec = importlib.util.spec_from_file_location(f"overhead_plugin_{path.stem}", path)
     if spec is None or spec.loader is None or not os.path.isfile(path):
-        raise BadPlugin(f"{path}: not a Python file")
+        raise BadPlugin(about(str(path), because("not-a-python-file")))
     module = importlib.util.module_from_spec(spec)
     packages = [dict(one.packages) for one in _REGISTRIES]
     try:
@@ -161,12 +163,12 @@ def load_plugin(path: Path, *, trial: bool = False) -> dict[str, str]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise BadPlugin(f"{path}: {one_line(error)}") from error
+        raise BadPlugin(about(str(path), one_line(error))) from error
     if not any(added):
-        raise BadPlugin(f"{path}: registers no stack and no workload")
+        raise BadPlugin(about(str(path), because("registers-nothing")))
     _plugins.add(os.path.realpath(path))
     return {
-        name: f"{path} replaces the {one.kind} {name} of the installed package {before[name]}"
+        name: because("plugin-replaces", path=path, kind=one.kind, name=name, package=before[name])
         for one, before, names in zip(_REGISTRIES, packages, added, strict=True)
         for name in names
         if name in before
@@ -192,7 +194,7 @@ def targets_of(probe: Probe) -> list[Target]:
     try:
         answer = probe.targets()
     except Exception as error:
-        unavailable = cannot_here(error, probe, "it cannot search for devices")
+        unavailable = cannot_here(error, probe, because("cannot-search-devices"))
         if unavailable is None:
             raise
         raise unavailable from error

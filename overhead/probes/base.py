@@ -19,13 +19,13 @@ import msgspec
 from overhead.errors import BadValue, Unavailable, Unsupported, Unverified
 from overhead.fields import checked
 from overhead.measure.sampling.chain import Chain, DeviceTime
-from overhead.results import BOARD, Case, Name, Scalar, StackFacts, StackRow, Target
+from overhead.results import BOARD, Case, Name, Reason, Scalar, StackFacts, StackRow, Target, Why, because
 
 _FIELDS = ("pattern", "caller", "dependency", "workload", "unit")
 _Cost = Literal["cheap", "fast", "slow", "polling"]
 _ATTRIBUTES: Mapping[str, Any] = {
     "title": Annotated[str, msgspec.Meta(min_length=1, max_length=200)],
-    "mend": Name,
+    "mend": Name | Reason,
     "distributions": tuple[Name, ...],
     "on_request": bool,
     "same_calls": bool,
@@ -107,7 +107,7 @@ def whole_units(steps: int, size: int) -> int:
     """
     units, rest = divmod(steps, size)
     if rest:
-        raise Unverified(f"{units} units of {size} steps ran, and {rest} steps")
+        raise Unverified(because("part-of-a-unit", units=units, size=size, rest=rest))
     return units
 
 
@@ -121,8 +121,8 @@ class Probe(abc.ABC):
     """The stack's name, ``[a-z][a-z0-9-]{0,31}``."""
     title: ClassVar[str]
     """A few words that describe the stack, for tables."""
-    mend: ClassVar[str] = ""
-    """The command that installs what the stack needs."""
+    mend: ClassVar[Why] = ""
+    """The command or step that adds what the stack needs."""
     distributions: ClassVar[tuple[str, ...]] = ()
     """Names of installed packages whose versions belong in the record."""
     on_request: ClassVar[bool] = False

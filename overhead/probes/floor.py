@@ -14,7 +14,7 @@ from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.probes.common.native_loop import NativeCall, NativeProgram, address_of, compile_ffi, compile_native
-from overhead.results import Caller, Case, Scalar, Target
+from overhead.results import Caller, Case, Scalar, Target, because
 
 _CALLERS: dict[str, Caller] = {"native": "native", "ctypes": "ffi"}
 """The caller in the record, by the kind of call that a unit makes."""
@@ -44,7 +44,7 @@ class Floor(Probe):
         """The chain of the calls. Raises ``Unsupported`` if the case has another caller or parameter."""
         call = str(case.params.get("call", ""))
         if case != _case(call):
-            raise Unsupported(f"no {case.key} here: call is one of {', '.join(_CALLERS)}, and the caller follows")
+            raise Unsupported(because("no-such-foreign-call", case=case.key, calls=", ".join(_CALLERS)))
         return ForeignCalls(call)
 
 
@@ -70,7 +70,7 @@ class ForeignCalls(Chain):
         self._loop = (compile_native if call == "native" else compile_ffi)(NativeProgram(body=(increment,)))
         self._loop(3)
         if self.executed() != 3 or sys.getrefcount(self._object) != 2:
-            raise Unsupported("this Python keeps no plain reference count in its objects")
+            raise Unsupported(because("no-plain-reference-count"))
         self._done = 0
         self.issue = self._loop  # type: ignore[assignment, method-assign]
 

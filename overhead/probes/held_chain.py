@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from overhead.probes.base import Chain, DeviceTime, Unsupported
+from overhead.results import because
 
 _QUEUE_DEPTH = 1024
 """Launches that a CUDA stream queues before the next launch waits."""
@@ -63,7 +64,7 @@ class HeldChain(Chain):
     def held(self, clock: StreamHolder, n: int) -> DeviceTime:
         """Device time of n units, at most ``held_n``, measured by ``clock``. Raises ``Unsupported`` if none fits."""
         if self.launches > _MOST_HELD:
-            raise Unsupported(f"the {self.launches} launches of a unit do not fit into half of the queue")
+            raise Unsupported(because("unit-exceeds-queue", launches=self.launches))
         n = min(n, self.held_n)
 
         def issue(n: int) -> None:

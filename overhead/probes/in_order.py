@@ -8,7 +8,7 @@ from numbers import Integral
 
 from overhead.probes.base import Chain, DeviceTime, Unsupported
 from overhead.probes.common.loops import Action, Issue, alternating, nothing, repeated
-from overhead.results import Case, Scalar
+from overhead.results import Case, Scalar, because
 
 _PATTERNS = ("per-submit", "wait-each", "read-each")
 """The patterns of ``InOrderChain``: a launch for each unit; a launch and a wait; a launch and a read of a value."""
@@ -58,7 +58,7 @@ class InOrderChain(Chain):
                 raise TypeError(f"{name} is {call!r:.100}; it must be a function, given without calling it")
         each = {"wait-each": finish, "read-each": read}
         if case.pattern not in _PATTERNS or (case.pattern in each and each[case.pattern] is None):
-            raise Unsupported(f"this queue has no {case.pattern}")
+            raise Unsupported(because("queue-has-no-pattern", pattern=case.pattern))
         second = each.get(case.pattern)
         self.synchronous = synchronous
         self.latency = second is not None

@@ -15,7 +15,7 @@ from overhead.probes.common.array_workload import ArrayWork
 from overhead.probes.common.availability import import_library
 from overhead.probes.common.step import count_steps, start_values
 from overhead.probes.workload_chain import WorkloadArm, verified, with_workloads
-from overhead.results import Case, Pattern, Scalar, Target
+from overhead.results import Case, Pattern, Scalar, Target, because
 
 _AFTER_EACH: dict[Pattern, str] = {"per-submit": "async_eval", "wait-each": "eval", "one-pass": ""}
 """The call after each addition, by pattern. Without a call the addition waits for the next evaluation."""
@@ -30,7 +30,7 @@ class MlxProbe(Probe):
 
     name = "mlx"
     title = "MLX"
-    mend = f'{install_command("mlx")} (for an NVIDIA GPU: pip install "mlx[cuda13]")'
+    mend = because("install-mlx", command=install_command("mlx"))
     distributions = ("mlx", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13", "mlx-metal")
 
     def targets(self) -> list[Target]:
@@ -57,7 +57,7 @@ class MlxProbe(Probe):
         if "elements" in case.params:
             return verified(MlxWork(mx, case))
         if case.pattern not in _AFTER_EACH:
-            raise Unsupported(f"MLX has no {case.pattern}")
+            raise Unsupported(because("mlx-has-no-pattern", pattern=case.pattern))
         return MlxAdditions(mx, case)
 
 

@@ -12,7 +12,7 @@ from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.probes.common.array_workload import NumpyWork
 from overhead.probes.common.step import count_steps, start_values
 from overhead.probes.workload_chain import WorkloadArm, verified, with_workloads
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Scalar, Target, because
 
 _CACHE_LINE_BYTES = 64
 
@@ -41,7 +41,7 @@ class NumpyProbe(Probe):
         if "elements" in case.params:
             return verified(NumpyWork(case))
         if case.pattern != "per-submit" or case.caller != "binding":
-            raise Unsupported(f"numpy has no such case: {case.key}")
+            raise Unsupported(because("numpy-has-no-such-case", case=case.key))
         return UfuncCalls()
 
 

@@ -14,10 +14,9 @@ from overhead.probes.base import Chain, DeviceTime, Probe, Space, Unavailable, v
 from overhead.probes.common.availability import import_library
 from overhead.probes.in_order import InOrderChain
 from overhead.probes.kernels import lcg, source
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Scalar, Target, because
 
 _FILE, _GROUPS = "step.cl", ((256,), (64,))
-_DRIVER = "an OpenCL driver (for the processor, on Debian and Ubuntu: apt install pocl-opencl-icd)"
 
 
 @register
@@ -27,7 +26,7 @@ class PyopenclProbe(Probe):
 
     name = "pyopencl"
     title = "PyOpenCL"
-    mend = f"{install_command('opencl')}, and {_DRIVER}"
+    mend = because("install-opencl", command=install_command("opencl"))
     distributions = ("pyopencl",)
 
     def targets(self) -> list[Target]:
@@ -51,7 +50,9 @@ class PyopenclProbe(Probe):
         try:
             return [device for platform in cl.get_platforms() for device in platform.get_devices()]
         except cl.Error as error:
-            raise Unavailable(f"OpenCL finds no device: {error}", f"install {_DRIVER}") from error
+            raise Unavailable(
+                because("opencl-finds-no-device", text=error), because("install-opencl-driver")
+            ) from error
 
     def space(self, target: Target) -> Space:
         """The cases of the launch by entry, and with a wait or a read after each."""
@@ -64,7 +65,7 @@ class PyopenclProbe(Probe):
         cl = import_library("pyopencl", self.mend)
         found = self._devices(cl)[int(target.device) :][:1]
         if [device.name.strip() for device in found] != [target.adapter]:
-            raise Unavailable(f"device {target.device} is not {target.adapter} any more")
+            raise Unavailable(because("device-is-another-now", device=target.device, adapter=target.adapter))
         return OpenclChain(cl, found[0], case)
 
 

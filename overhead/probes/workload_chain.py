@@ -16,7 +16,7 @@ import numpy as np
 
 from overhead.probes.base import Space, Unsupported, Unverified
 from overhead.probes.held_chain import HeldChain
-from overhead.results import Caller, Case, Pattern, Scalar
+from overhead.results import Caller, Case, Pattern, Scalar, because
 from overhead.workloads import sources, workloads
 from overhead.workloads.base import Array, KernelEntry, Workload
 from overhead.workloads.equivalence import Differs, check_chain
@@ -102,11 +102,11 @@ class WorkChain(HeldChain):
     def __init__(self, case: Case) -> None:
         known = workloads()
         if case.workload not in known:
-            raise Unsupported(f"no workload {case.workload} here")
+            raise Unsupported(because("no-such-workload", workload=case.workload))
         try:
             self.case, self.workload = case, known[case.workload].at(case.params)
         except KeyError as error:
-            raise Unsupported(f"{case.workload} has no such variant: {error}") from error
+            raise Unsupported(because("no-such-variant", workload=case.workload, text=error)) from error
         self.elements = int(case.params["elements"])
         self.__seed = secrets.randbits(32)
         self.rng = np.random.default_rng(self.__seed)
@@ -131,7 +131,7 @@ class WorkChain(HeldChain):
     def agreed(self, counters: Array) -> int:
         """The number of steps that all counters show. Raises ``Unverified`` if they differ."""
         if len(counters) != self.elements or (counters != counters[0]).any():
-            raise Unverified(f"elements disagree: between {counters.min()} and {counters.max()} steps")
+            raise Unverified(because("elements-disagree", least=counters.min(), most=counters.max()))
         return int(counters[0])
 
     def advance(self, steps: int) -> None:
@@ -148,7 +148,7 @@ class WorkChain(HeldChain):
     def executed(self) -> int:
         """The number of steps since the chain was opened, without those of ``aside``. Raises ``Unverified``."""
         if not self.start_state:
-            raise Unverified("the chain was not compared with the reference: return verified(chain) from open()")
+            raise Unverified(because("chain-without-reference"))
         now = self.count()
         self.__total += (now - self.__last) % _WRAP
         self.__last = now
@@ -160,7 +160,7 @@ class WorkChain(HeldChain):
         try:
             check_chain(self.workload, self.elements, self.inputs, self, self.rng)
         except Differs as error:
-            raise Unverified(f"differs from the reference: {error} (seed {self.__seed})") from error
+            raise Unverified(because("differs-from-reference", why=error.reason, seed=self.__seed)) from error
         self.begin()
         if self.on_host and self.workload.lasts:
             self.max_n = min(self.max_n, self.workload.lasts)
@@ -218,11 +218,11 @@ def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry,
     """
     name, found = chain.workload.name, sources.kernels_of(chain.workload, language, chain.elements)
     if found is None:
-        reason = chain.workload.missing.get(language, "it is not written in it")
-        raise Unsupported(f"{name} has no {language}: {reason}")
+        why = chain.workload.missing.get(language, because("not-written-in-language"))
+        raise Unsupported(because("no-kernel-in-language", why=why, workload=name, language=language))
     body = "fused" if chain.case.pattern == "fused" else str(chain.case.params.get("body", "one"))
     if body not in found.entries:
-        raise Unsupported(f"{name} has no body {body} in {language}")
+        raise Unsupported(because("no-body-in-language", workload=name, body=body, language=language))
     return found.text, found.entries[body]
 
 

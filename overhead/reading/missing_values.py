@@ -59,9 +59,9 @@ def absent_stacks(fingerprint: Fingerprint, stacks: Sequence[str]) -> list[Missi
     return [absent for absent in fingerprint.unavailable if absent.stack in stacks]
 
 
-def by_mend(absent: Sequence[MissingStack]) -> dict[str, list[MissingStack]]:
+def by_mend(absent: Sequence[MissingStack]) -> dict[Why, list[MissingStack]]:
     """The missing stacks by the command that adds them; '' for those where none is known."""
-    found: dict[str, list[MissingStack]] = {}
+    found: dict[Why, list[MissingStack]] = {}
     for one in absent:
         found.setdefault(one.mend, []).append(one)
     return found

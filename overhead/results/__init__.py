@@ -31,7 +31,9 @@ from overhead.results.reason import (
     code_of as code_of,
     codes_of as codes_of,
     parts_of as parts_of,
+    reason_given as reason_given,
     together as together,
+    with_mend as with_mend,
 )
 from overhead.results.records import (
     Case as Case,

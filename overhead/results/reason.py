@@ -56,7 +56,12 @@ def _value(given: Any) -> bool | int | float | str | Reason:
     """The value as one that a file can hold: a scalar of NumPy is its number, and another object is its text."""
     if hasattr(given, "item"):
         given = given.item()
-    return given if isinstance(given, bool | int | float | str | Reason) else file_text(given)
+    return given if isinstance(given, bool | int | float | str | Reason) else " ".join(file_text(given).split())
+
+
+def with_mend(reason: Why, mend: Why) -> Why:
+    """The reason why a stack is unavailable, with what would add it, if that is known."""
+    return because("with-mend", why=reason, mend=mend) if mend else reason
 
 
 def together(*reasons: Why) -> Why:
@@ -85,6 +90,12 @@ def about(what: str, why: Why) -> Why:
     if not what:
         return why
     return because("about", what=what, why=why) if why else because("bare", what=what)
+
+
+def reason_given(error: BaseException) -> Reason | None:
+    """The reason that an exception of any class was raised with; None if it has a text, or nothing."""
+    given = error.args[0] if error.args else None
+    return given if isinstance(given, Reason) else None
 
 
 def cause_of(why: Why) -> Hashable:

@@ -286,11 +286,11 @@ class Contention(_Base, WithFigures, kw_only=True):
 
 
 class MissingStack(_Base, kw_only=True):
-    """A stack or device that could not be measured, why, and the command that fixes it (``mend``)."""
+    """A stack or device that could not be measured, why, and the command or step that fixes it (``mend``)."""
 
     stack: StackName
     reason: Why
-    mend: LongText = ""
+    mend: Why = ""
     environment: EnvironmentVariables = {}
 
 

@@ -30,10 +30,10 @@ from overhead.results import (
     OneOffLine,
     Target,
     Together,
-    about,
+    because,
     cause_of,
-    together,
 )
+from overhead.runner.events import CaseFailed, MeasuredAgain, MeasuringProcess, MoreFailedAlike, Opening, WorkNeeds
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.output import Journal
 from overhead.runner.progress import Listener
@@ -85,14 +85,14 @@ class InterpreterRun:
         cause = (line.target, line.status, cause_of(line.reason))
         self._told[cause] += 1
         if self._told[cause] == 1:
-            listener.note(about(self.with_side(f"{line.target} {line.case}"), about(line.status, line.reason)))
+            listener.note(CaseFailed(line.target, line.case, line.status, line.reason, self.side))
         elif self._told[cause] == 2:
-            more = f"{line.target}: more cases {line.status} alike; overhead show --all lists them"
-            listener.note(self.with_side(more))
+            listener.note(MoreFailedAlike(line.target, line.status, self.side))
 
-    def with_side(self, text: str) -> str:
-        """The text, with ``base: `` or ``new: `` in front if two interpreters are compared."""
-        return f"{self.together.side}: {text}" if self.together else text
+    @property
+    def side(self) -> str:
+        """``base`` or ``new`` if two interpreters are compared; else ''."""
+        return self.together.side if self.together else ""
 
 
 TargetTasks = list[tuple[InterpreterRun, Task]]
@@ -174,7 +174,7 @@ class Campaign:
         self._ahead: dict[str, _OpenWorker] = {}
         """By target key, workers of the next replicate that are ready: those of targets that are slow to open."""
         self._began_s = self._waited_s = 0.0
-        self._measured_s: dict[str, float] = {}
+        self._measured_s: dict[tuple[str, str], float] = {}
         """By side and target, the measuring time of the latest process."""
         self._open_now: Sequence[_OpenWorker] = ()
         self._expected = _Expected()
@@ -199,26 +199,22 @@ class Campaign:
         planned = {a.case.workload for run in self.runs for task in run.tasks for a in task.assignments}
         for work in stack_works().values():
             if work.name in planned and work.needs:
-                self.listener.note(f"{work.name}: {work.needs}")
+                self.listener.note(WorkNeeds(work.name, work.needs))
         self.listener.begin()
         at_once = max(1, self.limits.open_workers // len(self.runs))
         with ExitStack() as self._at_the_end:
             for replicate in range(self.plan.processes):
                 targets = self._targets(replicate)
                 if targets and not self._ahead and not self._may_start(replicate, self._elapsed_s()):
-                    self.listener.note(
-                        f"{replicate} of {self.plan.processes} processes are measured; one more would end "
-                        f"after the wall limit of {self._wall_s:.0f} s"
-                    )
+                    wall = {"processes": self.plan.processes, "limit_s": self._wall_s}
+                    self.listener.note(because("process-would-exceed-wall", measured=replicate, **wall))
                     return
                 self._expect_end(replicate)
                 soon = self._to_open_ahead(replicate, at_once - len(targets))
                 for start in range(0, len(targets), at_once):
                     if self._elapsed_s() > self._wall_s:
-                        self.listener.note(
-                            f"the wall limit of {self._wall_s:.0f} s is reached: "
-                            f"the rest of process {replicate + 1} of {self.plan.processes} is not measured"
-                        )
+                        wall = {"processes": self.plan.processes, "limit_s": self._wall_s}
+                        self.listener.note(because("wall-reached", process=replicate + 1, **wall))
                         return
                     self._measure_group(targets[start : start + at_once], soon)
 
@@ -279,7 +275,7 @@ class Campaign:
         """Seconds that the open workers still measure, if each measures as long as the process before it."""
         left_s = 0.0
         for one in self._open_now:
-            before_s = self._measured_s.get(one.run.with_side(one.task.target.key), 0.0)
+            before_s = self._measured_s.get((one.run.side, one.task.target.key), 0.0)
             left_s += max(0.0, before_s - one.measured_s)
         return left_s
 
@@ -301,7 +297,7 @@ class Campaign:
             self._take_turns(ready)
             self._open_now = ()
             for one in workers:
-                self._measured_s[one.run.with_side(one.task.target.key)] = one.measured_s
+                self._measured_s[one.run.side, one.task.target.key] = one.measured_s
                 one.worker.release()
         beside_s = (self._elapsed_s() - began_s - sum(one.measured_s for one in workers)) / max(1, len(workers))
         for tasks in group:
@@ -337,7 +333,7 @@ class Campaign:
             far=frozenset(left.staged[:1] if self.plan.far else ()),
             ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
         )
-        self.listener.working(run.with_side(f"opening {key}"))
+        self.listener.working(Opening(key, run.side))
         assignments = list(left.assignments)
         job = Job(worker=key, process=process, assignments=assignments, settings=settings, plugins=self.plugins)
         worker = self.start_worker(job, task.target.environment, run.interpreter)
@@ -378,7 +374,7 @@ class Campaign:
 
     def _turn(self, one: _OpenWorker, *, brief: bool = False) -> bool:
         """Let a worker measure for a turn, with ``brief`` until it pauses. Whether it ended and was not replaced."""
-        self.listener.working(one.run.with_side(f"{one.task.target.key}, process {one.process + 1}"))
+        self.listener.working(MeasuringProcess(one.task.target.key, one.process, one.run.side))
         began_s = self.clock()
         try:
             ended = self._listen_for_a_turn(one, brief)
@@ -419,9 +415,7 @@ class Campaign:
         died = redacted(DiedLine(worker=key, process=one.process, reason=death.reason))
         one.run.store(died, self.listener)
         if one.deaths == 1:
-            self.listener.note(
-                about(one.run.with_side(f"{key}, process {one.process + 1}"), together(died.reason, "measured again"))
-            )
+            self.listener.note(MeasuredAgain(key, one.process, died.reason, one.run.side))
         else:
             assignments = one.task.assignments
             for a in [assignments[death.index]] if 0 <= death.index < len(assignments) else assignments:

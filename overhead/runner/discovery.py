@@ -13,7 +13,8 @@ import msgspec
 
 from overhead.errors import UsageError, unknown_name
 from overhead.probes import environments_of, registry, unavailable_packages
-from overhead.results import MissingStack, Target
+from overhead.results import MissingStack, Target, about, because, together
+from overhead.runner.events import AnswersCame, RunStep
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.workers import FoundTargets, Job, WorkerDied, WorkerProcess
 
@@ -34,20 +35,21 @@ def known_stacks(stacks: Sequence[str]) -> list[str]:
     known = registry()
     for name in stacks:
         if name not in known:
-            broken = "".join(f"; unavailable: {package.reason}" for package in unavailable_packages())
-            raise UsageError(f"{unknown_name('stack', name, known)}{broken}")
+            unknown = str(unknown_name("stack", name, known))
+            broken = [about("unavailable", package.reason) for package in unavailable_packages()]
+            raise UsageError(together(unknown, *broken))
     return list(dict.fromkeys(stacks)) or [name for name, probe in known.items() if not probe.on_request]
 
 
 def ask_stacks(
     stacks: Iterable[str],
     plugins: Sequence[str] = (),
-    working: Callable[[str], None] = lambda what: None,
+    working: Callable[[RunStep], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> list[tuple[str, dict[str, str], FoundTargets]]:
     """For each stack and each set of environment variables that it wants: its name, the variables, and its answer.
 
-    ``working`` is called at the beginning and after each answer, with words for how many came and which are awaited.
+    ``working`` is called at the beginning and after each answer, with how many came and which are awaited.
     """
     pool = ThreadPoolExecutor(max_workers=min(8, (os.cpu_count() or 1) + 1))  # a browser mostly waits
     asked = [(name, environment) for name in stacks for environment in _environments(name)]
@@ -55,7 +57,7 @@ def ask_stacks(
         answers = [pool.submit(_ask, *one, plugins, interpreter) for one in asked]
         for count, _ in enumerate(chain([None], as_completed(answers))):
             now = [name for (name, _), answer in zip(asked, answers, strict=True) if answer.running()]
-            working(f"{count} of {len(asked)} answers; waiting for {', '.join(dict.fromkeys(now)) or 'none'}")
+            working(AnswersCame(count, len(asked), list(dict.fromkeys(now))))
         return [(*one, answer.result()) for one, answer in zip(asked, answers, strict=True)]
     finally:  # after Ctrl-C the threads end when their workers do
         pool.shutdown(wait=False, cancel_futures=True)
@@ -64,7 +66,7 @@ def ask_stacks(
 def discover(
     stacks: Iterable[str],
     plugins: Sequence[str] = (),
-    working: Callable[[str], None] = lambda what: None,
+    working: Callable[[RunStep], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> Discovery:
     """The targets of these stacks, each once, and what is missing. ``working``: as in ``ask_stacks``."""
@@ -72,7 +74,7 @@ def discover(
     missing = []
     for name, environment, found in ask_stacks(stacks, plugins, working, interpreter):
         if not found.targets:
-            reason = found.reason or "no device"
+            reason = found.reason or because("no-device-found")
             missing.append(MissingStack(stack=name, reason=reason, mend=found.mend, environment=environment))
         for target in found.targets:
             targets.setdefault(target.key, msgspec.structs.replace(target, environment=environment))
@@ -101,7 +103,7 @@ def _ask(name: str, environment: dict[str, str], plugins: Sequence[str], interpr
                 return FoundTargets(reason=death.reason, mend=registry()[name].mend, failed=True)
             again = True
         else:
-            nothing = FoundTargets(reason="the worker gave no answer", failed=True)
+            nothing = FoundTargets(reason=because("worker-gave-no-answer"), failed=True)
             return answer if isinstance(answer, FoundTargets) else nothing
         finally:
             worker.end()

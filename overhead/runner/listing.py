@@ -12,6 +12,8 @@ from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.reading.missing_values import by_mend
 from overhead.results import MissingStack, Target
 from overhead.runner.discovery import discover, known_stacks
+from overhead.runner.events import RunStep
+from overhead.words import runner as words
 from overhead.words.reasons import sentence
 
 
@@ -28,13 +30,13 @@ class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def list_stacks(
-    plugins: Sequence[Path] = (), stacks: Sequence[str] = (), working: Callable[[str], None] = lambda what: None
+    plugins: Sequence[Path] = (), stacks: Sequence[str] = (), working: Callable[[RunStep], None] = lambda what: None
 ) -> list[Listed]:
     """Find the targets of every registered stack, or of those with these names, on this machine.
 
     Installed packages that cannot be used come last. ``working``: as in ``ask_stacks``. Raises ``UsageError``.
     """
-    replaced = {name: sentence for plugin in plugins for name, sentence in load_plugin(plugin, trial=True).items()}
+    replaced = {name: why for plugin in plugins for name, why in load_plugin(plugin, trial=True).items()}
     probes = registry()
     if stacks:
         known_stacks(stacks)
@@ -47,12 +49,12 @@ def list_stacks(
             on_request=probe.on_request,
             targets=[t for t in found.targets if t.stack == name],
             missing=[m for m in found.missing if m.stack == name],
-            note=replaced.get(name, ""),
+            note=sentence(replaced.get(name, "")),
         )
         for name, probe in probes.items()
     ]
     packages = unavailable_packages()
-    return rows + [Listed(stack=m.stack, title="a package that cannot be used", missing=[m]) for m in packages]
+    return rows + [Listed(stack=m.stack, title=words.UNUSABLE_PACKAGE, missing=[m]) for m in packages]
 
 
 def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:
@@ -62,7 +64,7 @@ def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:
         kind = " (software)" if t.software else "" if t.executes else " (runs nothing)"
         targets.append([t.stack, t.api, t.adapter + kind, t.driver])
     if targets:
-        yield Table("Stacks on this machine", ["stack", "api", "device", "driver"], targets)
+        yield Table(words.STACKS_HERE, ["stack", "api", "device", "driver"], targets)
     yield from missing_blocks([one for row in rows for one in row.missing])
     if notes := [row.note for row in rows if row.note]:
         yield Text(notes)
@@ -71,11 +73,10 @@ def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:
 def missing_blocks(missing: Sequence[MissingStack]) -> Iterator[Part]:
     """A line for each missing stack; the last of those that one command adds has the command below it."""
     if missing:
-        yield Heading("Not available on this machine")
+        yield Heading(words.NOT_HERE)
     for mend, stacks in by_mend(missing).items():
         for one in stacks:
             where = "".join(f"with {key}={value} " for key, value in one.environment.items()).rstrip()
             name = f"{one.stack} {where}".rstrip()
-            added = f"to add {'it' if len(stacks) == 1 else 'them'}: {mend}"
-            details = [added] if mend and one is stacks[-1] else []
-            yield StatusLine(name, sentence(one.reason), details, names=True)
+            added = [words.to_add(len(stacks), mend)] if mend and one is stacks[-1] else []
+            yield StatusLine(name, sentence(one.reason), added, names=True)

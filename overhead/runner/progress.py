@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, TextColumn
 
 from overhead.locks import DEVICE_LOCK, shared_folder
-from overhead.results import Why
-from overhead.words.reasons import one_line
+from overhead.reading.format import plain
+from overhead.runner.events import RunNote, RunStep
+from overhead.words import runner as words
 
 _BESIDE = 50
 """Characters of the bar and of the time left."""
@@ -20,14 +21,14 @@ _BESIDE = 50
 class Listener:
     """Receives the progress of a run. All times are in seconds. This base class ignores everything."""
 
-    def note(self, text: Why) -> None:
+    def note(self, told: RunNote) -> None:
         """Receive a line for the user, such as a case that is left out or an error."""
 
     def begin(self) -> None:
         """Receive that the measurement starts."""
 
-    def working(self, what: str) -> None:
-        """Receive what the run does now, in words."""
+    def working(self, now: RunStep) -> None:
+        """Receive what the run does now."""
 
     def waiting(self, seconds: float) -> None:
         """Receive, again and again, that another run measures on this machine, and for how long this one has waited."""
@@ -67,11 +68,10 @@ class Progress(Listener):
         self._has_waited = False
         self._task = self._bar.add_task("", total=1.0, left="")
 
-    def note(self, text: Why) -> None:
+    def note(self, told: RunNote) -> None:
         """Print a line; in a terminal it wraps between words."""
-        self._console.print(
-            one_line(text, 4000), markup=False, highlight=False, soft_wrap=not self._console.is_terminal
-        )
+        text = words.note(told)
+        self._console.print(plain(text, 4000), markup=False, highlight=False, soft_wrap=not self._console.is_terminal)
 
     def __enter__(self) -> Self:
         return self
@@ -84,20 +84,20 @@ class Progress(Listener):
         self._began = self._last_line = self._clock()
         self._bar.start()
         if self._console.is_terminal:
-            self._bar.update(self._task, left="time left not known yet")
+            self._bar.update(self._task, left=words.TIME_LEFT_UNKNOWN)
         else:
-            self.note("measuring; the time left is known after the first process of each stack")
+            self.note(words.MEASURING_BEGINS)
 
-    def working(self, what: str) -> None:
-        """Show ``what`` beside the bar."""
+    def working(self, now: RunStep) -> None:
+        """Show beside the bar what the run does now."""
         self._bar.start()
-        self._describe(what)
+        self._describe(words.step(now))
 
     def waiting(self, seconds: float) -> None:
         """Say beside the bar how long this run has waited for another; outside a terminal, print it now and then."""
-        what = f"waiting for another run on this machine, {seconds:.0f} s so far"
+        what = words.waiting_for_another_run(seconds)
         if seconds >= _NAMES_LOCK_AFTER_S:
-            what += f"; it holds {shared_folder() / DEVICE_LOCK}"
+            what += words.lock_that_is_held(str(shared_folder() / DEVICE_LOCK))
         self._describe(what)
         if not self._console.is_terminal and (self._is_time_for_line() or not self._has_waited):
             self.note(what)
@@ -106,11 +106,11 @@ class Progress(Listener):
     def left(self, seconds: float) -> None:
         """Move the bar; outside a terminal, print the time left every 20 s."""
         elapsed = self._clock() - self._began
-        words = f"about {max(1.0, seconds):.0f} s left" if seconds < 120 else f"about {seconds / 60:.1f} min left"
-        self._bar.update(self._task, completed=elapsed / (elapsed + seconds + 1e-9), left=words)
+        left = words.time_left(seconds)
+        self._bar.update(self._task, completed=elapsed / (elapsed + seconds + 1e-9), left=left)
         self._bar.refresh()
         if not self._console.is_terminal and self._is_time_for_line():
-            self.note(f"  {words}")
+            self.note(f"  {left}")
 
     def end(self) -> None:
         """Remove the bar."""

@@ -15,15 +15,15 @@ from typing import Any, TypedDict, Unpack, cast
 import msgspec
 
 from overhead import machine, results, scratch
-from overhead.errors import UsageError, unknown_name, with_mend
+from overhead.errors import UsageError, unknown_name
 from overhead.locks import check_device_lock
 from overhead.probes import facts_of_stack, load_plugin, registry, stacks_with, unavailable_packages
 from overhead.profiles import Plan, profiles
-from overhead.reading.format import few
 from overhead.reading.missing_values import by_mend
-from overhead.results import Pattern, Profile, Target, about
+from overhead.results import Pattern, Profile, Target, Why, about, because, together, with_mend
 from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
 from overhead.runner.discovery import Discovery, discover, known_stacks
+from overhead.runner.events import CasesLeftOut
 from overhead.runner.interpreter import HERE, Interpreter, find_interpreters, variables_for_file, with_variables
 from overhead.runner.output import SIDES, Journal, Outcome, reserve_journals, write_files
 from overhead.runner.progress import Listener
@@ -148,8 +148,8 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
         scratch.sweep()
         check_device_lock()
         for name in request.plugins:
-            for sentence in load_plugin(Path(name), trial=True).values():
-                listener.note(sentence)
+            for replaced in load_plugin(Path(name), trial=True).values():
+                listener.note(replaced)
         planned = stacks_with(request.plan.role) if request.plan.role else ()
         stacks = known_stacks(request.stacks or planned)
         for name in known_stacks(request.require) if request.require else ():
@@ -172,7 +172,7 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
             if kept and isinstance(error, KeyboardInterrupt):
                 raise Interrupted(kept) from None
             if kept and not isinstance(error, UsageError):
-                listener.note(f"everything measured is in {' and '.join(map(str, kept))}; overhead show shows it")
+                listener.note(because("everything-is-in", files=" and ".join(map(str, kept))))
             raise
 
 
@@ -240,7 +240,7 @@ def _prepare(stacks: Sequence[str], request: RunRequest, interpreter: Interprete
     found = dataclasses.replace(found, missing=[*found.missing, *packages])
     for target in found.targets:
         for name in sorted(target.environment.keys() & interpreter.variables.keys()):
-            listener.note(f"{target.key}: the stack sets {name} itself, so --env does not change it there")
+            listener.note(because("stack-sets-variable", target=target.key, variable=name))
     tasks, left_out = schedule(found.targets, request.choice, request.plan)
     if not tasks and not (request.plan.more and choose_targets(found.targets, request.choice)[0]):
         raise UsageError(_nothing_to_measure(found.missing, left_out))
@@ -262,17 +262,17 @@ def _write_plan(journal: Journal, header: results.HeaderLine, prepared: _Prepare
 
 
 def _note_left_out(listener: Listener, left_out: Iterable[results.LeftOut]) -> None:
-    by_reason: dict[results.Why, list[str]] = {}
+    by_reason: dict[Why, list[str]] = {}
     for one in left_out:
         by_reason.setdefault(one.reason, []).append(one.target if one.case == "all" else f"{one.target} {one.case}")
     for reason, names in by_reason.items():
-        listener.note(f"left out ({reason}): {few(names)}")
+        listener.note(CasesLeftOut(reason, names))
 
 
-def _nothing_to_measure(missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]) -> str:
-    reasons = [
-        with_mend("; ".join(f"{m.stack}: {m.reason}" for m in stacks), mend)
-        for mend, stacks in by_mend(missing).items()
-    ]
-    reasons += [f"{one.target}: {one.reason}" for one in left_out if one.case == "all"]
-    return f"nothing to measure: {'; '.join(reasons) or 'no case matches the options given'}"
+def _nothing_to_measure(missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]) -> Why:
+    reasons = []
+    for mend, stacks in by_mend(missing).items():
+        why = together(*(about(one.stack, one.reason) for one in stacks))
+        reasons.append(with_mend(why, mend))
+    reasons += [about(one.target, one.reason) for one in left_out if one.case == "all"]
+    return about("nothing to measure", together(*reasons) or because("no-case-matches"))

@@ -18,7 +18,7 @@ from overhead.named_comparisons import NAMED_COMPARISONS, is_comparable
 from overhead.probes import registry, space_of
 from overhead.probes.base import Space
 from overhead.profiles import WEIGHT, Cost, Plan
-from overhead.results import Case, LeftOut, Target
+from overhead.results import Case, LeftOut, Reason, Target, because
 from overhead.runner.workers import Assignment
 from overhead.workloads import stack_works, when_measured, workloads
 
@@ -46,7 +46,7 @@ class Allotment:
 
     cases: dict[str, dict[str, float]]
     processes: dict[str, int] = field(default_factory=dict)
-    left_out: list[tuple[str, str, str]] = field(default_factory=list)
+    left_out: list[tuple[str, str, Reason]] = field(default_factory=list)
 
     def seconds(self, target: str) -> float:
         """Sampling time of one process of this target, s; 0 if the target has no cases."""
@@ -63,21 +63,25 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
     budget = math.inf if plan.sampling_s is None else plan.sampling_s
     processes = {target: plan.processes_of(own[0].cost) for target, own in targets.items() if own}
     taken: dict[str, dict[str, float]] = {target: {} for target in targets}
-    left_out: list[tuple[str, str, str]] = []
+    left_out: list[tuple[str, str, Reason]] = []
     spent = 0.0
     ranked = [(turn, target, one) for target, own in targets.items() for turn, one in enumerate(own)]
     for turn, target, candidate in sorted(ranked, key=lambda one: (not one[2].early, one[0])):
         need = plan.case_s * WEIGHT[candidate.cost]
         if turn >= plan.max_cases.get(candidate.cost, turn + 1):
-            most = f"its stack takes seconds a case, so this profile has {plan.max_cases[candidate.cost]} of them"
-            left_out.append((target, candidate.key, f"{most}; a larger profile or a choice of patterns takes it"))
+            most = plan.max_cases[candidate.cost]
+            left_out.append((target, candidate.key, because("too-many-slow-cases", most=most)))
         elif spent + need * processes[target] <= budget + 1e-9:
             taken[target][candidate.key] = need
             spent += need * processes[target]
         else:
-            sampling = f"{need * processes[target]:.1f} s of sampling in {processes[target]} processes"
-            reason = f"{sampling} do not fit the budget of {plan.sampling_s:.0f} s for the whole run; a larger profile"
-            left_out.append((target, candidate.key, f"{reason} or a choice of stacks and patterns takes it"))
+            over = because(
+                "over-budget",
+                sampling_s=need * processes[target],
+                processes=processes[target],
+                budget_s=plan.sampling_s,
+            )
+            left_out.append((target, candidate.key, over))
     factor = MAX_TIMES_NEED if spent == 0 else min(MAX_TIMES_NEED, budget / spent)
     fixed = {"polling"} if plan.stretch_slow else {"polling", "slow"}
     unscaled = {(target, c.key) for target, candidates in targets.items() for c in candidates if c.cost in fixed}
@@ -196,8 +200,13 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
             is_early = one.case.key in early[key] if one.target.key == key else is_early
             candidates.setdefault(key, []).append(Candidate(one.key, registry()[one.target.stack].cost, is_early))
     allotment = allot(candidates, plan)
+    names: dict[tuple[str, str], str] = {}
+    for target in chosen:
+        for a in grouped[target.key]:
+            # A companion is named with its target, which is not the worker's.
+            names[target.key, a.key] = a.case.key if a.target.key == target.key else a.key
     for worker, candidate, reason in allotment.left_out:
-        left_out.append(LeftOut(target=worker, case=candidate.removeprefix(f"{worker} "), reason=reason))
+        left_out.append(LeftOut(target=worker, case=names[worker, candidate], reason=reason))
     tasks = []
     for target in chosen:
         cases = allotment.cases.get(target.key, {})
@@ -224,16 +233,16 @@ def choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Targ
     chosen, left_out = [], []
     for target in targets:
         if target.software and on_gpu and not choice.software:
-            reason = "a software adapter, and there is a GPU; --software measures it too"
+            reason = because("software-beside-gpu")
         elif target.stack in on_gpu and (target.api == "CPU" or not target.executes) and not others:
-            reason = "no GPU, and its stack has one; --software measures it too"
+            reason = because("no-gpu-beside-gpu")
         elif (
             target.api == "OpenGL"
             and not choice.full
             # Drivers add other words to the name of the adapter in the other API.
             and any(t.stack == target.stack and same_decorated_name(t.adapter, target.adapter) for t in by_vulkan)
         ):
-            reason = "the same adapter is measured through Vulkan; --profile thorough takes both"
+            reason = because("measured-through-vulkan")
         else:
             chosen.append(target)
             continue

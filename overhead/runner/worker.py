@@ -17,7 +17,7 @@ from overhead.probes import allow_entry_points, environments_of, load_plugin, re
 from overhead.probes.arms import open_case
 from overhead.probes.base import Chain, Unavailable
 from overhead.probes.common.availability import CANNOT, cannot_here
-from overhead.results import EndedLine, FailedLine, OneOffLine, OpenedLine
+from overhead.results import EndedLine, FailedLine, OneOffLine, OpenedLine, Why, because
 from overhead.runner.workers import Assignment, FoundTargets, Job, Note, Pause, Ready
 
 LONGEST_SILENCE_S = 20.0
@@ -69,7 +69,7 @@ class Worker:
         self.note_step("", "waiting for its turn")
         self.parent(Ready())
         self.parent.wait()
-        rule = "no case could be opened"
+        rule: Why = because("no-case-opened")
         if self.chains:
             settings = replace(self.job.settings, names=self.names)
             rule = measure_cases(self.chains, SystemClock(), settings, self._take, self._judge_first_call)

@@ -18,9 +18,10 @@ from msgspec import Struct
 
 from overhead import scratch
 from overhead.child import ChildEnded, ChildLimits, ChildProcess
+from overhead.errors import WithReason
 from overhead.measure.sampling.events import Settings
 from overhead.probes import usable_entry_points
-from overhead.results import Case, JournalLine, Target
+from overhead.results import Case, JournalLine, Reason, Target, Why, because
 from overhead.runner.interpreter import HERE, Interpreter
 
 RELEASE_S = 5.0
@@ -71,8 +72,8 @@ class FoundTargets(Struct, frozen=True, tag="found", tag_field="type"):
     """
 
     targets: list[Target] = []
-    reason: str = ""
-    mend: str = ""
+    reason: Why = ""
+    mend: Why = ""
     failed: bool = False
 
 
@@ -136,12 +137,12 @@ class Note:
             self.path.unlink()
 
 
-class WorkerDied(Exception):
-    """The worker ended too early. ``index``: the assignment that it worked on (-1: none). ``reason``: in words."""
+class WorkerDied(WithReason):
+    """The worker ended too early. ``index``: the assignment that it worked on (-1: none)."""
 
-    def __init__(self, index: int, reason: str) -> None:
+    def __init__(self, index: int, reason: Reason) -> None:
         super().__init__(reason)
-        self.index, self.reason = index, reason
+        self.index = index
 
 
 class WorkerProcess:
@@ -182,7 +183,7 @@ class WorkerProcess:
             return self._child.receive()
         except ChildEnded as ended:
             index, what = self._note.read()
-            raise WorkerDied(index, f"{ended} (while {what})") from None
+            raise WorkerDied(index, because("died-while", why=ended.reason, doing=what)) from None
 
     def end(self) -> None:
         """End the worker. After ``release`` it gets the rest of its time to exit; otherwise it is killed at once."""

@@ -7,6 +7,7 @@ from typing import Literal
 
 from overhead.errors import UsageError
 from overhead.registry import Registry, owner_of
+from overhead.results import Why
 from overhead.slices import of_slices
 from overhead.workloads.base import Workload
 
@@ -19,14 +20,14 @@ class StackWork:
     """Work that stacks define themselves, under a name that no registered workload may have.
 
     ``runs``: in every run, only where it is named or the full product is asked for, or only where it is named.
-    ``weight``: bytes of its data; ``overhead check`` opens heavier work later. ``needs``: what a run of it takes, in a
-    sentence that is printed before; '' for nothing worth a word.
+    ``weight``: bytes of its data; ``overhead check`` opens heavier work later. ``needs``: what a run of it takes,
+    which is printed before; '' for nothing worth a word.
     """
 
     name: str
     runs: Literal["always", "full", "named"] = "always"
     weight: int = 0
-    needs: str = ""
+    needs: Why = ""
 
 
 _stack_works = {

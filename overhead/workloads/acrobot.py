@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+from overhead.results import because
 from overhead.workloads import _network, register
 from overhead.workloads._statements import statements
 from overhead.workloads.base import Arrays, Field
@@ -70,7 +71,7 @@ class Acrobot(_network.NetworkWorkload):
     tolerance = 1e-4
     scale: ClassVar = {"theta1": 3.0, "theta2": 3.0, "omega1": 10.0, "omega2": 10.0}
     periods: ClassVar = {"theta1": 2 * math.pi, "theta2": 2 * math.pi}
-    missing: ClassVar = {"triton": "its language has no tanh"}
+    missing: ClassVar = {"triton": because("language-has-no-tanh")}
 
     wgsl = statements("wgsl", _STEP, _STATE)
     cuda = statements("cuda", _STEP, _STATE)

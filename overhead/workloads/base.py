@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead.results import Scalar
+from overhead.results import Scalar, Why
 
 Array = NDArray[Any]
 Arrays = dict[str, Any]
@@ -118,7 +118,7 @@ class Workload(abc.ABC):
     cuda: ClassVar[str] = ""
     triton: ClassVar[str] = ""
     """Empty if the step is not written in this language. Then ``missing`` may contain the reason."""
-    missing: ClassVar[Mapping[str, str]] = {}
+    missing: ClassVar[Mapping[str, Why]] = {}
 
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """A start state in float64, here between -1 and 1. Every field has the shape ``(elements, *shape)``."""

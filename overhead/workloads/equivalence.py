@@ -15,6 +15,8 @@ from typing import Protocol
 
 import numpy as np
 
+from overhead.errors import WithReason
+from overhead.results import Reason, because
 from overhead.workloads.base import Array, Workload
 
 _EARLY_STEPS = 3
@@ -25,7 +27,7 @@ _WITHIN = 1.001
 """An angle may be this many times half a period from 0, for rounding."""
 
 
-class Differs(Exception):
+class Differs(WithReason):
     """The chain does not compute the workload."""
 
 
@@ -56,7 +58,7 @@ def check_chain(
         done = steps
         got, count = chain.get()
         _count(count, done)
-        redo.compare(got, redo.run(redo.take(state), 0, done, np.float64), bound, f"after {done} steps")
+        redo.compare(got, redo.run(redo.take(state), 0, done, np.float64), bound, because("after-steps", steps=done))
     if workload.contracts:
         return
     gap = int(rng.integers(3, 40))
@@ -67,7 +69,7 @@ def check_chain(
         expected = redo.run(redo.take(before), at, 1, np.float64)
         after, count = chain.get()
         _count(count, done + (spot + 1) * (gap + 1))
-        redo.compare(after, expected, workload.tolerance, f"step {at} redone")
+        redo.compare(after, expected, workload.tolerance, because("step-redone", step=at))
 
 
 class Reference:
@@ -116,13 +118,13 @@ class Reference:
         worst = [float(np.max(apart[k])) / scale[k] for k in scale]
         return max(worst) if np.isfinite(worst).all() else float("inf")
 
-    def compare(self, got: dict[str, Array], expected: dict[str, Array], bound: float, when: str) -> None:
+    def compare(self, got: dict[str, Array], expected: dict[str, Array], bound: float, when: Reason) -> None:
         """Raise ``Differs`` if ``got``, the state of all elements, differs from ``expected`` by more than the bound."""
         off = self.distance(self.take(got), expected)
         if not off <= bound:
-            raise Differs(f"{when} off by {off:.2g}, {bound:g} is allowed")
+            raise Differs(because("off-by-more-than-allowed", why=when, off=off, bound=bound))
 
 
 def _count(found: int, expected: int) -> None:
     if found != expected:
-        raise Differs(f"{found} steps by the counters, {expected} asked for")
+        raise Differs(because("counters-differ", steps=found, expected=expected))

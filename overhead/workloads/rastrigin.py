@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from overhead.results import because
 from overhead.workloads import register
 from overhead.workloads._statements import DECLARE, Language
 from overhead.workloads.base import Array, Arrays, Field, Workload
@@ -50,7 +51,7 @@ class Rastrigin(Workload):
     # difference in the shift.
     tolerance = 5e-4
     scale: ClassVar = {"shift": 0.4, "best": 20.0}
-    missing: ClassVar = {"triton": "its body is for one number an element, not 2,000"}
+    missing: ClassVar = {"triton": because("body-is-for-one-number", numbers=2_000)}
 
     wgsl = f"""
     var sum = 0.0;

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from overhead.results import because
 from overhead.workloads import _network, register
 from overhead.workloads._statements import DECLARE, Language, statements
 from overhead.workloads.base import Array, Arrays, Field
@@ -60,7 +61,7 @@ class Simulation(_network.NetworkWorkload):
     # WGSL allows an absolute error of 1e-5 for tanh. After the second layer (16 weights of 0.5) it is at most 5e-5.
     tolerance = 1e-4
     scale: ClassVar = {"memory": 1.0, "wealth": 0.3, "peak": 0.3, "fall": 0.3}
-    missing: ClassVar = {"triton": "its language has no tanh"}
+    missing: ClassVar = {"triton": because("language-has-no-tanh")}
 
     wgsl = _body("wgsl", "max")
     cuda = _body("cuda", "fmaxf")

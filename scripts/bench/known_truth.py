@@ -29,7 +29,7 @@ from overhead.measure.fitting.quiet_rounds import best_pace, without_slow_rounds
 from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT, Plan
-from overhead.results import FailedLine, OneOffLine, RoundLine
+from overhead.results import FailedLine, OneOffLine, RoundLine, codes_of
 from overhead.words.reasons import sentence
 from scripts.bench.requirement import Requirement, print_requirements
 from scripts.bench.scenarios import SCENARIOS, Scenario
@@ -204,7 +204,9 @@ def refusal(scenario: Scenario, outcomes: list[TruthOutcome]) -> RefusalCount:
 def _is_right(scenario: Scenario, outcome: TruthOutcome) -> bool:
     """Whether ``complete`` is refused as it must be (a ``noisy`` one drifts)."""
     found = outcome.figures["complete"]
-    return found["status"] in scenario.refused and (found["status"] != "noisy" or found["reason"].startswith(DRIFTS))
+    return found["status"] in scenario.refused and (
+        found["status"] != "noisy" or bool(codes_of(found["reason"]) & DRIFTS)
+    )
 
 
 def _one(job: tuple[int, int, str]) -> TruthOutcome:

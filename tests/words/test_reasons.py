@@ -31,7 +31,7 @@ def given() -> Iterator[tuple[str, str, set[str] | None]]:
 
 def named(template: str) -> set[str]:
     """The values that a template names, without the further reasons, which every reason may have."""
-    return {name for _, name, _, _ in string.Formatter().parse(template) if name} - {"also"}
+    return {name for _, name, _, _ in string.Formatter().parse(template) if name} - {"also", "us"}
 
 
 def test_every_code_has_a_sentence_that_names_its_values() -> None:

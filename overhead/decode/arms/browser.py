@@ -18,7 +18,7 @@ from overhead.probes.browser import messages
 from overhead.probes.browser.chain import PageChain
 from overhead.probes.browser.session import BrowserSession
 from overhead.probes.workload_chain import verified
-from overhead.results import Case, Scalar
+from overhead.results import Case, Scalar, because
 
 _IN_PAGE = {"per-pass": "per-k", "per-submit": "per-submit", "read-each": "read-each"}
 """The names of these patterns in the page. ``per-k`` with k = 1 is one submission with one pass for each token."""
@@ -30,9 +30,9 @@ def open_case(session: BrowserSession, case: Case) -> DecodeChain:
     Raises ``Unsupported`` or ``Unverified``.
     """
     if case.workload != DECODERS[0]:
-        raise Unsupported(f"the weights of {case.workload} are too large to send to a page")
+        raise Unsupported(because("weights-too-large-for-page", workload=case.workload))
     if case.pattern not in _IN_PAGE or case.caller != "browser" or case.params.get("readback", "token") != "token":
-        raise Unsupported(f"in a page tokens have no {case.pattern} from {case.caller}")
+        raise Unsupported(because("no-tokens-in-page", pattern=case.pattern, caller=case.caller))
     return verified(BrowserDecode(session, case))
 
 

@@ -25,7 +25,7 @@ from overhead.probes.cuda.graphs import executable
 from overhead.probes.cuda.launch import Launch, bound_launches, driver_launches, graph_launch
 from overhead.probes.cuda.session import Arguments, CudaSession
 from overhead.probes.workload_chain import verified
-from overhead.results import Case, Scalar
+from overhead.results import Case, Scalar, because
 
 
 def open_case(driver: CudaDriver, ordinal: int, case: Case) -> DecodeChain:
@@ -36,7 +36,7 @@ def open_case(driver: CudaDriver, ordinal: int, case: Case) -> DecodeChain:
         "read-each": CudaGraphDecode,
     }
     if case.pattern not in kinds or (case.caller == "native" and case.pattern != "per-submit"):
-        raise Unsupported(f"tokens have no {case.pattern} from {case.caller}")
+        raise Unsupported(because("no-tokens-by-caller", pattern=case.pattern, caller=case.caller))
     return verified(kinds[case.pattern](driver, ordinal, case))
 
 
@@ -86,7 +86,7 @@ class CudaDecode(SessionChain, LoweredDecode):
         free, total = c_size_t(), c_size_t()
         self.session.driver.call("cuMemGetInfo_v2", byref(free), byref(total))
         if (missing := sum(buffer.bytes for buffer in wanted) - free.value) > 0:
-            raise Unsupported(f"the device has {free.value:,} bytes free, {missing:,} fewer than the program needs")
+            raise Unsupported(because("device-memory-short", free=free.value, missing=missing))
         values, own = self.initial_values(), dict[str, int]()
         for buffer in wanted:
             data = first_numbers(buffer, values.get(buffer.name))

@@ -21,7 +21,7 @@ from overhead.probes.torch.compiled import WARM_STEPS, graph_required, mark_stat
 from overhead.probes.torch.devices import TORCH_WAITS, wait_action
 from overhead.probes.torch.graphs import capture_timed
 from overhead.probes.workload_chain import verified
-from overhead.results import Case, Scalar
+from overhead.results import Case, Scalar, because
 
 
 def open_case(device: str, case: Case) -> DecodeChain:
@@ -111,7 +111,7 @@ class TorchGraphDecode(TorchDecode):
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, case)
         if self.torch_device.type != "cuda":
-            raise Unsupported("graphs are CUDA's")
+            raise Unsupported(because("graphs-are-of-cuda"))
         self._graph = torch.cuda.CUDAGraph()
         self.write_state(self.reference.after_prompt)
         # The driver loads a kernel at its first launch, which is not allowed during a capture.

@@ -32,7 +32,7 @@ from overhead.probes.webgpu.resources import (
     session,
 )
 from overhead.probes.workload_chain import verified
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Scalar, Target, because
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +131,7 @@ class WebGpuProgram:
 def open_case(target: Target, case: Case) -> DecodeChain:
     """A verified chain for the pattern ``per-submit``, ``per-pass`` or ``read-each``."""
     if case.pattern not in ("per-submit", "per-pass", "read-each") or case.caller not in ("binding", "native"):
-        raise Unsupported(f"tokens have no {case.pattern} from {case.caller}")
+        raise Unsupported(because("no-tokens-by-caller", pattern=case.pattern, caller=case.caller))
     return verified(WebGpuDecode(target, case))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from overhead.measure.fitting.line import Floats
-from overhead.results import Figure, Status
+from overhead.results import Figure, Reason, Status, Why, because, together
 
 
 @dataclass(frozen=True)
@@ -51,25 +51,30 @@ def mean_of_processes(
     """
     count = len(values)
     if count == 0:
-        return Figure(name=name, unit=unit, status="failed", reason="no process came to this figure")
+        return Figure(name=name, unit=unit, status="failed", reason=because("no-process-came-to-it"))
     if count == 1:
-        reason = "one process says nothing of how far another would differ"
-        value = float(values[0])
-        return Figure(name=name, unit=unit, value=value, status="noisy", reason=reason, rule="1 process", processes=1)
-    mean, at_canary = float(np.mean(values)), ""
+        return Figure(
+            name=name,
+            unit=unit,
+            value=float(values[0]),
+            status="noisy",
+            reason=because("one-process-has-no-spread"),
+            rule=because("one-process"),
+            processes=1,
+        )
+    mean = float(np.mean(values))
+    usual = 0.0
     residuals, free = np.asarray(values, dtype=np.float64) - mean, count - 1
     known = count >= MEAN.canary_from and len(paces) == count and all(paces)
     if known and max(paces) - min(paces) > MEAN.negligible * max(paces):
         usual = float(np.mean(paces))
         away = np.asarray(paces) / usual - 1
         residuals, free = residuals - away * float(away @ residuals) / float(away @ away), count - 2
-        at_canary = f" where the canary's loop takes {usual / 1e3:.1f} us"
     from scipy.special import stdtrit
 
     half = float(stdtrit(free, MEAN.upper_quantile)) * math.sqrt(float(residuals @ residuals) / free / count)
     size = (abs(mean) if scale is None else scale) + beside
     share = half / size if size else (0.0 if half == 0 else math.inf)
-    rule = f"{count} processes, Student's t{at_canary}: half-width {share:.2%}, target {target:.0%}"
     reason = "" if share <= target else _too_wide(share, target, count)
     return Figure(
         name=name,
@@ -79,18 +84,33 @@ def mean_of_processes(
         high=mean + half,
         status="noisy" if reason else "ok",
         reason=reason,
-        rule=rule,
+        rule=_rule(count, share, target, usual),
         processes=count,
     )
 
 
-def _too_wide(share: float, target: float, count: int) -> str:
+def _rule(count: int, share: float, target: float, canary: float) -> Reason:
+    """How the interval was formed. ``canary``: at which time of the canary, ns; 0 for none."""
+    finite = math.isfinite(share)  # a file cannot hold infinity
+    if canary:
+        canary_us = canary / 1e3
+        if not finite:
+            return because("half-width-of-zero-at-canary", processes=count, canary_us=canary_us, target=target)
+        return because("half-width-at-canary", processes=count, canary_us=canary_us, share=share, target=target)
+    if not finite:
+        return because("half-width-of-zero", processes=count, target=target)
+    return because("half-width", processes=count, share=share, target=target)
+
+
+def _too_wide(share: float, target: float, count: int) -> Why:
     """The reason of a ``noisy`` figure, with the processes that would do: the half-width shrinks with their root."""
-    words = f"half-width {share:.1%}, target {target:.0%}"
-    needed = math.ceil(count * (share / target) ** 2) if math.isfinite(share) else 0
-    return f"{words}; about {needed} processes would do" if 0 < needed <= 200 else words
+    if not math.isfinite(share):
+        return because("too-wide-beside-zero", target=target)
+    reason = because("too-wide", share=share, target=target)
+    needed = math.ceil(count * (share / target) ** 2)
+    return together(reason, because("more-processes-would-do", processes=needed)) if 0 < needed <= 200 else reason
 
 
-def without_value(figure: Figure, status: Status, reason: str) -> Figure:
+def without_value(figure: Figure, status: Status, reason: Why) -> Figure:
     """The same figure with this status and reason instead of a value."""
     return replace(figure, status=status, reason=reason, value=None, low=None, high=None, modes=[])

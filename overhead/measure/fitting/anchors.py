@@ -9,6 +9,7 @@ import numpy as np
 
 from overhead.measure.fitting.line import Line
 from overhead.measure.fitting.one_process import Process
+from overhead.results import Why, because
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,14 @@ ANCHOR_MAY_DIFFER = _RULE.off
 class Held:
     """What the anchors show about one figure. ``to``: the line was seen to hold up to this n; 0 if it was not.
 
-    Reasons in words, '' where there is none. ``bends``: T(n) is no line. ``unclear``: it is not known whether T(n) is a
-    line. ``drifts``: the cost has changed since the rounds.
+    ``bends``: T(n) is no line. ``unclear``: it is not known whether T(n) is a line. ``drifts``: the cost has changed
+    since the rounds. '' where there is no such reason.
     """
 
     to: int = 0
-    bends: str = ""
-    unclear: str = ""
-    drifts: str = ""
+    bends: Why = ""
+    unclear: Why = ""
+    drifts: Why = ""
     slopes: tuple[float, ...] = ()
     """Where it bends: ns per unit up to the line's largest n, and beyond."""
 
@@ -62,7 +63,8 @@ def held(processes: Sequence[Process], lines: Sequence[Line | None], issue: bool
     found = [each for p, line in zip(processes, lines, strict=True) if line and (each := _of(p, line, name, quantum))]
     reasons = [p.one_off["anchor"].reason for p in processes if "anchor" in p.one_off]
     if len(found) < _RULE.processes:
-        return Held(unclear=next(filter(None, reasons), "no anchor was taken in two processes"))
+        none_taken = because("no-anchor-in-two-processes")
+        return Held(unclear=next((reason for reason in reasons if reason), none_taken))
     off = np.array([each.off for each in found])
     at, top = min(each.n for each in found), max(each.top for each in found)
     allowed = _RULE.off + float(np.median([each.noise for each in found]))
@@ -70,16 +72,16 @@ def held(processes: Sequence[Process], lines: Sequence[Line | None], issue: bool
     change = 0.0 if quantum or issue else _change(found)
     if change:
         late = slope * (1 + change)
-        return Held(drifts=f"{slope / 1e3:.4g} us in the rounds and {late / 1e3:.4g} us at the end of the process")
+        return Held(drifts=because("drifts-after-rounds", early_us=slope / 1e3, late_us=late / 1e3))
     if abs(middle) <= allowed:
         return Held(at) if issue else _beyond(processes, at, slope, middle)
     beyond = float(np.median([each.beyond for each in found]))
     sure = np.array([each.clear for each in found])
     agreed = float(np.mean(sure & (off * np.sign(middle) > allowed))) >= _RULE.agree
     if agreed and len(found) >= _RULE.refusing:
-        words = f"{slope / 1e3:.4g} us a unit up to {top:,} units, {beyond / 1e3:.4g} from there to {at:,}"
-        return Held(bends=words, slopes=(slope, beyond))
-    return Held(unclear=f"T({at:,}) differs from the line by {off.min():+.1%} to {off.max():+.1%}")
+        bends = because("bends-at-anchor", slope_us=slope / 1e3, units=top, beyond_us=beyond / 1e3, anchor=at)
+        return Held(bends=bends, slopes=(slope, beyond))
+    return Held(unclear=because("anchors-differ", anchor=at, least=off.min(), most=off.max()))
 
 
 @dataclass(frozen=True)
@@ -181,6 +183,6 @@ def _beyond(processes: Sequence[Process], at: int, slope: float, so_far: float) 
         return Held(n)
     if np.all(off * np.sign(middle) > 3 * _RULE.off) and abs(middle) > 3 * float(np.ptp(off)):
         beyond = slope * (1 + middle)
-        words = f"{slope / 1e3:.4g} us a unit up to {at:,} units, {beyond / 1e3:.4g} on average to {n:,}"
-        return Held(bends=words, slopes=(slope, beyond))
+        bends = because("bends-before-far-anchor", slope_us=slope / 1e3, units=at, beyond_us=beyond / 1e3, anchor=n)
+        return Held(bends=bends, slopes=(slope, beyond))
     return Held(at)

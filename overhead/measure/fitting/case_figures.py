@@ -34,10 +34,10 @@ from overhead.measure.fitting.one_process import (
 from overhead.measure.fitting.quiet_rounds import canary_ns, without_slow_rounds
 from overhead.measure.fitting.slow_samples import share_of_slow_samples, slow_waits
 from overhead.measure.fitting.two_speeds import SPEEDS, Owners, both_speeds, canary_changed, split_speeds, two_groups
-from overhead.results import Bound, Figure
+from overhead.results import Bound, Figure, Why, because, together
 
-DRIFTS = "the cost drifts within a process"
-"""How the reason of a figure begins whose cost changes in the course of a process."""
+DRIFTS = frozenset({"drifts-in-rounds", "drifts-after-rounds"})
+"""The codes of the reasons of a figure whose cost changes in the course of a process."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def estimate(series: Series, target: float) -> dict[str, Figure]:
     figures = {name: case.slope(name) for name in SLOPES}
     knee = case.knee()
     if figures["complete"].status == "nonlinear" and any(fit.knee for fit in case.fits):
-        why = "T(n) itself bends, so the bend of issue is no full queue"
+        why = because("issue-bends-as-total-does")
         figures |= {name: without_value(figures[name], "nonlinear", why) for name in ("issue", "host")}
         knee = {}
     figures |= {"fixed": case.fixed(figures["complete"])} | knee | case.everything(figures["complete"])
@@ -112,9 +112,8 @@ class _Case:
         if not values:
             return self.missing(name)
         if min(values) <= 0:
-            words = f"the slope of a process is {min(values):.3g} ns: not told from 0"
-            words = self.coarse_clock() or words
-            return Figure(name=name, status="below-resolution", reason=words, processes=len(values))
+            reason = self.coarse_clock() or because("slope-not-told-from-zero", least_ns=min(values))
+            return Figure(name=name, status="below-resolution", reason=reason, processes=len(values))
         both = self.speeds.bimodal(name, name)
         usual = self.speeds if both else self.usual
         found = self.refused_if_bent(name, both) if both else usual.checked(name, usual.mean(name))
@@ -131,7 +130,7 @@ class _Case:
         """
         of_issue = name != "complete"
         if self.complete_held.drifts:
-            return msgspec.structs.replace(found, status="noisy", reason=f"{DRIFTS}, {self.complete_held.drifts}")
+            return msgspec.structs.replace(found, status="noisy", reason=self.complete_held.drifts)
         seen = self.issue_held if of_issue else self.complete_held
         if seen.to:
             return msgspec.structs.replace(found, holds_to=seen.to)
@@ -141,8 +140,8 @@ class _Case:
             bent = without_value(found, "nonlinear", seen.bends)
             return msgspec.structs.replace(bent, modes=list(seen.slopes))
         top = max(int(fit.wall[:, 0].max()) for fit in self.fits)
-        words = f"not checked beyond {top:,} units: {seen.unclear}"
-        return msgspec.structs.replace(found, status="noisy", reason="; ".join(filter(None, [found.reason, words])))
+        unclear = because("not-checked-beyond", units=top, why=seen.unclear)
+        return msgspec.structs.replace(found, status="noisy", reason=together(found.reason, unclear))
 
     def with_start(self, name: str, found: Figure) -> Figure:
         """The figure with ``holds_from``, the smallest n from which on T(n) was seen to be this line."""
@@ -161,9 +160,8 @@ class _Case:
             share = share_of_slow_samples(self.processes, self.fits, issue=True)
         if not share:
             return found
-        mean = f"{found.value * (1 + share) / 1e3:.4g} us with them"
-        words = f"slow samples take {share:.0%} more time in most processes, and no other thread explains it: {mean}"
-        return msgspec.structs.replace(found, status="noisy", reason="; ".join(filter(None, [found.reason, words])))
+        are_work = because("slow-samples-are-work", share=share, mean_us=found.value * (1 + share) / 1e3)
+        return msgspec.structs.replace(found, status="noisy", reason=together(found.reason, are_work))
 
     @functools.cached_property
     def complete_start(self) -> LineStart:
@@ -201,28 +199,26 @@ class _Case:
         found.usual = found
         return found
 
-    def with_remarks(self, found: Figure, usual: _Case, *remarks: str) -> Figure:
+    def with_remarks(self, found: Figure, usual: _Case, *remarks: Why) -> Figure:
         """A figure of ``usual``, with the rounds it leaves out and the remarks appended to its rule."""
         whole, left = (sum(len(p.rounds) for p in case.processes) for case in (self, usual))
-        share = f"{1 - left / whole:.0%}"
-        words = f"{share} of the rounds are left out: the processor was slow or at another clock"
-        rule = "; ".join([found.rule, *[words] * (left < whole), *remarks])
-        return msgspec.structs.replace(found, rule=rule)
+        left_out = because("rounds-left-out", share=1 - left / whole) if left < whole else ""
+        return msgspec.structs.replace(found, rule=together(found.rule, left_out, *remarks))
 
-    def remarks(self, name: str) -> list[str]:
-        """Sentences about the canary, the ladder and the wait that affect how to read the figure."""
-        found = []
+    def remarks(self, name: str) -> list[Why]:
+        """What of the canary, the ladder and the wait affects how to read the figure."""
+        found: list[Why] = []
         off = canary_changed(np.array([ns for own in self.canaries for ns in own.values() if ns]))
         if off.any():
-            found.append(f"the canary was off by over {SPEEDS.canary_change:.0%} in {off.mean():.0%} of the rounds")
+            found.append(because("canary-was-off", by=SPEEDS.canary_change, share=off.mean()))
         ladders = [p.one_off["ladder"] for p in self.processes if "ladder" in p.one_off]
         shortfalls = dict.fromkeys(ladder.reason for ladder in ladders if ladder.reason)
-        found += [f"the ladder ends below the wanted length: {why}" for why in shortfalls]
+        found += [because("ladder-too-short", why=why) for why in shortfalls]
         if name == "host" and self.series.wait_spins and not self.series.synchronous:
-            found.append("the wait spins, so work deferred into it is not told")
+            found.append(because("wait-spins"))
         ages = [float(p.values("anchor_age")[0]) for p in self.processes if p.values("anchor_age")]
         if name == "complete" and ages and is_drift_judged(self.series):
-            found.append(f"drift judged over the first {min(ages) / 1e9:.1f} s of a process")
+            found.append(because("drift-judged-over", seconds=min(ages) / 1e9))
         return found
 
     def fixed(self, complete: Figure) -> Figure:
@@ -233,8 +229,7 @@ class _Case:
         if complete.status == "bimodal":
             both = self.speeds.bimodal("complete", "fixed")
             if both is None:
-                reason = "two speeds, too few rounds of each for an intercept"
-                return Figure(name="fixed", status="noisy", reason=reason)
+                return Figure(name="fixed", status="noisy", reason=because("two-speeds-few-rounds"))
             return self.with_remarks(both, self.speeds)
         beside = complete.value + max(map(wait_quantum, self.processes))
         found = self.usual.mean("fixed", beside)
@@ -248,8 +243,8 @@ class _Case:
         start = self.complete_start
         if found.value is None or not start.expected:
             return found
-        words = f"T(1) is {start.single / 1e3:.4g} us, where the line gives {start.expected / 1e3:.4g}"
-        return msgspec.structs.replace(found, status="noisy", reason="; ".join(filter(None, [found.reason, words])))
+        off = because("one-unit-is-off", single_us=start.single / 1e3, expected_us=start.expected / 1e3)
+        return msgspec.structs.replace(found, status="noisy", reason=together(found.reason, off))
 
     def refused_if_waits_differ(self, found: Figure, beside: float) -> Figure:
         """The intercept; ``noisy`` where many waits for one unit differ from the others in most processes, so that the
@@ -260,9 +255,7 @@ class _Case:
         seen = slow_waits(processes, [single_waits(process) for process in processes])
         if seen is None or not seen.matter(abs(found.value) + beside, (found.high - found.low) / 2, self.target):
             return found
-        return msgspec.structs.replace(
-            found, status="noisy", reason="; ".join(filter(None, [found.reason, seen.words]))
-        )
+        return msgspec.structs.replace(found, status="noisy", reason=together(found.reason, seen.reason))
 
     def everything(self, complete: Figure) -> dict[str, Figure]:
         """The mean cost of a unit over all samples and anchors, nothing left out, ns; empty without anchors."""
@@ -298,59 +291,56 @@ class _Case:
     def missing(self, name: str) -> Figure:
         """The figure without a value, with the reason."""
         if not self.processes:
-            return Figure(name=name, status="failed", reason="no round was sampled")
+            return Figure(name=name, status="failed", reason=because("no-round-sampled"))
         if name == "host":
-            return Figure(name=name, status="unavailable", reason="the caller's CPU clock cannot measure this wait")
+            return Figure(name=name, status="unavailable", reason=because("cpu-clock-cannot-measure"))
         if name == "complete" and any(map(wait_quantum, self.processes)):
-            reason = "all samples lie on one step of the polling wait"
-            return Figure(name=name, status="below-resolution", reason=reason)
-        return Figure(name=name, status="failed", reason="fewer than two different n were sampled")
+            return Figure(name=name, status="below-resolution", reason=because("one-step-of-the-poll"))
+        return Figure(name=name, status="failed", reason=because("too-few-sizes"))
 
     def checked(self, name: str, found: Figure) -> Figure:
         """The figure; without its value if the clock is too coarse for it or T(n) is not linear."""
         if found.value is None:
             return found
-        if words := self.clock_too_coarse(found.value):
-            return without_value(found, "below-resolution", words)
+        if too_coarse := self.clock_too_coarse(found.value):
+            return without_value(found, "below-resolution", too_coarse)
         misfits = [m for p, f in zip(self.processes, self.fits, strict=True) if (m := _misfit(name, p, f)) is not None]
         share = float(np.median([m.share for m in misfits])) if misfits else 0.0
         if abs(share) > max(self.target, LINE.misfit):
             worst = max(misfits, key=lambda m: abs(m.share))
-            words = f"T({worst.at}) lies {worst.share:+.0%} of the ladder's rise off the line, beyond its own spread"
-            return without_value(found, "nonlinear", words)
+            return without_value(found, "nonlinear", because("off-the-line", n=worst.at, share=worst.share))
         found = self.refused_if_bent(name, found)
         return found if found.value is None else self.refused_if_drifting(name, found)
 
-    def clock_too_coarse(self, slope: float) -> str:
-        """Why the clock cannot tell this slope (ns per unit), in words; '' if it can."""
+    def clock_too_coarse(self, slope: float) -> Why:
+        """Why the clock cannot tell this slope (ns per unit); '' if it can."""
         reach = min(abs(slope) * float(np.ptp(fit.wall[:, 0])) for fit in self.fits if fit.wall.size)
         step = max(map(clock_step, self.processes))
         if reach >= _RULE.clock_steps * step:
             return ""
-        words = f"the slope adds {reach:.0f} ns over the whole ladder, the clock steps by {step:.0f} ns"
-        return self.coarse_clock() or words
+        return self.coarse_clock() or because("slope-too-small-for-clock", reach_ns=reach, step_ns=step)
 
-    def coarse_clock(self) -> str:
-        """That the clock is too coarse for any of these chains, in words; '' if it is fine enough for the longest."""
+    def coarse_clock(self) -> Why:
+        """That the clock is too coarse for any of these chains; '' if it is fine enough for the longest."""
         longest = max(float(fit.wall[:, 2].max()) for fit in self.fits if fit.wall.size)
         step = max(map(clock_step, self.processes))
         if longest >= _RULE.clock_steps * step:
             return ""
-        return f"clock too coarse: the longest chain takes {longest:.0f} ns, the clock steps by {step:.0f} ns"
+        return because("clock-too-coarse", longest_ns=longest, step_ns=step)
 
     def refused_if_bent(self, name: str, found: Figure) -> Figure:
         """The figure; ``nonlinear`` without its value if T(n) bends."""
-        words = self.bent(name, found)
-        return without_value(found, "nonlinear", words) if words else found
+        bent = self.bent(name, found)
+        return without_value(found, "nonlinear", bent) if bent else found
 
-    def bent(self, name: str, found: Figure) -> str:
-        """Why T(n) of the figure is no line, in words, from both halves of the ladder and the intercept; else empty."""
+    def bent(self, name: str, found: Figure) -> Why:
+        """Why T(n) of the figure is no line, from both halves of the ladder and the intercept; else empty."""
         if any(map(wait_quantum, self.processes)):
             return ""
         if name == "complete":
             longest = max(float(np.median(fit.wall[fit.wall[:, 0] == fit.wall[:, 0].max(), 2])) for fit in self.fits)
-            if words := why_intercept_too_low(self.mean("fixed"), longest):
-                return words
+            if too_low := why_intercept_too_low(self.mean("fixed"), longest):
+                return too_low
             changes = [slope_change(fit.wall[:, 0], fit.wall[:, 2]) for fit in self.fits]
         else:
             changes = [slope_change(fit.wall[fit.below, 0], fit.wall[fit.below, 1]) for fit in self.fits]
@@ -364,9 +354,8 @@ class _Case:
         trend = find_drift_beyond_canary(self.by_round(name), self.canaries, self.target)
         if trend is None:
             return found
-        both = f"{trend.early / 1e3:.4g} us early and {trend.late / 1e3:.4g} us late"
-        words = f"{DRIFTS}, {both}; the canary does not explain it"
-        return msgspec.structs.replace(found, status="noisy", reason=words)
+        drifts = because("drifts-in-rounds", early_us=trend.early / 1e3, late_us=trend.late / 1e3)
+        return msgspec.structs.replace(found, status="noisy", reason=drifts)
 
     @functools.cached_property
     def speeds(self) -> _Case:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from overhead.measure.fitting.line import Floats, sen_slope, undisturbed_mask
-from overhead.results import Figure
+from overhead.results import Figure, Why, because
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def slope_change(n: Floats, y: Floats) -> float | None:
     return upper / lower - 1 if lower and upper and min(lower, upper) > 0 else None
 
 
-def why_bent(changes: Sequence[float], precision: float) -> str:
-    """Why T(n) is not a line, in words, from the ``slope_change`` of each process; empty if it may be one.
+def why_bent(changes: Sequence[float], precision: float) -> Why:
+    """Why T(n) is not a line, from the ``slope_change`` of each process; empty if it may be one.
 
     The mean change must exceed half the ``precision`` (the target, or the figure's relative half-width if that is
     larger), and its 99 % interval over the processes must not hold zero.
@@ -69,11 +69,11 @@ def why_bent(changes: Sequence[float], precision: float) -> str:
     mean, error = float(np.mean(changes)), float(np.std(changes, ddof=1)) / math.sqrt(count)
     if abs(mean) <= max(_RULE.change * precision, float(stdtrit(count - 1, _RULE.upper_quantile)) * error):
         return ""
-    return f"the slope of the upper half of the ladder differs by {mean:+.1%} from that of the lower half"
+    return because("upper-half-differs", change=mean)
 
 
-def why_intercept_too_low(fixed: Figure, longest: float) -> str:
-    """Why T(n) is not a line, in words, from its intercept; '' if it may be one. ``longest``: the longest T(n), ns."""
+def why_intercept_too_low(fixed: Figure, longest: float) -> Why:
+    """Why T(n) is not a line, from its intercept; '' if it may be one. ``longest``: the longest T(n), ns."""
     if fixed.value is None or fixed.high is None or fixed.high >= 0 or -fixed.value <= _RULE.negative_share * longest:
         return ""
-    return f"the intercept is {fixed.value / 1e3:.4g} us, which no line of costs can have"
+    return because("intercept-below-zero", intercept_us=fixed.value / 1e3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from overhead.measure.fitting.across_processes import mean_of_processes, without
 from overhead.measure.fitting.line import Floats, theil_sen
 from overhead.measure.fitting.one_process import LEGACY_N, UNSTAGED, Process, Series, totals_at, wait_quantum
 from overhead.measure.fitting.slow_samples import slow_waits
-from overhead.results import Figure
+from overhead.results import Figure, Reason, Why, because, together
 
 _PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
 """Of the values named ``latency``."""
@@ -56,7 +57,7 @@ def one_off_figures(series: Series, target: float) -> dict[str, Figure]:
     A figure whose values no process could measure is ``unavailable`` with the reason.
     """
     values: dict[str, list[float]] = {}
-    refused: dict[str, str] = {}
+    refused: dict[str, Why] = {}
     for process in series.processes:
         for name, value in _of_process(process, series.anchored).items():
             values.setdefault(name, []).append(value)
@@ -81,26 +82,39 @@ def met_figures(series: Series) -> dict[str, Figure]:
     if not turns:
         return {}
     if any(own.mean() <= 0 for own in turns):
-        reason = f"the slope of a process is {min(own.mean() for own in turns):.3g} ns"
+        reason = because("slope-not-above-zero", least_ns=min(own.mean() for own in turns))
         return {"met": Figure(name="met", status="below-resolution", reason=reason, processes=len(turns))}
-    found = {"met": _spread("met", [float(own.mean()) for own in turns], "means")}
+    found = {"met": _spread("met", [float(own.mean()) for own in turns])}
     ratios = [float(own.max() / own.min()) for own in turns if own.size > 1 and own.min() > 0]
     if ratios:
-        found["met_rounds"] = replace(_spread("met_rounds", ratios, "ratios of highest to lowest turn"), unit="ratio")
+        found["met_rounds"] = replace(_spread("met_rounds", ratios), unit="ratio")
     return found
 
 
-def _spread(name: str, values: Sequence[float], what: str) -> Figure:
+def _spread(name: Literal["met", "met_rounds"], values: Sequence[float]) -> Figure:
     """The median of one value per process, with the ends of their spread."""
     count = len(values)
     many = count >= _RULE.percentiles_from
     low, middle, high = np.percentile(values, [10, 50, 90] if many else [0, 50, 100])
-    ends = "the 10th and the 90th percentile" if many else "the lowest and the highest"
-    rule = (
-        f"median of the {what} of {count} process{'es' * (count > 1)}, with {ends}; the operating system chose the "
-        "processors and nothing is left out; a spread, not a confidence interval"
-    )
+    rule = _rule_of_means(count, many) if name == "met" else _rule_of_turns(count, many)
     return Figure(name=name, value=float(middle), low=float(low), high=float(high), rule=rule, processes=count)
+
+
+def _rule_of_means(count: int, many: bool) -> Reason:
+    if count == 1:
+        return because("mean-of-one-process")
+    if many:
+        return because("percentiles-of-means", processes=count)
+    return because("lowest-and-highest-mean", processes=count)
+
+
+def _rule_of_turns(count: int, many: bool) -> Reason:
+    """The same for the ratios of the highest to the lowest turn."""
+    if count == 1:
+        return because("turns-of-one-process")
+    if many:
+        return because("percentiles-of-turns", processes=count)
+    return because("lowest-and-highest-turns", processes=count)
 
 
 def _figure(name: str, values: list[float], series: Series, target: float) -> Figure:
@@ -118,8 +132,8 @@ def _figure(name: str, values: list[float], series: Series, target: float) -> Fi
     lengths = [p.one_off[name].at for p in series.processes if name in p.one_off]
     reach = found.value * max((max(ns) - min(ns) for ns in lengths if ns), default=0)
     if reach < _RULE.clock_steps * quantum:
-        words = f"the slope adds {reach:.0f} ns over the ladder, the device's clock steps by {quantum:.0f} ns"
-        return without_value(found, "below-resolution", words)
+        reason = because("slope-too-small-for-device-clock", reach_ns=reach, step_ns=quantum)
+        return without_value(found, "below-resolution", reason)
     return found
 
 
@@ -131,7 +145,7 @@ def _refused_if_waits_differ(found: Figure, series: Series, target: float) -> Fi
     seen = slow_waits(series.processes, waits)
     if seen is None or not seen.matter(found.value, (found.high - found.low) / 2, target):
         return found
-    return replace(found, status="noisy", reason="; ".join(filter(None, [found.reason, seen.words])))
+    return replace(found, status="noisy", reason=together(found.reason, seen.reason))
 
 
 def _of_process(process: Process, in_rounds: bool) -> dict[str, float]:

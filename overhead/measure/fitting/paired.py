@@ -12,7 +12,7 @@ from overhead.measure.fitting.across_processes import mean_of_processes
 from overhead.measure.fitting.line import Floats
 from overhead.measure.fitting.one_process import Series, fit_process, slopes_by_round
 from overhead.measure.fitting.quiet_rounds import QUIET, has_enough_processes, without_slow_rounds
-from overhead.results import Case, Figure
+from overhead.results import Case, Figure, Reason, because
 
 _Pair = tuple[Floats, Floats, float]
 """The values of both cases in the rounds of one process, ns per unit, and the canary of the process, ns."""
@@ -56,7 +56,7 @@ def difference_and_ratio(of: Series, against: Series, figure: str, target: float
     """
     pairs = [(a, times * b, pace) for a, b, pace in _pairs_of_quiet_rounds(of, against, figure)]
     if not pairs:
-        nothing = Figure(name="difference", status="failed", reason="the two cases have no round in common")
+        nothing = Figure(name="difference", status="failed", reason=because("no-round-in-common"))
         return Paired(nothing, replace(nothing, name="ratio", unit="ratio"))
     scale = float(np.mean([np.median(np.abs(a)) for a, _, _ in pairs]))
     differences = [float(np.median(a - b)) for a, b, _ in pairs]
@@ -65,7 +65,7 @@ def difference_and_ratio(of: Series, against: Series, figure: str, target: float
     ratios = [(float(np.median(a / b)), pace) for a, b, pace in pairs if np.all(b != 0)]
     paces = [pace for _, pace in ratios]
     ratio = mean_of_processes("ratio", [q for q, _ in ratios], target, unit="ratio", paces=paces)
-    return Paired(_separable(difference, "the difference"), ratio)
+    return Paired(_separable(difference, because("difference-not-separable")), ratio)
 
 
 def _pairs_of_quiet_rounds(of: Series, against: Series, figure: str) -> list[_Pair]:
@@ -121,7 +121,7 @@ def marginal_costs(
                 solved[name].append((float(answer[column]), pace))
     found = {name: _marginal_cost(name, costs, target) for name, costs in solved.items()}
     if not passes:
-        found["per_pass"] = Figure(name="per_pass", status="unavailable", reason="this API has no passes")
+        found["per_pass"] = Figure(name="per_pass", status="unavailable", reason=because("no-passes"))
     return found
 
 
@@ -139,17 +139,16 @@ def _values_by_process(members: Sequence[Series], figure: str) -> list[tuple[lis
 def _marginal_cost(name: str, costs: list[tuple[float, float]], target: float) -> Figure:
     """One cost. ``costs``: its value and the canary in each process, ns."""
     if not costs:
-        reason = "the patterns measured do not tell this cost from the others"
-        return Figure(name=name, status="unavailable", reason=reason)
+        return Figure(name=name, status="unavailable", reason=because("cost-not-determined"))
     mean = mean_of_processes(name, [cost for cost, _ in costs], target, paces=[pace for _, pace in costs])
-    return _separable(mean, "the cost")
+    return _separable(mean, because("cost-not-separable"))
 
 
-def _separable(found: Figure, what: str) -> Figure:
-    """The same figure, but ``noisy`` if its interval reaches 0 or below."""
+def _separable(found: Figure, otherwise: Reason) -> Figure:
+    """The same figure, but ``noisy`` with this reason if its interval reaches 0 or below."""
     if found.low is not None and found.low > 0:
         return found
-    return replace(found, status="noisy", reason=f"not separable: the interval of {what} reaches 0 or below")
+    return replace(found, status="noisy", reason=otherwise)
 
 
 def _determined(table: Floats, column: int) -> bool:

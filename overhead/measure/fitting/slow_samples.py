@@ -17,6 +17,7 @@ import numpy as np
 from overhead.measure.fitting.line import Floats, undisturbed_mask
 from overhead.measure.fitting.one_process import Process, ProcessFit
 from overhead.measure.fitting.quiet_rounds import canary_ns
+from overhead.results import Reason, because
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,9 @@ class SlowWaits:
         return self.extra > max(half_width, max(target, _RULE.of_wait) * size)
 
     @property
-    def words(self) -> str:
+    def reason(self) -> Reason:
         """The reason of a figure that they refuse."""
-        both = f"the median is {self.middle / 1e3:.4g} us, the mean {self.mean / 1e3:.4g} us"
-        return f"many waits differ from the others in most processes, and no other thread explains it: {both}"
+        return because("waits-differ", median_us=self.middle / 1e3, mean_us=self.mean / 1e3)
 
 
 def slow_waits(processes: Sequence[Process], waits: Sequence[Floats]) -> SlowWaits | None:

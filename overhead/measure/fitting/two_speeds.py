@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.measure.fitting.line import MAD, Floats, Mask
-from overhead.results import Figure
+from overhead.results import Figure, Reason, because
 
 Owners = NDArray[np.intp]
 """For each value the number of its process."""
@@ -40,6 +40,7 @@ class SpeedRule:
 
 
 SPEEDS = SpeedRule()
+_MANY_DIGITS_US = 1e4
 
 
 @dataclass(frozen=True)
@@ -104,20 +105,27 @@ def both_speeds(fast: Figure, slow: Figure, speeds: SpeedSplit, processes: int) 
     assert slow.value is not None
     most = slow.value if speeds.slow.mean() > 0.5 else fast.value
     ends = [v for e in (fast, slow) for v in (e.value, e.low, e.high) if v is not None]
-    shown = " and ".join(f"{us:.4g}" if us < 1e4 else f"{us:,.0f}" for us in (fast.value / 1e3, slow.value / 1e3))
-    reason = f"two speeds, {shown} us, told apart by the {speeds.by}"
-    rule = f"{processes} processes: {speeds.slow.mean():.0%} of the rounds are of the slower speed"
+    rule = because("rounds-of-two-speeds", processes=processes, slow_share=speeds.slow.mean())
     return Figure(
         name=fast.name,
         value=most,
         low=min(ends),
         high=max(ends),
         status="bimodal",
-        reason=reason,
+        reason=_two_speeds(fast.value / 1e3, slow.value / 1e3, speeds.by),
         rule=rule,
         processes=processes,
         modes=[fast.value, slow.value],
     )
+
+
+def _two_speeds(fast_us: float, slow_us: float, by: str) -> Reason:
+    """Both values. Those of many digits have codes of their own, since they are written in another way."""
+    if fast_us >= _MANY_DIGITS_US:
+        return because("two-long-speeds", fast_us=fast_us, slow_us=slow_us, by=by)
+    if slow_us >= _MANY_DIGITS_US:
+        return because("two-speeds-one-long", fast_us=fast_us, slow_us=slow_us, by=by)
+    return because("two-speeds", fast_us=fast_us, slow_us=slow_us, by=by)
 
 
 def canary_changed(canaries: Floats) -> Mask:

@@ -15,7 +15,7 @@ from overhead.measure.sampling.calibrate import Ladder
 from overhead.measure.sampling.case import CaseInProgress
 from overhead.measure.sampling.chain import Samples
 from overhead.measure.sampling.clock import Clock
-from overhead.results import OneOffLine
+from overhead.results import OneOffLine, because
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
     n = min(ANCHORS.times * top, most)
     took = case.ladder.one_ns + n * unit
     if n < ANCHORS.least_times * top:
-        yield case.once("anchor", reason=f"the stack bounds n at {most}")
+        yield case.once("anchor", reason=because("n-is-bounded", most=most))
         return
     if took > ANCHORS.longest_ns:
-        yield case.once("anchor", reason=f"{n} units would take {took / 1e9:.0f} s")
+        yield case.once("anchor", reason=because("anchor-too-long", units=n, seconds=took / 1e9))
         return
     short = took <= ANCHORS.short_ns
     if not short and process >= ANCHORS.processes:
@@ -97,10 +97,7 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
     for name, column in (("anchor_issue", 1), ("anchor", 2), ("anchor_queued", 3)):
         yield case.once(name, [float(row[column]) for row in rows], at)
     if lazy:
-        raise Unverified(
-            f"reading the values takes {few / 1e3:.0f} us after 1 unit and {many / 1e3:.0f} us after {n + top}: "
-            "the work seems to be done when the values are read"
-        )
+        raise Unverified(because("work-done-on-reading", few_us=few / 1e3, many_us=many / 1e3, units=n + top))
     far_n = ANCHORS.far_times * top
     if far and far_n <= most and process < ANCHORS.far_processes and far_n * unit <= ANCHORS.longest_ns:
         rows = _rows(case, [n] * (far_n // n) + [far_n], clock)

@@ -16,6 +16,7 @@ from overhead.measure.sampling.chain import Chain, Samples
 from overhead.measure.sampling.clock import Clock, ClockFacts, clock_facts
 from overhead.measure.sampling.polling_wait import Stairs, find_known_stairs, find_stairs
 from overhead.measure.sampling.window import TrialSamples, clock_of
+from overhead.results import Why, because
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Ladder:
     are never a figure. ``issued``: units that calibration issued. ``stairs``: set if T(n) is a staircase because the
     wait polls; the rounds then draw n around the edges of two stairs. ``extra``: samples of the calibration beyond the
     ladder (above the n that fills the queue, around the stairs), part of the fit. ``shortfall``: why the top is lower
-    than the target requires, in words; else empty.
+    than the target requires; else empty.
     """
 
     ns: tuple[int, ...]
@@ -90,7 +91,7 @@ class Ladder:
     issued: int
     stairs: Stairs | None = None
     extra: Samples = field(default_factory=list)
-    shortfall: str = ""
+    shortfall: Why = ""
 
     def draw(self, passes: int, dice: random.Random) -> list[int]:
         """The n of this number of passes, each pass in a new order."""
@@ -183,7 +184,7 @@ class _Climb:
         self.flat = self.rise = 1
         self.at = self.fixed
         self.head = self.ahead = self.straight = 0.0
-        self.shortfall = ""
+        self.shortfall: Why = ""
         while not self.done():
             self.step()
 
@@ -211,9 +212,9 @@ class _Climb:
             if height >= self.clearance():
                 return True
         if self.rise >= self.most:
-            self.shortfall = f"the stack bounds n at {self.rise}"
+            self.shortfall = because("n-is-bounded", most=self.rise)
         elif height > self.limits.sample_ns / 2 and (self.rise >= 4 or height > self.limits.sample_ns):
-            self.shortfall = f"a longer sample would take over {self.limits.sample_ns / 1e6:.0f} ms"
+            self.shortfall = because("sample-too-long", most_ms=self.limits.sample_ns / 1e6)
         return bool(self.shortfall)
 
     def step(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from overhead.errors import Unverified
 from overhead.measure.sampling.calibrate import Ladder
 from overhead.measure.sampling.chain import Chain
-from overhead.results import OneOffLine
+from overhead.results import OneOffLine, Why, because
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class CaseInProgress:
     staged: bool = False
     names: Mapping[str, Any] = field(default_factory=dict)
 
-    def once(self, name: str, values: Sequence[float] = (), at: Sequence[int] = (), reason: str = "") -> OneOffLine:
+    def once(self, name: str, values: Sequence[float] = (), at: Sequence[int] = (), reason: Why = "") -> OneOffLine:
         """The line with values that the case measured outside the ladder, or with the reason why there are none."""
         return OneOffLine(**self.names, name=name, values=list(values), at=list(at), reason=reason)
 
@@ -63,7 +63,7 @@ class CaseInProgress:
         """Compare the units that ran with those issued. Raises ``Unverified``."""
         done = self.chain.executed()
         if done != self.issued and self.chain.executes:
-            raise Unverified(f"{self.issued} units issued, {done} executed")
+            raise Unverified(because("units-not-executed", issued=self.issued, executed=done))
 
     def recount(self, aside: int, least: int = 0) -> None:
         """Take the units that ran as issued, after work of unknown length. Raises ``Unverified`` if units did not run.
@@ -73,7 +73,7 @@ class CaseInProgress:
         done, chain = self.chain.executed(), self.chain
         missing = max(self.issued - done, least - (done - self.issued + chain.aside - aside))
         if missing > 0 and chain.executes and chain.counts_device:
-            raise Unverified(f"{missing} units of the device time or of recordings did not run")
+            raise Unverified(because("uncounted-units-not-run", units=missing))
         self.issued = done
 
     def passes(self, owed: bool) -> int:

@@ -6,6 +6,7 @@ import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from overhead.results.reason import Why
 from overhead.results.vocabulary import Overlap, Scalar
 
 Samples = list[list[int]]
@@ -18,14 +19,14 @@ class DeviceTime:
 
     ``span``: ns from the start of the first unit to the end of the last. ``busy``: true only if the device provably
     never waited for work inside the span. ``quantum``: ns, the resolution of the device's clock. ``method``: how the
-    span was measured, in words.
+    span was measured.
     """
 
     n: int
     span: float
     busy: bool
     quantum: float
-    method: str
+    method: Why
 
 
 class Chain(abc.ABC):

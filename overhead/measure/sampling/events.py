@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from overhead.errors import BadValue, Unavailable, Unsupported, Unverified, message_of, stack_code_of, with_mend
-from overhead.results import FailedLine, OneOffLine, RoundLine, Status
+from overhead.errors import BadValue, Unavailable, Unsupported, Unverified, WithReason, message_of, stack_code_of
+from overhead.results import FailedLine, OneOffLine, Reason, RoundLine, Status, Why, because, reason_given, with_mend
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,19 @@ def status_of(error: BaseException) -> Status:
     return "unavailable" if isinstance(error, Unsupported | Unavailable) else "failed"
 
 
-def reason_of(error: BaseException) -> str:
-    """The exception's message in one line, with what would add the stack. Where the status is ``failed``, its type
-    precedes it, and the line of the stack's own code follows."""
-    words = message_of(error)
-    if words and isinstance(error, Unavailable):
-        return with_mend(words, error.mend)
-    if words and status_of(error) != "failed":
-        return words
-    named = words if isinstance(error, BadValue) else f"{type(error).__name__}: {words}".rstrip(": ")
+def reason_of(error: BaseException) -> Why:
+    """Why the chain raised this exception, with what would add the stack. Where the status is ``failed``, the type of
+    the exception precedes its message, and the line of the stack's own code follows."""
+    reason = reason_given(error) or (error.reason if isinstance(error, WithReason) else message_of(error))
+    if reason and isinstance(error, Unavailable):
+        return with_mend(reason, error.mend)
+    if reason and status_of(error) != "failed":
+        return reason
     where = stack_code_of(error)
+    kind = type(error).__name__
+    if isinstance(reason, Reason):
+        if where:
+            return because("raised-at", why=reason, kind=kind, where=where)
+        return because("raised", why=reason, kind=kind)
+    named = reason if isinstance(error, BadValue) else f"{kind}: {reason}".rstrip(": ")
     return f"{named} ({where})" if where else named

@@ -14,6 +14,7 @@ from overhead.measure.sampling import window
 from overhead.measure.sampling.calibrate import Limits
 from overhead.measure.sampling.case import CaseInProgress
 from overhead.measure.sampling.clock import Clock
+from overhead.results import because
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> L
     """
     chain = case.chain
     if chain.poll_ns:
-        raise Unsupported(f"the wait polls every {chain.poll_ns / 1e6:.0f} ms, and a sample would show the poll")
+        raise Unsupported(because("sample-would-show-poll", poll_ms=chain.poll_ns / 1e6))
     longest_ns = max(Limits.sample_ns, 2 * chain.least_ns)
     long = 0
     for tried, long in enumerate(_lengths(ladder, chain.max_n)):
@@ -58,11 +59,12 @@ def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> L
         if took >= MET.long_ns:
             took = min(took, _sample(case, clock, [long])[0])  # the first one may have been interrupted
         if took > longest_ns and not tried:
-            raise Unsupported(f"{long} units take {took / 1e6:.0f} ms, and a sample may take {longest_ns / 1e6:.0f} ms")
+            too_long = because("first-units-too-long", units=long, took_ms=took / 1e6, most_ms=longest_ns / 1e6)
+            raise Unsupported(too_long)
         if took >= MET.long_ns:
             break
     if not long:
-        raise Unsupported(f"the stack bounds n at {chain.max_n}")
+        raise Unsupported(because("n-is-bounded", most=chain.max_n))
     short = max(1, long // MET.long_to_short)
     _sample(case, clock, [short, long])  # the first pass may differ
     return Lengths(short, long)

@@ -14,7 +14,7 @@ from overhead.measure.sampling.case import CaseInProgress
 from overhead.measure.sampling.chain import DeviceTime
 from overhead.measure.sampling.clock import Clock
 from overhead.measure.sampling.events import reason_of, status_of
-from overhead.results import OneOffLine
+from overhead.results import OneOffLine, because
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ def _legacy(case: CaseInProgress, clock: Clock) -> OneOffLine:
     """T(100), where the ladder lacks it."""
     chain, ladder = case.chain, case.ladder
     if chain.max_n < LEGACY_N:
-        return case.once("legacy", reason=f"the stack bounds n at {chain.max_n}")
+        return case.once("legacy", reason=because("n-is-bounded", most=chain.max_n))
     cost = ladder.one_ns + ladder.unit_ns * LEGACY_N
     if cost > 2 * _RULE.share * case.seconds * 1e9:
-        return case.once("legacy", reason=f"{LEGACY_N} units would take about {cost / 1e6:.0f} ms")
+        return case.once("legacy", reason=because("units-too-long", units=LEGACY_N, milliseconds=cost / 1e6))
     times = max(1, min(5, int(_RULE.share * case.seconds * 1e9 / cost)))
     return _timed(case, "legacy", window.totals(chain, LEGACY_N, times, clock), LEGACY_N)
 
@@ -124,10 +124,11 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
         case.recount(aside, held.n)
         found.append(held)
     if len({one.n for one in found}) < 2 and not ladder.stairs:
-        yield case.once("device_span", reason=f"a slope needs two lengths, the chain holds {top} units at most")
+        yield case.once("device_span", reason=because("one-length-of-device-time", units=top))
         return
     if not all(one.span > 0 for one in found):
-        yield case.once("device_span", reason=f"the device's clock shows no time: {[one.span for one in found]} ns")
+        spans = str([one.span for one in found])
+        yield case.once("device_span", reason=because("device-clock-stands", spans=spans))
         return
     name = "device_busy" if all(one.busy for one in found) else "device_span"
     yield case.once(name, [float(one.span) for one in found], [one.n for one in found], found[0].method)

@@ -17,7 +17,7 @@ from overhead.measure.sampling.chain import Chain
 from overhead.measure.sampling.clock import Clock, clock_facts, cpu_clock_counts
 from overhead.measure.sampling.events import Doing, Event, Settings, reason_of, status_of
 from overhead.measure.sampling.quiet_processor import QuietProcessor
-from overhead.results import FailedLine, RoundLine
+from overhead.results import FailedLine, RoundLine, Why, because
 
 Judge = Callable[[str, BaseException], BaseException]
 """Gives the error that stands for the one which the first call of a case raised."""
@@ -29,8 +29,8 @@ def measure_cases(
     settings: Settings,
     emit: Callable[[Event], None],
     judge_first: Judge = lambda case, error: error,
-) -> str:
-    """Measure all chains of this worker in alternation; return the rule that stopped it, in words.
+) -> Why:
+    """Measure all chains of this worker in alternation; return the rule that stopped it.
 
     A case that raises is emitted as a ``FailedLine`` and the others go on; KeyboardInterrupt passes through. The
     garbage collector is off while a sample is timed and runs between rounds. After each case's first call, when the
@@ -101,7 +101,7 @@ class _Measurement:
 
         return first_timed
 
-    def run(self) -> str:
+    def run(self) -> Why:
         """Measure; return the rule that stopped it."""
         for case in list(self.live.values()):
             self.attempt(case, "first", self.measure_first_call)
@@ -125,7 +125,7 @@ class _Measurement:
                 self.attempt(case, "anchor", self.take_anchors)
             return rule
 
-    def alternate(self) -> str:
+    def alternate(self) -> Why:
         """Run rounds until a rule stops them; return the rule."""
         gc.collect()
         gc.freeze()  # so that the collections between rounds have almost nothing to traverse
@@ -156,22 +156,22 @@ class _Measurement:
             judged = self.judge_first(case.key, error) if what == "first" else error
             self.emit(FailedLine(**case.names, status=status_of(judged), reason=reason_of(judged)))
 
-    def stop_rule(self, number: int) -> str:
+    def stop_rule(self, number: int) -> Why:
         """Why to stop before this round; empty to go on."""
         spent = self.sampling_ns() / 1e9
         if not self.live:
-            return "no case left"
+            return because("no-case-left")
         if number >= self.settings.max_rounds:
-            return f"{number} rounds"
+            return because("rounds-done", rounds=number)
         enough = number >= self.settings.min_rounds
         if number >= ROUNDS.least and spent >= self.settings.seconds * (1 if enough else ROUNDS.overtime):
-            return f"time: {self.settings.seconds:.1f} s"
+            return because("time-is-over", seconds=self.settings.seconds)
         return ""
 
     def measure_first_call(self, case: CaseInProgress) -> None:
         """The first call in this process, and the facts of the clock. Raises ``Unsupported`` for one that stands."""
         if not self.facts.resolution_ns:
-            raise Unsupported("clock too coarse: it did not move while it was read")
+            raise Unsupported(because("clock-stands"))
         self.emit_all(one_off.time_first_call(case, self.clock))
         facts = window.clock_of(case.chain, self.facts)
         self.emit(case.once("clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))

@@ -17,7 +17,7 @@ from overhead.probes.browser.page_files import kernel_hashes
 from overhead.probes.browser.session import BrowserSession
 from overhead.probes.common import workload_arms
 from overhead.probes.workload_chain import with_workloads
-from overhead.results import Case, Target
+from overhead.results import Case, Target, because
 
 
 class BrowserProbe(Probe):
@@ -33,7 +33,7 @@ class BrowserProbe(Probe):
         """The adapter that the browser offers. Raises ``Unavailable`` with the reason that the page gives."""
         page = self.session().page
         if page.adapter is None:
-            raise Unavailable(f"{identity.version(page)}: {page.reason}", self.mend)
+            raise Unavailable(because("browser-refuses", browser=identity.version(page), text=page.reason), self.mend)
         return [identity.target(self.name, page, self.session().browser)]
 
     def space(self, target: Target) -> Space:
@@ -64,8 +64,10 @@ class BrowserProbe(Probe):
         wrong_kernels = {name: text for name, text in session.page.kernels.items() if text != kernel_hashes().get(name)}
         if found != self.kind or wrong_kernels:
             session.close()
-            ran = f"the page ran in {identity.version(session.page)}, which is no {self.kind.title()}"
-            raise Unavailable(ran if found != self.kind else f"the page got other kernels: {', '.join(wrong_kernels)}")
+            if found != self.kind:
+                browser = identity.version(session.page)
+                raise Unavailable(because("page-ran-in-other-browser", browser=browser, wanted=self.kind.title()))
+            raise Unavailable(because("page-got-other-kernels", kernels=", ".join(wrong_kernels)))
         return session
 
 
@@ -75,7 +77,7 @@ class ChromiumProbe(BrowserProbe):
 
     name = "chromium"
     title = "WebGPU in Chromium"
-    mend = "install Chromium, Chrome or Edge (Debian: apt install chromium)"
+    mend = because("install-chromium")
     kind = "chromium"
 
 
@@ -85,6 +87,6 @@ class FirefoxProbe(BrowserProbe):
 
     name = "firefox"
     title = "WebGPU in Firefox"
-    mend = "install Firefox (Debian: apt install firefox-esr)"
+    mend = because("install-firefox")
     cost = "polling"
     kind = "firefox"

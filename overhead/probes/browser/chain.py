@@ -15,7 +15,7 @@ from overhead.probes.browser.session import BrowserSession
 from overhead.probes.common.availability import is_accepted
 from overhead.probes.common.step import RING, webgpu_window
 from overhead.probes.kernels import LLVMPIPE_TURNS, lcg
-from overhead.results import Case, Overlap, Pattern, Scalar
+from overhead.results import Case, Overlap, Pattern, Scalar, because
 
 SAMPLES_PER_REQUEST = 16
 """Most samples that one command asks for, so that the page answers soon."""
@@ -65,7 +65,7 @@ class PageChain(Chain):
             asked = list(ns[i : i + SAMPLES_PER_REQUEST])
             answer = self.ask("time", ns=asked, idle_ms=idle_ms, warm=self._warms_up, **self.write_first)
             if [row[0] for row in answer.samples] != asked:
-                raise Unverified("the page answered for other n than it was asked for")
+                raise Unverified(because("page-answered-for-other-n"))
             rows += answer.samples
             if not answer.visible and "hidden-page" not in self.flags:
                 self.flags = [*self.flags, "hidden-page"]
@@ -96,7 +96,7 @@ class PageChain(Chain):
             asked = min(messages.PIECE_BYTES, size - at)
             piece = self.ask("fetch", buffers=list(buffers), at=at, size=asked).data
             if len(piece) != asked:
-                raise RuntimeError(f"the page gave {len(piece)} bytes, not {asked}")
+                raise RuntimeError(because("page-gave-other-size", bytes=len(piece), expected=asked))
             pieces.append(piece)
         return b"".join(pieces)
 
@@ -108,7 +108,7 @@ class PageChain(Chain):
         if answer.kind == "unsupported":
             raise Unsupported(answer.error)
         if answer.kind:
-            raise RuntimeError(f"in the page: {answer.error}")
+            raise RuntimeError(because("in-the-page", text=answer.error))
         return answer
 
 
@@ -126,7 +126,7 @@ class BrowserChain(PageChain):
         """The number of steps in the values that the page read back. Raises ``Unverified``."""
         values = [np.array(words, np.uint32) for words in self.ask("read").values]
         if len(values) != (RING if self.case.dependency == "independent" else 1):
-            raise Unverified(f"{len(values)} buffers read back")
+            raise Unverified(because("buffers-read-back", buffers=len(values)))
         before = self._seen or [lcg.seeds()] * len(values)
         self._executed += sum(lcg.distance(x0, x) for x0, x in zip(before, values, strict=True))
         self._seen = values
@@ -145,19 +145,19 @@ class BrowserChain(PageChain):
 def case_spec(case: Case) -> messages.CaseSpec:
     """A case of the step in the form that is sent to the page. Raises ``Unsupported`` if the page cannot run it."""
     if case.workload != "step" or case.caller != "browser":
-        raise Unsupported(f"the page runs the step from JavaScript, not {case.workload} by {case.caller}")
+        raise Unsupported(because("page-runs-step-from-javascript", workload=case.workload, caller=case.caller))
     try:
         spec = msgspec.convert(
             {"pattern": case.pattern, "dependency": case.dependency, **case.params}, messages.CaseSpec
         )
     except msgspec.ValidationError as error:
-        raise Unsupported(f"the page has no such case: {error}") from None
+        raise Unsupported(because("page-has-no-such-case", text=error)) from None
     if spec.dependency == "independent" and (spec.bindgroup == "once" or spec.pattern not in _MAY_BE_INDEPENDENT):
-        raise Unsupported("independent dispatches rotate bind groups, many to a wait")
+        raise Unsupported(because("independent-in-page"))
     if "wait" in case.params and case.pattern in WAITING_PATTERNS:
-        raise Unsupported(f"{case.pattern} brings its own wait")
+        raise Unsupported(because("pattern-brings-wait", pattern=case.pattern))
     if (spec.pattern == "per-k") != (spec.k > 1):
-        raise Unsupported("per-k, and it alone, takes k of at least 2")
+        raise Unsupported(because("per-k-in-page"))
     return spec
 
 

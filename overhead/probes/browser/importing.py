@@ -26,7 +26,7 @@ from overhead.probes.browser.chain import WAITING_PATTERNS, case_spec, step_wind
 from overhead.probes.browser.page_files import PLAN, kernel_hashes
 from overhead.probes.common.step import RING
 from overhead.probes.kernels import lcg
-from overhead.results import Case, Gpu, HeaderLine, JournalLine, Machine, Target
+from overhead.results import Case, Gpu, HeaderLine, JournalLine, Machine, Target, Why, because
 
 MAX_BYTES = 64 << 20
 
@@ -88,7 +88,7 @@ def import_file(path: Path) -> list[JournalLine]:
     for process, entries in enumerate(found.replicates):
         for entry in entries:
             lines += _lines(target, process, found.page, entry, flags)
-        lines.append(results.EndedLine(worker=target.key, process=process, rule="the page's own plan"))
+        lines.append(results.EndedLine(worker=target.key, process=process, rule=because("plan-of-page")))
     return lines
 
 
@@ -118,7 +118,7 @@ def _lines(
         yield results.RoundLine(**own, round=number, samples=rows)
 
 
-def _failure(entry: _CaseEntry, case: Case) -> tuple[results.Status, str] | None:
+def _failure(entry: _CaseEntry, case: Case) -> tuple[results.Status, Why] | None:
     """The status and the reason of a case without figures."""
     try:
         case_spec(case)
@@ -126,9 +126,9 @@ def _failure(entry: _CaseEntry, case: Case) -> tuple[results.Status, str] | None
             _check_values(entry)
             return None
     except Unsupported as error:
-        return "unavailable", str(error)
+        return "unavailable", error.reason
     except Unverified as error:
-        return "unverified", str(error)
+        return "unverified", error.reason
     return ("unavailable" if entry.kind == "unsupported" else entry.kind), entry.error
 
 
@@ -137,10 +137,10 @@ def _check_values(entry: _CaseEntry) -> None:
     rows = [*entry.trial, *(row for rows in entry.rounds for row in rows)]
     issued = sum(row[0] + 1 for row in rows)
     if len(entry.values) != (RING if entry.case.dependency == "independent" else 1):
-        raise Unverified(f"{len(entry.values)} buffers read back")
+        raise Unverified(because("buffers-read-back", buffers=len(entry.values)))
     executed = sum(lcg.distance(lcg.seeds(), np.array(words, np.uint32)) for words in entry.values)
     if executed != issued % lcg.PERIOD:
-        raise Unverified(f"{issued} units issued, {executed} executed")
+        raise Unverified(because("units-differ", issued=issued, executed=executed))
 
 
 def _case(spec: messages.CaseSpec) -> Case:

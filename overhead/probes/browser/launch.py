@@ -14,6 +14,7 @@ from typing import Literal
 
 from overhead.errors import UsageError
 from overhead.probes.base import Unavailable
+from overhead.results import because
 
 BROWSER = "OVERHEAD_BROWSER"
 """Environment variable: the program of the browser."""
@@ -158,12 +159,15 @@ def find_browser(kind: BrowserKind) -> Browser:
     if named := os.environ.get(BROWSER, ""):
         program = shutil.which(named)
         if program is None:
-            raise Unavailable(f"{BROWSER} names no program: {named}", f"set {BROWSER} to a browser's program")
+            raise Unavailable(
+                because("variable-names-no-program", variable=BROWSER, named=named),
+                because("set-variable-to-browser", variable=BROWSER),
+            )
         if kind_of(program) == kind:
             return Browser(kind, program)
     for program in installed_programs(kind):
         return Browser(kind, program)
-    raise Unavailable(f"no {kind.title()} browser found", f"install it, or set {BROWSER} to its program")
+    raise Unavailable(because("no-browser-found", browser=kind.title()), because("install-browser", variable=BROWSER))
 
 
 def installed_programs(kind: BrowserKind, platform: str = sys.platform) -> list[str]:

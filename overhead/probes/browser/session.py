@@ -18,12 +18,14 @@ from typing import Any
 import psutil
 
 from overhead import scratch
-from overhead.child import PrintedText, last_words
+from overhead.child import PrintedText, last_line
+from overhead.errors import WithReason
 from overhead.probes.base import Unavailable
 from overhead.probes.browser import messages
 from overhead.probes.browser.identity import with_name_from_log
 from overhead.probes.browser.launch import Browser
 from overhead.probes.browser.server import PageServer
+from overhead.results import Reason, because
 
 _KILL_SECONDS = 3.0
 _PRINTED_SECONDS = 0.2
@@ -32,7 +34,7 @@ _LONGEST_FOLDER = 50
 """Chromium puts a socket into its temporary folder. The path of a socket may have about 100 characters."""
 
 
-class BrowserEnded(Exception):
+class BrowserEnded(WithReason):
     """The browser or its page has ended, or does not answer."""
 
 
@@ -66,10 +68,11 @@ class BrowserSession:
     def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
         """Send a command with these fields; return the page's answer. Raises ``BrowserEnded`` if there is none."""
         if self._server is None:
-            raise BrowserEnded("the browser is closed")
+            raise BrowserEnded(because("browser-closed"))
         answer = self._server.ask(do, self._answer_seconds, **fields)
         if answer is None:
-            raise self._ended(f"gave no answer for {self._answer_seconds:.0f} s")
+            browser, limit_s = self.browser.kind.title(), self._answer_seconds
+            raise BrowserEnded(self._ended() or because("browser-silent", browser=browser, limit_s=limit_s))
         return answer
 
     def close(self) -> None:
@@ -99,21 +102,23 @@ class BrowserSession:
                 env=environment,
             )
         except OSError as error:
-            raise Unavailable(f"{self.browser.kind.title()} could not be started: {error}") from None
+            raise Unavailable(because("browser-not-started", browser=self.browser.kind.title(), text=error)) from None
         assert self._process.stdout is not None
         printed = PrintedText(self._process.stdout)
         threading.Thread(target=_give_up_at_end, args=(self._process, server), daemon=True).start()
         page = server.wait_for_page(seconds)
         log_text = printed.text(_PRINTED_SECONDS)
         if page is None:
-            raise Unavailable(f"{self._ended(f'did not open the page for {seconds:.0f} s')}{last_words(log_text)}")
+            browser = self.browser.kind.title()
+            ended = self._ended() or because("browser-opened-no-page", browser=browser, limit_s=seconds)
+            printed_last = last_line(log_text)
+            raise Unavailable(because("with-text", why=ended, text=printed_last) if printed_last else ended)
         return with_name_from_log(page, log_text)
 
-    def _ended(self, otherwise: str) -> BrowserEnded:
+    def _ended(self) -> Reason | None:
+        """How the browser ended by itself; None if it runs."""
         code = None if self._process is None else self._process.poll()
-        return BrowserEnded(
-            f"{self.browser.kind.title()} {otherwise if code is None else f'ended by itself (exit code {code})'}"
-        )
+        return None if code is None else because("browser-ended", browser=self.browser.kind.title(), exit_code=code)
 
     def _kill(self) -> None:
         if self._process is None or self._process.poll() is not None:

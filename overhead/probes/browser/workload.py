@@ -12,7 +12,7 @@ from overhead.probes.browser.session import BrowserSession
 from overhead.probes.common.workload_arms import WGSL_BINDINGS, refuse_wgsl, wgsl_window
 from overhead.probes.kernels import LLVMPIPE_TURNS
 from overhead.probes.workload_chain import WorkChain, kernels_of, verified
-from overhead.results import Case, Scalar
+from overhead.results import Case, Scalar, because
 from overhead.workloads import sources
 from overhead.workloads.base import Array
 
@@ -24,7 +24,7 @@ def open_case(session: BrowserSession, case: Case) -> WorkChain:
     """A chain of a workload that was compared with NumPy. Raises ``Unsupported`` or ``Unverified``."""
     refuse_wgsl(case)
     if case.caller != "browser":
-        raise Unsupported(f"in a page the browser calls, not {case.caller}")
+        raise Unsupported(because("page-has-no-caller", caller=case.caller))
     return verified(BrowserWork(session, case))
 
 

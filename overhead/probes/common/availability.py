@@ -14,27 +14,27 @@ from typing import Any
 from overhead.errors import OutOfTime, Unverified, UsageError, came_from_import, first_line_of, is_mistake_of_suite
 from overhead.probes.base import Probe, Unavailable, Unsupported
 from overhead.probes.kernels import LLVMPIPE_TURNS
-from overhead.results import Case, Scalar
+from overhead.results import Case, Reason, Scalar, Why, because, reason_given
 
 AllowedValues = Mapping[str, Collection[Scalar] | None]
 """The allowed values of each parameter of a case; None if the stack checks the value elsewhere."""
-CANNOT = "the library cannot do this here"
+CANNOT = because("library-cannot-do-this")
 """What is said where a stack's first case fails."""
 _RENDERERS = re.compile(r"llvmpipe|lavapipe|softpipe|swiftshader|basic render|warp\b", re.IGNORECASE)
 
 
-def import_library(name: str, mend: str) -> Any:
+def import_library(name: str, mend: Why) -> Any:
     """Import the module ``name`` and return it. ``mend``: the command that installs it. Raises ``Unavailable``."""
     try:
         return importlib.import_module(name)
     except Exception as error:  # a library built for another version may raise anything
-        raise Unavailable(f"{name} does not import: {first_line_of(error)}", mend) from error
+        raise Unavailable(because("package-does-not-import", package=name, text=first_line_of(error)), mend) from error
 
 
-def cannot_here(error: Exception, probe: Probe, what: str) -> Unavailable | None:
+def cannot_here(error: Exception, probe: Probe, what: Reason) -> Unavailable | None:
     """The error of a stack that has run nothing yet, as ``Unavailable``, if this machine is the cause; else None.
 
-    ``what`` failed, in words. A library that cannot be imported is the machine's cause on every stack. What a library
+    ``what`` failed. A library that cannot be imported is the machine's cause on every stack. What a library
     or a driver raises later is so on the stacks of this package alone, whose code CI runs: a plugin may have called
     its library in a wrong way, and ``overhead check`` must find that.
     """
@@ -42,20 +42,27 @@ def cannot_here(error: Exception, probe: Probe, what: str) -> Unavailable | None
         return None
     module = type(probe).__module__
     if came_from_import(error, module):
-        return Unavailable(f"a library does not import: {first_line_of(error)}", probe.mend)
+        return Unavailable(because("library-does-not-import", text=first_line_of(error)), probe.mend)
     if module.startswith("overhead.") and not is_mistake_of_suite(error):
-        return Unavailable(f"{what}: {first_line_of(error)}", probe.mend)
+        return Unavailable(because("about", what=what, why=_said_first(error)), probe.mend)
     return None
+
+
+def _said_first(error: Exception) -> Why:
+    reason = reason_given(error)
+    if reason is None:
+        return first_line_of(error)
+    return reason if type(error) is RuntimeError else because("raised", why=reason, kind=type(error).__name__)
 
 
 def check_parameters(case: Case, allowed: AllowedValues) -> None:
     """Raise ``Unsupported`` if the case has a parameter or a value that is not allowed."""
     unknown = set(case.params) - set(allowed)
     if unknown:
-        raise Unsupported(f"no parameter {', '.join(sorted(unknown))} here")
+        raise Unsupported(because("no-such-parameter", parameters=", ".join(sorted(unknown))))
     for name, values in allowed.items():
         if values is not None and name in case.params and case.params[name] not in values:
-            raise Unsupported(f"{name} has no value {case.params[name]}")
+            raise Unsupported(because("no-such-parameter-value", parameter=name, value=case.params[name]))
 
 
 def is_accepted(check: Callable[[Case], object], case: Case) -> bool:

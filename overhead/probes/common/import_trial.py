@@ -10,6 +10,7 @@ from overhead import probes
 from overhead.child import Send, serve
 from overhead.errors import BadPlugin
 from overhead.probes.common.entry_points import GROUP
+from overhead.results import Reason, Why
 
 
 def _answer(arguments: list[str], send: Send) -> None:
@@ -20,13 +21,20 @@ def _answer(arguments: list[str], send: Send) -> None:
         send(_why_not(arguments[0]))
 
 
-def _why_not(plugin: str) -> str:
+def what_is_wrong(error: BadPlugin) -> Why:
+    """Why a plugin cannot be used, without its path."""
+    if isinstance(error.why, Reason) and isinstance(wrong := error.why.values.get("why"), str | Reason):
+        return wrong
+    return str(error)
+
+
+def _why_not(plugin: str) -> Why:
     probes.allow_entry_points(())
     before = probes.registry()
     try:
         probes.load_plugin(Path(plugin))
     except BadPlugin as error:
-        return str(error).removeprefix(f"{plugin}: ")
+        return what_is_wrong(error)
     for name, probe in probes.registry().items():
         if probe is not before.get(name):
             with contextlib.suppress(Exception):  # a worker reports it

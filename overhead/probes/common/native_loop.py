@@ -30,6 +30,7 @@ from overhead.errors import first_line_of
 from overhead.probes.base import Unavailable
 from overhead.probes.common import loops
 from overhead.probes.common.loops import Issue, Script, Stages, Statement
+from overhead.results import because
 
 ABIS = ("x86_64", "amd64", "aarch64", "arm64")
 """Processors on which every integer and pointer argument can be passed as a 64-bit word."""
@@ -233,7 +234,7 @@ class _Native:
             code = f"store({self._word(call.pointer)}, {self._word(call.value)})"
             return Statement(code, call.stage or call.name)
         if not call.address:
-            raise NativeUnavailable(f"the library exports no {call.name}")
+            raise NativeUnavailable(because("library-exports-no-symbol", symbol=call.name))
         function, words = self._word(call.address), [self._word(word) for word in call.args]
         code = f"call({function}, ({''.join(f'{word}, ' for word in words)}))"
         if call.result:
@@ -261,12 +262,12 @@ class _Native:
 
 def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
     if platform.machine().lower() not in ABIS or sys.maxsize < 1 << 32:
-        raise NativeUnavailable(f"no native calls on {platform.machine()}: its calling convention is not known here")
+        raise NativeUnavailable(because("calling-convention-unknown", processor=platform.machine()))
     try:
         import numba  # noqa: F401
         from numba.misc.appdirs import user_cache_dir
     except Exception as error:  # numba raises ImportError or SystemError if numpy is newer than it supports
-        raise NativeUnavailable(f"numba does not load: {first_line_of(error)}", _INSTALL_NUMBA) from error
+        raise NativeUnavailable(because("numba-does-not-load", text=first_line_of(error)), _INSTALL_NUMBA) from error
     module = Path(loops.__file__).with_name("numba_intrinsics.py").read_bytes()
     text = rendered.source(lines)
     name = "loop_" + hashlib.sha256(module + text.encode()).hexdigest()[:24]
@@ -276,7 +277,7 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
     except NativeUnavailable:
         raise
     except Exception as error:  # numba compiles while the file is imported
-        raise NativeUnavailable(f"numba cannot compile a loop: {first_line_of(error)}", _INSTALL_NUMBA) from error
+        raise NativeUnavailable(because("numba-cannot-compile", text=first_line_of(error)), _INSTALL_NUMBA) from error
     return function
 
 
@@ -288,7 +289,7 @@ def _load(name: str, text: str, folder: Path) -> Any:
         path = _written(Path(tempfile.mkdtemp(dir=scratch.folder())), name, text)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise NativeUnavailable(f"{path} cannot be imported")
+        raise NativeUnavailable(because("file-cannot-be-imported", path=path))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -327,4 +328,4 @@ def address_of(library: ctypes.CDLL, name: str) -> int:
     """The address of a symbol in a library loaded by ctypes. Raises ``NativeUnavailable``."""
     with contextlib.suppress(AttributeError):
         return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
-    raise NativeUnavailable(f"the library exports no {name}")
+    raise NativeUnavailable(because("library-exports-no-symbol", symbol=name))

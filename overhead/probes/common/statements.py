@@ -39,14 +39,6 @@ def statement(repeat, keep):
 _BEFORE = "before SETUP"
 _OWN = "overhead's "
 """The names of the template begin with this. With the quote and the space no text of a user can spell one."""
-_AWAIT_HINT = '; a statement runs without an event loop: write asyncio.run(f()), with --setup "import asyncio"'
-_IMPORT_HINT = "; the text runs inside a function: name what you import, such as from module import name"
-
-
-_GLOBAL_HINT = (
-    "{part} declares global {name}: it runs inside a function, where {name} is a local name, so this would be another "
-    "variable; write nonlocal {name}"
-)
 
 
 class StatementError(BadValue):
@@ -143,7 +135,10 @@ class StatementLoop:
         try:
             return compile(ast.fix_missing_locations(tree), self.file, "exec")
         except SyntaxError as error:  # only what is wrong inside a function, such as "import *"
-            raise StatementError(f"SETUP or CALL: {error.msg}{_IMPORT_HINT}") from None
+            raise StatementError(
+                f"SETUP or CALL: {error.msg}; the text runs inside a function: name what you import, such as from "
+                "module import name"
+            ) from None
 
 
 class _Splice(ast.NodeTransformer):
@@ -180,16 +175,20 @@ class _Splice(ast.NodeTransformer):
 def _body(part: str, text: str) -> list[ast.stmt]:
     """The statements of a text that is valid at the top level of a module. Raises ``StatementError``."""
     text = textwrap.dedent(text).strip("\n")
-    if hint := _file_hint(part, text):
-        raise StatementError(hint)
+    _check_no_file(part, text)
     try:
         compile(text, part, "exec")
         return ast.parse(text).body
     except SyntaxError as error:
         number = error.lineno or 1
         line = "".join(text.splitlines()[number - 1 : number]).strip()
-        hint = _AWAIT_HINT if _awaits(text) else ""
-        raise StatementError(f"{part}, line {number}: {error.msg}: {line[:120]}{hint}") from None
+        wrong = f"{part}, line {number}: {error.msg}: {line[:120]}"
+        if _awaits(text):
+            raise StatementError(
+                f"{wrong}; a statement runs without an event loop: write asyncio.run(f()), with --setup "
+                '"import asyncio"'
+            ) from None
+        raise StatementError(wrong) from None
     except ValueError as error:  # a null character
         raise StatementError(f"{part}: {error}") from None
 
@@ -220,9 +219,16 @@ def _check_globals(parts: Mapping[str, list[ast.stmt]]) -> None:
             for inner in inner_scopes(scope_of(body)):
                 for symbol in inner.get_symbols():
                     if symbol.is_declared_global() and symbol.get_name() in local:
-                        raise StatementError(_GLOBAL_HINT.format(part=part, name=symbol.get_name()))
+                        raise _declares_global(part, symbol.get_name())
     except SyntaxError:  # which ``compile`` tells with its line
         return
+
+
+def _declares_global(part: str, name: str) -> StatementError:
+    return StatementError(
+        f"{part} declares global {name}: it runs inside a function, where {name} is a local name, so this would be "
+        f"another variable; write nonlocal {name}"
+    )
 
 
 def _awaits(text: str) -> bool:
@@ -234,21 +240,21 @@ def _awaits(text: str) -> bool:
     return True
 
 
-def _file_hint(part: str, text: str) -> str:
-    """What to write if the text is the name of a file in place of Python; empty if it is not."""
+def _check_no_file(part: str, text: str) -> None:
+    """Raise ``StatementError`` with what to write if the text is the name of a file in place of Python."""
     file = text.strip().removeprefix("@")  # other programs take @file for the text of a file
     if "\n" in file or not file.endswith(".py") or not os.path.isfile(file):
-        return ""
+        return
     if part == "CALL":  # alone may name a function of a file
-        return f"CALL is a file: name a function of it, {file}:FUNCTION, or write a Python statement"
-    said = f"{part} must be Python text, but {file} is a file"
+        raise StatementError(f"CALL is a file: name a function of it, {file}:FUNCTION, or write a Python statement")
     if part != "SETUP":
-        return f"{said}: write a statement"
-    hint = f'{said}. To run the file: -s "$(cat {file})"'
+        raise StatementError(f"{part} must be Python text, but {file} is a file: write a statement")
     if os.path.basename(file) == file:
-        module = file.removesuffix(".py")
-        hint += f'. To import a name from it: -s "from {module} import NAME"'
-    return hint
+        raise StatementError(
+            f'{part} must be Python text, but {file} is a file. To run the file: -s "$(cat {file})". '
+            f'To import a name from it: -s "from {file.removesuffix(".py")} import NAME"'
+        )
+    raise StatementError(f'{part} must be Python text, but {file} is a file. To run the file: -s "$(cat {file})"')
 
 
 def _keeping(body: list[ast.stmt]) -> list[ast.stmt] | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.probes.base import Unverified
-from overhead.results import Scalar
+from overhead.results import Scalar, because
 
 GROUPS = 4
 """Workgroups per dispatch, 64 invocations each."""
@@ -29,7 +29,7 @@ def count_steps(values: NDArray[np.int32]) -> int:
     """How often 1 was added to the start values, modulo 2^32. Raises ``Unverified`` if elements disagree."""
     added = (values.astype(np.int64) - start_values()) % 2**32
     if values.shape != (_COUNT,) or (added != added[0]).any():
-        raise Unverified(f"elements disagree: between {added.min()} and {added.max()} steps")
+        raise Unverified(because("elements-disagree", least=added.min(), most=added.max()))
     return int(added[0])
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from overhead.probes.base import Unsupported
 from overhead.probes.workload_chain import WorkloadArm
-from overhead.results import Caller, Case, Pattern, Scalar
+from overhead.results import Caller, Case, Pattern, Scalar, because
 from overhead.workloads.base import KernelEntry
 
 
@@ -37,7 +37,7 @@ WGSL_BINDINGS: tuple[Literal["storage", "read-only-storage", "uniform"], ...] = 
 def refuse_wgsl(case: Case) -> None:
     """Raise ``Unsupported`` if the WGSL of workloads cannot run the pattern of this case."""
     if case.pattern not in ("one-pass", "per-submit", "fused"):
-        raise Unsupported(f"a workload's WGSL runs as one-pass, per-submit or fused, not {case.pattern}")
+        raise Unsupported(because("pattern-not-for-wgsl", pattern=case.pattern))
 
 
 def wgsl_window(pattern: Pattern, entries: Sequence[KernelEntry]) -> dict[str, Scalar]:

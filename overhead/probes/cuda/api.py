@@ -12,10 +12,11 @@ from typing import Any
 
 from overhead.errors import install_command
 from overhead.probes.base import Unavailable, device_id
+from overhead.results import because
 
-INSTALL_CUDA = f"{install_command('cuda13')} (cuda12 where the driver is for CUDA 12)"
+INSTALL_CUDA = because("install-cuda", command=install_command("cuda13"))
 """The command that installs cuda-bindings and NVRTC."""
-_DRIVER_PAGE = "install NVIDIA's driver: https://www.nvidia.com/drivers"
+_DRIVER_PAGE = because("install-nvidia-driver")
 _OLDEST_VERSION = 12000
 """The oldest supported driver version: 1000 * major + 10 * minor."""
 THREAD_LOCAL_CAPTURE = 1
@@ -99,7 +100,7 @@ class CudaDriver:
             try:
                 function = getattr(library, name)
             except AttributeError:
-                raise Unavailable(f"the NVIDIA driver exports no {name}: it is too old", _DRIVER_PAGE) from None
+                raise Unavailable(because("nvidia-driver-exports-no-symbol", symbol=name), _DRIVER_PAGE) from None
             function.argtypes, function.restype = arguments, c_int
 
     def call(self, name: str, *arguments: Any) -> None:
@@ -163,7 +164,7 @@ def open_library() -> ctypes.CDLL:
     try:
         return ctypes.CDLL(name)
     except OSError as error:
-        raise Unavailable("no NVIDIA driver", _DRIVER_PAGE) from error
+        raise Unavailable(because("no-nvidia-driver"), _DRIVER_PAGE) from error
 
 
 def error_code(result: Any) -> int:
@@ -181,11 +182,11 @@ def driver() -> CudaDriver:
         found.call("cuInit", 0)
     except CudaError as error:
         if error.code == _NO_DEVICE:
-            raise Unavailable("the NVIDIA driver finds no device", "see what nvidia-smi says") from error
-        raise Unavailable(f"the NVIDIA driver does not start: {error}", "see what nvidia-smi says") from error
+            raise Unavailable(because("nvidia-driver-finds-no-device"), because("see-nvidia-smi")) from error
+        raise Unavailable(because("nvidia-driver-does-not-start", text=error), because("see-nvidia-smi")) from error
     if found.version() < _OLDEST_VERSION:
         version = version_text(found.version())
-        raise Unavailable(f"the NVIDIA driver serves CUDA {version}, 12.0 or newer is needed", _DRIVER_PAGE)
+        raise Unavailable(because("nvidia-driver-too-old", version=version), _DRIVER_PAGE)
     return found
 
 

@@ -12,7 +12,7 @@ from overhead.probes.cuda.api import CudaDriver, error_code
 from overhead.probes.cuda.launch import bound_launch, bound_read, bound_wait, calls_in_order, launch_call, wait_calls
 from overhead.probes.cuda.session import Arguments, CudaSession, SessionClock, step_arguments
 from overhead.probes.held_chain import HeldChain
-from overhead.results import Case, Scalar
+from overhead.results import Case, Scalar, because
 
 
 class SessionChain(HeldChain):
@@ -50,7 +50,7 @@ class SessionChain(HeldChain):
     def check_calls(self) -> None:
         """Raise ``Unverified`` if a checked call, the last wait, or the last wait or read inside a unit failed."""
         if code := self.failed() or error_code((self._waited, self._issued)):
-            raise Unverified(f"a driver call failed with {self.session.driver.error_name(code)}")
+            raise Unverified(because("driver-call-failed", error=self.session.driver.error_name(code)))
 
     @functools.cached_property
     def _clock(self) -> SessionClock:
@@ -131,7 +131,7 @@ class CudaLaunches(CudaChain):
         if case.pattern == "wait-each":
             calls += wait_calls(session, str(case.params["wait"]), checked=checked)
         elif case.pattern != "per-submit":
-            raise Unsupported(f"{case.pattern} has no {case.caller} caller")
+            raise Unsupported(because("pattern-has-no-caller", pattern=case.pattern, caller=case.caller))
         program = NativeProgram(body=tuple(calls))
         loop = compile_native(program) if checked else compile_ffi(program)
         self._issue, self.failed = loop, loop.failure

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
 from overhead.probes.cuda import api
 from overhead.probes.workload_chain import WorkloadArm, with_workloads
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Scalar, Target, Why, because
 
 
 class DriverProbe(Probe):
     """Base class of stacks on CUDA. Their targets are the devices that the CUDA driver lists."""
 
-    mend = api.INSTALL_CUDA
+    mend: ClassVar[Why] = api.INSTALL_CUDA
 
     def targets(self) -> list[Target]:
         """One target for each device of the driver. Raises ``Unavailable`` if there is none."""
@@ -31,7 +33,7 @@ class DriverProbe(Probe):
             for device in driver.devices()
         ]
         if not found:
-            raise Unavailable("the NVIDIA driver shows this process no device", "see what CUDA_VISIBLE_DEVICES holds")
+            raise Unavailable(because("nvidia-driver-shows-no-device"), because("see-visible-devices"))
         return found
 
     def open(self, target: Target, case: Case) -> Chain:

@@ -20,7 +20,7 @@ from overhead.probes.held_chain import HeldChain, StreamHolder
 from overhead.probes.in_order import InOrderChain
 from overhead.probes.kernels import lcg, source
 from overhead.probes.workload_chain import WorkChain, WorkloadArm, verified, with_workloads
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Scalar, Target, because
 from overhead.workloads.base import Array
 
 
@@ -142,7 +142,7 @@ class CupyChain(HeldChain, InOrderChain):
 def open_case(cupy: Any, case: Case) -> WorkChain:
     """A verified chain of array operations. Raises ``Unsupported`` for another pattern than ``per-submit``."""
     if case.pattern != "per-submit":
-        raise Unsupported(f"CuPy's array operations have no {case.pattern}")
+        raise Unsupported(because("cupy-arrays-have-no-pattern", pattern=case.pattern))
     return verified(CupyWork(cupy, case))
 
 

@@ -16,7 +16,7 @@ from overhead.probes.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver
 from overhead.probes.cuda.chains import CudaChain, SessionChain
 from overhead.probes.cuda.launch import LAUNCH_DIMENSIONS, driver_call, driver_launches, graph_launch
 from overhead.probes.cuda.session import CudaSession, step_arguments
-from overhead.results import Scalar
+from overhead.results import Scalar, because
 
 MOST_NODES = 10_000
 """Number of nodes of the largest graph."""
@@ -169,13 +169,13 @@ class CudaReplay(GraphChain, Replay):
         call("cuGraphExecDestroy", made)
         call("cuGraphDestroy", graph)
         if failed:
-            raise Unverified(f"cuGraphExecKernelNodeSetParams failed: {driver.error_name(failed)}")
+            raise Unverified(because("node-update-failed", error=driver.error_name(failed)))
         parts = zip(("capture", "instantiate", "upload", "first_launch"), itertools.pairwise(times), strict=True)
         return {**{name: float(end - start) for name, (start, end) in parts}, "update": float(updated)}
 
     def _nodes(self, graph: int, nodes: int) -> list[int | None]:
         if (found := node_count(self.session.driver, graph)) != nodes:
-            raise Unverified(f"{nodes} launches captured, the graph has {found} nodes")
+            raise Unverified(because("captured-launches-differ", launches=nodes, nodes=found))
         count, handles = c_size_t(nodes), (c_void_p * nodes)()
         self.session.driver.call("cuGraphGetNodes", graph, handles, byref(count))
         return list(handles)

@@ -14,6 +14,7 @@ from overhead.probes.common.loops import Action, Issue, in_sequence
 from overhead.probes.common.native_loop import NativeCall, address_of
 from overhead.probes.cuda.api import INSTALL_CUDA
 from overhead.probes.cuda.session import CUDA_GRID, GROUP_SIZE, Arguments, CudaSession
+from overhead.results import because
 
 Launch = tuple[int, tuple[int, ...], int]
 """A function, its dimensions (see ``LAUNCH_DIMENSIONS``), and the address of its arguments."""
@@ -26,7 +27,9 @@ def bindings() -> Any:
     try:
         from cuda.bindings import driver
     except Exception as error:  # a package that was built for another version may raise anything
-        raise Unavailable(f"cuda-bindings does not import: {first_line_of(error)}", INSTALL_CUDA) from error
+        raise Unavailable(
+            because("package-does-not-import", package="cuda-bindings", text=first_line_of(error)), INSTALL_CUDA
+        ) from error
     return driver
 
 

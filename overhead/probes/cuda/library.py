@@ -15,7 +15,7 @@ from overhead.probes.cuda import api
 from overhead.probes.cuda.chains import CudaChain
 from overhead.probes.cuda.cuda_driver import DriverProbe
 from overhead.probes.cuda.session import CudaSession
-from overhead.results import Case, Target
+from overhead.results import Case, Target, because
 
 _ARGUMENTS = (8, 16, 0)
 """Numbers of kernel arguments besides 1."""
@@ -49,7 +49,7 @@ class LibraryLaunches(CudaChain):
     def build(self) -> None:
         """Make the loop. Its first launch compiles the step and is not counted."""
         if self.case.pattern not in ("per-submit", "wait-each"):
-            raise Unsupported(f"this stack has no {self.case.pattern}")
+            raise Unsupported(because("stack-has-no-pattern", pattern=self.case.pattern))
         loop = self.make_loop(int(self.case.params["arguments"]))
         loop(1)
         self.session.reset()

@@ -16,6 +16,7 @@ from overhead.probes.common.loops import Action, Issue
 from overhead.probes.cuda.library import DeviceWords, LibraryLaunches, LibraryProbe
 from overhead.probes.cuda.session import CUDA_GRID, GROUP_SIZE
 from overhead.probes.kernels import lcg
+from overhead.results import because
 from overhead.workloads.sources import sha256_of
 
 STEP = "def step({}):\n    i = cuda.grid(1)\n    x[i] = x[i] * scale + shift\n"
@@ -67,7 +68,7 @@ class NumbaCudaProbe(LibraryProbe):
 
     name = "numba-cuda"
     title = "numba-cuda"
-    mend = f"{install_command('numba-cuda')} (numba-cuda[cu12] where the driver is for CUDA 12)"
+    mend = because("install-numba-cuda", command=install_command("numba-cuda"))
     distributions = ("numba-cuda", "numba", "cuda-core", "cuda-bindings")
     package = "numba_cuda"
     chain = NumbaLaunches
@@ -77,5 +78,5 @@ class NumbaCudaProbe(LibraryProbe):
         """The module ``numba.cuda`` of the package numba-cuda."""
         found = import_library("numba.cuda", self.mend)
         if getattr(found, "implementation", "") != "NVIDIA":
-            raise Unavailable("numba.cuda is the one of numba itself, not that of numba-cuda", self.mend)
+            raise Unavailable(because("numba-cuda-is-of-numba"), self.mend)
         return found

@@ -19,6 +19,7 @@ from overhead.probes.base import Unavailable
 from overhead.probes.cuda.api import INSTALL_CUDA, CudaDriver
 from overhead.probes.held_chain import StreamHolder
 from overhead.probes.kernels import lcg, source
+from overhead.results import because
 
 CUDA_GRID, GROUP_SIZE = 4, 64
 _BYTES_PER_SET = CUDA_GRID * GROUP_SIZE * 4
@@ -40,17 +41,26 @@ def machine_code_of(name: str, text: str, architecture: str) -> bytes:
     try:
         from cuda.bindings import nvrtc
     except Exception as error:  # a package that was built for another version may raise anything
-        raise Unavailable(f"cuda-bindings does not import: {first_line_of(error)}", INSTALL_CUDA) from error
+        raise Unavailable(
+            because("package-does-not-import", package="cuda-bindings", text=first_line_of(error)), INSTALL_CUDA
+        ) from error
     try:
         program = _done(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
     except RuntimeError as error:  # cuda-bindings loads the library at the first call
-        raise Unavailable(f"NVRTC does not load: {first_line_of(error)}", INSTALL_CUDA) from error
+        raise Unavailable(because("nvrtc-does-not-load", text=first_line_of(error)), INSTALL_CUDA) from error
     options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17"]
     (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     if int(code):
         log = b" " * _done(nvrtc.nvrtcGetProgramLogSize(program))
         nvrtc.nvrtcGetProgramLog(program, log)
-        raise RuntimeError(f"NVRTC refuses {name} for {architecture}: {log.decode(errors='replace').strip()}")
+        raise RuntimeError(
+            because(
+                "nvrtc-refuses",
+                kernel=name,
+                architecture=architecture,
+                text=" ".join(log.decode(errors="replace").split())[:2000],
+            )
+        )
     binary = b" " * _done(nvrtc.nvrtcGetCUBINSize(program))
     _done(nvrtc.nvrtcGetCUBIN(program, binary))
     nvrtc.nvrtcDestroyProgram(program)
@@ -60,7 +70,7 @@ def machine_code_of(name: str, text: str, architecture: str) -> bytes:
 def _done(result: tuple[Any, ...]) -> Any:
     code, *values = result
     if int(code):
-        raise Unavailable(f"NVRTC: {code}", INSTALL_CUDA)
+        raise Unavailable(because("nvrtc-failed", text=code), INSTALL_CUDA)
     return values[0] if values else None
 
 

@@ -16,7 +16,7 @@ from overhead.probes.cuda.graphs import MOST_NODES, Replay
 from overhead.probes.cuda.launch import Launch, bound_launches, driver_launches
 from overhead.probes.cuda.session import Arguments, CudaSession
 from overhead.probes.workload_chain import WorkChain, kernels_of, verified
-from overhead.results import Case, Scalar
+from overhead.results import Case, Scalar, because
 from overhead.workloads import sources
 from overhead.workloads.base import Array
 
@@ -25,7 +25,7 @@ def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
     """A verified chain for the pattern ``per-submit``, ``replay`` or ``fused``. Others raise ``Unsupported``."""
     kinds: dict[str, type[Any]] = {"per-submit": LaunchedWork, "replay": CudaGraphWork, "fused": CudaFusedWork}
     if case.pattern not in kinds:
-        raise Unsupported(f"a workload's CUDA C has no {case.pattern}")
+        raise Unsupported(because("pattern-not-for-cuda-c", pattern=case.pattern))
     made: WorkChain = kinds[case.pattern](driver, ordinal, case)
     return verified(made)
 

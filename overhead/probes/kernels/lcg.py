@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.probes.base import Unverified
+from overhead.results import because
 
 MULTIPLIER = 1664525
 INCREMENT = 1013904223
@@ -42,14 +43,20 @@ def distance(x0: NDArray[Any], x: NDArray[Any]) -> int:
     """The number of steps from ``x0`` to ``x``, modulo 2^32. Raises ``Unverified`` if it differs between elements."""
     start, end = np.asarray(x0, np.uint32).ravel(), np.asarray(x, np.uint32).ravel()
     if start.shape != end.shape or not start.size:
-        raise Unverified(f"{end.size} values read back, {start.size} expected")
+        raise Unverified(because("values-read-back", values=end.size, expected=start.size))
     found = _between(int(start[0]), int(end[0]))
     wrong = np.flatnonzero(advance(start, found) != end)
     if wrong.size:
         i = int(wrong[0])
         raise Unverified(
-            f"{wrong.size} of {end.size} values disagree: element 0 is {found} steps from its seed, "
-            f"element {i} is {_between(int(start[i]), int(end[i]))}"
+            because(
+                "values-disagree",
+                wrong=wrong.size,
+                values=end.size,
+                first_steps=found,
+                element=i,
+                element_steps=_between(int(start[i]), int(end[i])),
+            )
         )
     return found
 

@@ -16,6 +16,7 @@ import torch
 from overhead.probes.base import Unverified
 from overhead.probes.common.loops import Action, Issue, repeated
 from overhead.probes.common.step import count_steps, start_values
+from overhead.results import because
 
 Mode = Literal["inference", "no_grad", "grad"]
 _WIDTHS = (1024, 2048, 2048, 10)
@@ -138,7 +139,7 @@ class NetworkStep(Body):
         set_autograd_mode("inference")
         losses = [float(self._loss_of(self._model(x), y)) for x, y in batches]
         if abs(losses[0] - reference) > 1e-3 * reference:
-            raise Unverified(f"the first loss is {losses[0]}, float64 gives {reference}")
+            raise Unverified(because("first-loss-differs", loss=losses[0], reference=reference))
         self._sums = list(itertools.accumulate(losses))
         self.loss: Any = None
         self.step = self._train if train else self._forward
@@ -152,14 +153,14 @@ class NetworkStep(Body):
         total = float(self._sum)
         if self.mode == "grad":
             if self.loss is not None and not bool(self.loss.isfinite()):
-                raise Unverified(f"the loss is {float(self.loss)}")
+                raise Unverified(because("loss-is-no-number", loss=float(self.loss)))
             return int(total)
         rounds, rest = divmod(total + self._sums[0] / 2, self._sums[-1])
         index = bisect.bisect_right(self._sums, rest)
         found = int(rounds) * len(self._sums) + index
         expected = rounds * self._sums[-1] + (self._sums[index - 1] if index else 0.0)
         if abs(expected - total) > 1e-3 * max(total, 1.0) or abs(expected - total) > 0.25 * self._sums[0]:
-            raise Unverified(f"the losses add up to {total}, {found} steps give {expected}")
+            raise Unverified(because("losses-differ", total=total, steps=found, expected=expected))
         return found
 
     def _train(self) -> None:

@@ -15,7 +15,7 @@ from overhead.probes.base import Unsupported, whole_units
 from overhead.probes.common.loops import Issue
 from overhead.probes.torch.bodies import AddOne
 from overhead.probes.torch.chains import Eager, select_device
-from overhead.results import Case
+from overhead.results import Case, because
 
 WARM_STEPS = 5
 """torch captures the graph of ``reduce-overhead`` at the third call or later."""
@@ -43,7 +43,7 @@ def graph_required(mode: str) -> Iterator[None]:
     before = found["cudagraph_skips"]
     yield
     if mode == "reduce-overhead" and found["cudagraph_skips"] > before:
-        raise Unsupported(f"{mode} made no CUDA graph: torch skipped it")
+        raise Unsupported(because("torch-skipped-graph", mode=mode))
 
 
 class Additions(AddOne):

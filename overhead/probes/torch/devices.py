@@ -11,7 +11,7 @@ from overhead.errors import install_command
 from overhead.probes.base import Unavailable, device_id
 from overhead.probes.common.availability import import_library
 from overhead.probes.common.loops import Action, in_sequence, nothing
-from overhead.results import Api, Target
+from overhead.results import Api, Target, Why, because
 
 _APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "xpu": "LevelZero", "mps": "MPS"}
 TORCH_WAITS: Mapping[str, tuple[str, ...]] = {
@@ -29,11 +29,11 @@ READS: Mapping[str, tuple[str, ...]] = {
 """By device type: the names of the actions that read a value back, and therefore wait for it."""
 
 
-def import_torch(mend: str) -> Any:
+def import_torch(mend: Why) -> Any:
     """The torch module. Raises ``Unavailable`` if the import fails or the version is below 2.6."""
     torch = import_library("torch", mend)
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
-        raise Unavailable(f"torch {torch.__version__} is older than 2.6", "pip install --upgrade torch")
+        raise Unavailable(because("torch-too-old", version=torch.__version__), "pip install --upgrade torch")
     return torch
 
 
@@ -44,8 +44,8 @@ def cuda_torch() -> Any:
     driver()
     torch = import_torch(install_command("torch"))
     if not torch.version.cuda or not torch.cuda.is_available():
-        mend = "install a CUDA build of torch: https://pytorch.org/get-started/locally"
-        raise Unavailable(f"torch {torch.__version__} reaches no CUDA device", mend)
+        mend = because("install-cuda-torch")
+        raise Unavailable(because("torch-reaches-no-cuda", version=torch.__version__), mend)
     return torch
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead.probes.common.native_loop import NativeCall, NativeProgram, NativeUnavailable, Slot, address_of
+from overhead.results import because
 
 _ITEM = "_ZN2at4_ops4item4callERKNS_6TensorE"
 _ADD_IN_PLACE = "_ZN2at4_ops11add__Tensor4callERNS_6TensorERKS2_RKN3c106ScalarE"
@@ -48,7 +49,7 @@ class NativeAdd:
 
     def _allocating(self, operands: tuple[int, int]) -> tuple[NativeCall, ...]:
         if platform.machine().lower() not in ("x86_64", "amd64"):
-            raise NativeUnavailable(f"no way to return a Tensor through memory on {platform.machine()}")
+            raise NativeUnavailable(because("tensor-return-unknown", processor=platform.machine()))
         self._run("aoti_torch_new_tensor_handle", self._x, ctypes.addressof(self._handle))
         x, y = self._handle.value, Slot(0)
         return (
@@ -73,7 +74,7 @@ class NativeAdd:
         function = self._symbol(name)
         function.argtypes = (ctypes.c_void_p,) * len(args)
         if function(*args) != 0:
-            raise NativeUnavailable(f"{name} failed")
+            raise NativeUnavailable(because("libtorch-call-failed", symbol=name))
 
     def _call(self, name: str, args: tuple[int | Slot, ...], *, stage: str, result: Slot | None = None) -> NativeCall:
         function = self._symbol(name)
@@ -84,7 +85,7 @@ class NativeAdd:
         try:
             return self._library[name]
         except AttributeError:
-            raise NativeUnavailable(f"this libtorch exports no {name}") from None
+            raise NativeUnavailable(because("libtorch-exports-no-symbol", symbol=name)) from None
 
 
 def _library() -> ctypes.CDLL:
@@ -92,9 +93,9 @@ def _library() -> ctypes.CDLL:
     import torch
 
     if sys.platform == "win32":
-        raise NativeUnavailable("the operators' names are mangled otherwise on Windows")
+        raise NativeUnavailable(because("windows-mangles-otherwise"))
     folder = Path(torch.__file__).parent / "lib"
     for name in ("libtorch_cpu.so", "libtorch_cpu.dylib"):
         if (folder / name).is_file():
             return ctypes.CDLL(str(folder / name))
-    raise NativeUnavailable(f"torch {torch.__version__} has no libtorch_cpu beside it")
+    raise NativeUnavailable(because("no-libtorch-cpu", version=torch.__version__))

@@ -7,7 +7,7 @@ from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
 from overhead.probes.torch.devices import READS, TORCH_WAITS, import_torch, is_read, targets_of_kind, torch_target
 from overhead.probes.workload_chain import WorkloadArm, with_workloads
-from overhead.results import Case, Pattern, Scalar, Target
+from overhead.results import Case, Pattern, Scalar, Target, because
 
 
 @register
@@ -68,7 +68,7 @@ class TorchProbe(Probe):
             body = bodies.AddOne(device, in_place=in_place, number=number)
         if case.caller == "native":
             if not isinstance(body, bodies.AddOne) or params["operand"] != "tensor":
-                raise Unsupported("the native caller adds a tensor made beforehand, one operation a step")
+                raise Unsupported(because("native-caller-adds-tensor"))
             return chains.NativeEager(device, body, wait)
         if "sync" in params:
             return chains.EagerWithAction(device, body, wait, sync=str(params["sync"]), every=int(params["every"]))

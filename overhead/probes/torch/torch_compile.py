@@ -10,7 +10,7 @@ from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
 from overhead.probes.torch import unrolled_loop
 from overhead.probes.torch.devices import import_torch, targets_of_kind, torch_target
 from overhead.probes.workload_chain import WorkloadArm, with_workloads
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Scalar, Target, because
 from overhead.workloads import UNROLLED
 
 
@@ -34,7 +34,7 @@ class TorchCompileProbe(Probe):
         if found := targets_of_kind(torch, self.name, "cuda"):
             return found
         if not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
-            raise Unavailable("torch.compile needs a C++ compiler on the CPU", "install g++")
+            raise Unavailable(because("torch-compile-needs-compiler"), "install g++")
         return [torch_target(torch, self.name, "cpu")]
 
     def space(self, target: Target) -> Space:

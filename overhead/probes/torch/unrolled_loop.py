@@ -20,9 +20,9 @@ import psutil
 
 from overhead import scratch
 from overhead.child import ChildEnded, ChildLimits, ChildProcess, Parent, serve
-from overhead.errors import OutOfTime
+from overhead.errors import OutOfTime, WithReason
 from overhead.probes.base import Chain, Unverified
-from overhead.results import Case, Scalar
+from overhead.results import Case, Scalar, Why, because
 from overhead.workloads import UNROLLED
 
 _STEPS_ON_CPU, _STEPS_ON_GPU = (10, 100, 500, 1000, 1500, 5000), (10, 100, 500)
@@ -33,8 +33,8 @@ _MEMORY_BYTES = 8 << 30
 """The child is killed if it uses more, or more than half of the machine's memory."""
 
 
-class CompileError(Exception):
-    """The loop did not compile. The message contains the kind of failure, and the time and memory used until then."""
+class CompileError(WithReason):
+    """The loop did not compile. The reason contains the kind of failure, and the time and memory used until then."""
 
 
 class CompileTimeLimit(CompileError, OutOfTime):
@@ -84,12 +84,16 @@ class Unrolled(Chain):
                 began = time.monotonic()
                 took_ns, failure, detail = self._ask("compile", compile_s)
             except ChildEnded as error:
-                failure = f"{error.why} limit" if error.why in ("time", "memory") else f"died: {error}"
-                took_ns, detail = (time.monotonic() - began) * 1e9, ""
+                seconds, mib = time.monotonic() - began, self._child.peak_bytes / 2**20
+                if error.why == "time":
+                    raise CompileTimeLimit(because("compile-time-limit", seconds=seconds, mib=mib)) from None
+                if error.why == "memory":
+                    raise CompileError(because("compile-memory-limit", seconds=seconds, mib=mib)) from None
+                raise CompileError(because("compile-died", why=error.reason, seconds=seconds, mib=mib)) from None
             peak = self._child.peak_bytes
             if failure:
-                kind = CompileTimeLimit if failure == "time limit" else CompileError
-                raise kind(f"{failure} after {took_ns / 1e9:.1f} s and {peak / 2**20:,.0f} MiB{detail}")
+                failed = because("compile-failed", kind=failure, seconds=took_ns / 1e9, mib=peak / 2**20)
+                raise CompileError(because("with-text", why=failed, text=detail) if detail else failed)
             on_failure.pop_all()
         self._opening = {"compile": float(took_ns), "peak_memory": float(peak)}
 
@@ -98,7 +102,7 @@ class Unrolled(Chain):
         self._child.send({"do": do, **arguments})
         found = self._child.receive(limit_s)
         if "differs" in found:
-            raise Unverified(found["differs"])
+            raise Unverified(msgspec.convert(found["differs"], Why))
         return found.get("answer")
 
     def opening(self) -> Mapping[str, float]:
@@ -160,7 +164,7 @@ def _answer(request: dict[str, Any], send: Parent) -> None:
         answer = None if do == "make" else getattr(_made[0], do)(**request)
         send({"answer": answer})
     except Unverified as error:
-        send({"differs": str(error)})
+        send({"differs": error.reason})
 
 
 def _loop(device: str, case: Case) -> Any:
@@ -178,7 +182,7 @@ def _loop(device: str, case: Case) -> Any:
                 self.wait()
             except Exception as error:  # any error is a result: its class is reported
                 cause = getattr(error, "inner_exception", None) or error.__cause__ or error
-                failure, detail = type(cause).__name__, ": " + " ".join(str(cause).split())[:200]
+                failure, detail = type(cause).__name__, " ".join(str(cause).split())[:200]
             took = time.perf_counter_ns() - began
             if not failure:
                 self.check()

@@ -19,7 +19,7 @@ from overhead.probes.torch.compiled import WARM_STEPS, graph_required, mark_stat
 from overhead.probes.torch.devices import wait_action
 from overhead.probes.torch.graphs import TorchGraphs
 from overhead.probes.workload_chain import WorkChain, step_of, verified
-from overhead.results import Case, Scalar
+from overhead.results import Case, Scalar, because
 from overhead.workloads import UNROLLED
 from overhead.workloads.base import Array
 from overhead.workloads.equivalence import Differs, Reference
@@ -178,13 +178,13 @@ class UnrolledWork(InPlaceWork):
         """Compare the state after the first call with NumPy. Raises ``Unverified``."""
         got, count = self.get()
         if count != self.steps:
-            raise Unverified(f"a call ran {count} steps, not {self.steps}")
+            raise Unverified(because("call-ran-other-steps", steps=count, expected=self.steps))
         redo = Reference(self.workload, self.inputs, self.rng.integers(0, self.elements, 34))
         expected = redo.run(redo.take(self.start_state), 0, count, float)
         try:
-            redo.compare(got, expected, self.workload.tolerance, f"after {count} steps")
+            redo.compare(got, expected, self.workload.tolerance, because("after-steps", steps=count))
         except Differs as error:
-            raise Unverified(f"differs from the reference: {error}") from error
+            raise Unverified(because("differs-from-reference-at", why=error.reason)) from error
         self.aside = count
         self.renew(count)
 
@@ -207,7 +207,7 @@ class GraphedWork(InPlaceWork):
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, case)
         if self.torch_device.type != "cuda":
-            raise Unsupported("graphs are CUDA's")
+            raise Unsupported(because("graphs-are-of-cuda"))
         self.overlap = "serial"
         self.details = {"call": "CUDAGraph.replay", "recording": "outside"}
         if case.params["maker"] == "torch-compiled":

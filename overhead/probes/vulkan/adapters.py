@@ -11,7 +11,7 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,17 @@ from typing import Any
 from overhead.errors import first_line_of, install_command
 from overhead.probes.base import Unavailable, device_id
 from overhead.probes.common.availability import names_software_renderer
+from overhead.results import Why, because
 
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 """Variables that list drivers for the loader: the name since loader 1.3.207, and the name for older loaders."""
 _MANIFEST = "vk_swiftshader_icd.json"
-_LOADER_MEND = {
+_LOADER_MENDS: Mapping[str, Why] = {
     "linux": "apt install libvulkan1 mesa-vulkan-drivers",
     # Homebrew on Apple silicon installs into a folder that the system's loader does not search by itself.
     "darwin": "brew install vulkan-loader molten-vk; export DYLD_FALLBACK_LIBRARY_PATH=$(brew --prefix)/lib",
-}.get(sys.platform, "install the GPU vendor's driver")
+}
+_LOADER_MEND = _LOADER_MENDS.get(sys.platform, because("install-vendor-driver"))
 
 
 class VulkanError(RuntimeError):
@@ -40,9 +42,9 @@ def load() -> tuple[Any, Any]:
     try:
         import vulkan
     except OSError as error:
-        raise Unavailable("there is no Vulkan loader here", _LOADER_MEND) from error
+        raise Unavailable(because("no-vulkan-loader"), _LOADER_MEND) from error
     except Exception as error:  # a package that was built for another version may raise anything
-        reason = f"the package vulkan does not import: {first_line_of(error)}"
+        reason = because("vulkan-package-does-not-import", text=first_line_of(error))
         raise Unavailable(reason, install_command("wgpu")) from error
     return vulkan.ffi, vulkan.lib
 
@@ -99,7 +101,7 @@ def adapters() -> tuple[VulkanAdapter, ...]:
     handles = _listed(lambda count, out: vk.vkEnumeratePhysicalDevices(instance(), count, out), "VkPhysicalDevice")
     found = [adapter for index, handle in enumerate(handles) if (adapter := _adapter(index, handle)) is not None]
     if not found:
-        raise Unavailable("no Vulkan driver offers a device that computes", _LOADER_MEND)
+        raise Unavailable(because("no-vulkan-device-computes"), _LOADER_MEND)
     return tuple(found)
 
 
@@ -133,7 +135,7 @@ def instance() -> Any:
     out = ffi.new("VkInstance *")
     result = vk.vkCreateInstance(info, ffi.NULL, out)
     if result == vk.VK_ERROR_INCOMPATIBLE_DRIVER:
-        raise Unavailable("the Vulkan loader finds no driver", _LOADER_MEND)
+        raise Unavailable(because("vulkan-loader-finds-no-driver"), _LOADER_MEND)
     check(result, "vkCreateInstance")
     return out[0]
 

@@ -11,6 +11,7 @@ from overhead.probes.common.native_loop import Cycle, NativeCall
 from overhead.probes.common.step import GROUPS
 from overhead.probes.vulkan.adapters import as_word, result_name, structure
 from overhead.probes.vulkan.gpu import Pipeline, VulkanGpu
+from overhead.results import because
 
 VULKAN_WAITS = {
     "idle": "vkQueueWaitIdle",
@@ -159,4 +160,4 @@ def raise_failures(failures: Iterable[int]) -> None:
     """Raise ``Unverified`` for the first nonzero number, which is the bitwise or of the low 32 bits of results."""
     for failure in filter(None, failures):
         signed = failure - (1 << 32) if failure >> 31 & 1 else failure
-        raise Unverified(f"a Vulkan call did not succeed: {result_name(signed)}")
+        raise Unverified(because("vulkan-call-failed", result=result_name(signed)))

@@ -18,6 +18,7 @@ from overhead.probes.base import Chain, DeviceTime, Unsupported
 from overhead.probes.vulkan.buffers import OneTimeCommands, StepBuffers
 from overhead.probes.vulkan.commands import Commands, VulkanWait
 from overhead.probes.vulkan.gpu import VulkanGpu
+from overhead.results import because
 
 _HOLD_LIMIT_NS = 250e6
 """The longest time that a blocker runs, ns."""
@@ -33,7 +34,7 @@ class Timer:
 
     def __init__(self, gpu: VulkanGpu) -> None:
         if not gpu.adapter.timestamp_bits:
-            raise Unsupported("the queue family has no timestamps")
+            raise Unsupported(because("queue-has-no-timestamps"))
         self._gpu = gpu
         kernel = gpu.kernel("fused")
         self._state = StepBuffers(gpu, kernel.set_layout)
@@ -53,7 +54,7 @@ class Timer:
             ticks += self._read(_QUERIES)
         steps = math.gcd(*(tick - ticks[0] for tick in ticks))
         if not steps:
-            raise Unsupported("the device's clock stands still")
+            raise Unsupported(because("device-clock-stands-still"))
         return steps * self._gpu.adapter.timestamp_period
 
     def span_of(self, record: Callable[[Any], None]) -> float:
@@ -95,7 +96,7 @@ class Timer:
             if span >= 2e6:
                 return span / steps
             if steps * _LEAST_STEP_NS >= 2e6:
-                raise Unsupported(f"the device's timestamps are wrong: {span:.0f} ns for {steps:,} steps")
+                raise Unsupported(because("device-timestamps-wrong", span_ns=span, steps=steps))
             steps *= 4
 
     def spins(self, wait: VulkanWait) -> bool:
@@ -133,7 +134,9 @@ class Timer:
         adapter = self._gpu.adapter
         span = ((end - begin) & ((1 << adapter.timestamp_bits) - 1)) * adapter.timestamp_period
         if span < _MIN_QUANTA * self.quantum:
-            raise Unsupported(f"{span:.0f} ns on the device is under {_MIN_QUANTA} quanta of {self.quantum:.0f} ns")
+            raise Unsupported(
+                because("device-time-under-quanta", span_ns=span, quanta=_MIN_QUANTA, quantum_ns=self.quantum)
+            )
         return span
 
 

@@ -22,6 +22,7 @@ from overhead.probes.vulkan.adapters import (
     load,
     structure,
 )
+from overhead.results import because
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class VulkanGpu:
         """A device function as a cffi callable. Raises ``Unavailable`` if the driver lacks the function."""
         found = self.vk.vkGetDeviceProcAddr(self.device, name.encode())
         if found == self.ffi.NULL:
-            raise Unavailable(f"the driver has no {name}")
+            raise Unavailable(because("driver-has-no-function", function=name))
         return self.ffi.cast(f"PFN_{name}", found)
 
     def device_call(self, name: str, *args: Any) -> None:
@@ -132,7 +133,7 @@ class VulkanGpu:
         for index in range(self._memory.memoryTypeCount):
             if allowed >> index & 1 and self._memory.memoryTypes[index].propertyFlags & flags == flags:
                 return index
-        raise VulkanError(f"no memory type of {allowed:#x} with the properties {flags:#x}")
+        raise VulkanError(because("no-memory-type", allowed=f"{allowed:#x}", properties=f"{flags:#x}"))
 
     @functools.cache  # noqa: B019
     def kernel(self, name: str) -> Pipeline:

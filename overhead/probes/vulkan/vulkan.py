@@ -12,7 +12,7 @@ from overhead.probes.common.availability import AllowedValues, check_parameters,
 from overhead.probes.vulkan import adapters
 from overhead.probes.vulkan.chains import CHAINS
 from overhead.probes.vulkan.gpu import gpu
-from overhead.results import Caller, Case, Pattern, Scalar, Target
+from overhead.results import Caller, Case, Pattern, Scalar, Target, because
 
 
 @register
@@ -65,7 +65,7 @@ class Vulkan(Probe):
         index = int(target.options.get("index", 0))
         found = next((adapter for adapter in adapters.adapters() if adapter.index == index), None)
         if found is None or (found.name, found.device) != (target.adapter, target.device):
-            raise Unavailable(f"adapter {index} is no longer {target.adapter}")
+            raise Unavailable(because("adapter-is-another-now", index=index, adapter=target.adapter))
         return CHAINS[case.pattern](gpu(index), case)
 
 
@@ -93,18 +93,18 @@ def check_case(case: Case) -> None:
     """Raise ``Unsupported`` if this probe cannot run the case."""
     check_parameters(case, _PARAMETERS)
     if case.workload != "step":
-        raise Unsupported(f"no workload {case.workload} here")
+        raise Unsupported(because("no-such-workload", workload=case.workload))
     if case.caller not in ("ffi", "native"):
-        raise Unsupported(f"Vulkan has no {case.caller} caller here")
+        raise Unsupported(because("vulkan-has-no-caller", caller=case.caller))
     if case.pattern not in (*_PLAIN, "per-submit", "per-k", "replay"):
-        raise Unsupported(f"Vulkan has no {case.pattern} here")
+        raise Unsupported(because("vulkan-has-no-pattern", pattern=case.pattern))
     k = case.params.get("k", 0)
     rotates = case.params.get("bindgroup") == "rotated"
     if (case.pattern == "per-k") != (isinstance(k, int) and 1 < k <= 4096):
-        raise Unsupported("per-k, and it alone, takes k: dispatches a submission, 2 to 4096")
+        raise Unsupported(because("per-k-takes-k-to-4096"))
     if case.pattern == "replay" and case.unit != "node":
-        raise Unsupported("the unit of replay is a node")
+        raise Unsupported(because("replay-unit-is-node"))
     if case.dependency == "independent" and not rotates:
-        raise Unsupported("independent dispatches rotate descriptor sets: each on a buffer of its own")
+        raise Unsupported(because("independent-rotates-sets"))
     if rotates and case.pattern in ("fused", "wait-each"):
-        raise Unsupported(f"{case.pattern} has one descriptor set")
+        raise Unsupported(because("one-descriptor-set", pattern=case.pattern))

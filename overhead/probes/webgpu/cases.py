@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from overhead.probes.base import Space, Unsupported, vary
 from overhead.probes.common.availability import AllowedValues, check_parameters, is_accepted
 from overhead.probes.common.step import RING
-from overhead.results import Caller, Case, Overlap, Scalar, Target
+from overhead.results import Caller, Case, Overlap, Scalar, Target, because
 
 _PATTERNS = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each")
 _PARAMETERS: AllowedValues = {
@@ -38,23 +38,23 @@ class StepSpec:
     def of(cls, case: Case) -> StepSpec:
         """The ``StepSpec`` of a case. Raises ``Unsupported`` if WebGPU cannot run the case."""
         if case.pattern not in _PATTERNS:
-            raise Unsupported(f"WebGPU compute has no {case.pattern}")
+            raise Unsupported(because("webgpu-has-no-pattern", pattern=case.pattern))
         if case.workload != "step":
-            raise Unsupported(f"no workload {case.workload} here")
+            raise Unsupported(because("no-such-workload", workload=case.workload))
         if case.caller not in ("binding", "ffi", "native"):
-            raise Unsupported(f"no caller {case.caller} here")
+            raise Unsupported(because("no-such-caller", caller=case.caller))
         check_parameters(case, _PARAMETERS)
         spec = cls(case.pattern, case.caller, case.dependency == "independent", **case.params)  # type: ignore[arg-type]
         if (spec.pattern == "per-k") != (spec.k > 1):
-            raise Unsupported("per-k, and it alone, takes k: dispatches a submission, at least 2")
+            raise Unsupported(because("per-k-takes-k"))
         if spec.independent and spec.bindgroup == "once":
-            raise Unsupported("independent dispatches rotate bind groups: each on a buffer of its own")
+            raise Unsupported(because("independent-rotates-groups"))
         if spec.pattern == "fused" and (spec.bindgroup != "once" or spec.indirect):
-            raise Unsupported("the fused dispatch is one, with one bind group")
+            raise Unsupported(because("fused-has-one-group"))
         if spec.pattern == "read-each" and spec.caller != "binding":
-            raise Unsupported("reading back needs a callback into Python")
+            raise Unsupported(because("reading-needs-python"))
         if spec.caller != "binding" and (spec.bindgroup == "fresh" or spec.indirect):
-            raise Unsupported("fresh bind groups and indirect dispatches are measured from Python alone")
+            raise Unsupported(because("measured-from-python-alone"))
         return spec
 
     @property

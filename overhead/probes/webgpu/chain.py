@@ -29,7 +29,7 @@ from overhead.probes.webgpu.cases import Steps, StepSpec, steps
 from overhead.probes.webgpu.device_time import MOST_SUBMISSIONS, DeviceClock, wait_spins
 from overhead.probes.webgpu.library import Library
 from overhead.probes.webgpu.resources import StepResources, session
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Scalar, Target, because
 
 GivenArguments = tuple[Any, ...]
 _ENCODER, _PASS, _COMMANDS = Slot(0), Slot(1), Slot(2)
@@ -120,7 +120,9 @@ class WebGpuChain(Chain):
         except Unverified:
             raise
         except Exception as error:  # the binding raises its own error classes
-            raise Unverified(f"reading back: {type(error).__name__}: {str(error)[:300]}") from error
+            raise Unverified(
+                because("reading-back-failed", kind=type(error).__name__, text=str(error)[:300])
+            ) from error
         self._total += sum(
             (now - before) % lcg.PERIOD for now, before in zip(steps_read, self._steps_read, strict=True)
         )

@@ -29,6 +29,7 @@ from overhead.probes.webgpu.resources import (
     compute_pipeline,
     entries,
 )
+from overhead.results import because
 
 _TIMESTAMPS = 64
 _MIN_QUANTA = 100
@@ -52,7 +53,7 @@ class DeviceClock:
     def __init__(self, chain: Chain, resources: DeviceBuffers) -> None:
         self.chain, self.resources, self.steps = chain, resources, 0
         if not resources.session.timestamps:
-            raise Unsupported("the adapter has no timestamp queries")
+            raise Unsupported(because("adapter-has-no-timestamps"))
         device, flags = resources.device, resources.flags
         self.queries = device.create_query_set(type="timestamp", count=_TIMESTAMPS)
         self.resolved = resources.buffer(np.zeros(_TIMESTAMPS, np.uint64), flags.QUERY_RESOLVE | flags.COPY_SRC)
@@ -78,7 +79,9 @@ class DeviceClock:
         """
         span, busy = self._behind_blocker(n)
         if span < _MIN_QUANTA * self.quantum:
-            raise Unsupported(f"{span:.0f} ns of device time are under {_MIN_QUANTA} quanta of {self.quantum:g} ns")
+            raise Unsupported(
+                because("adapter-time-under-quanta", span_ns=span, quanta=_MIN_QUANTA, quantum_ns=self.quantum)
+            )
         return DeviceTime(n, span, busy, self.quantum, "timestamps at pass ends, behind a plug dispatch")
 
     def _behind_blocker(self, n: int) -> tuple[float, bool]:
@@ -91,7 +94,7 @@ class DeviceClock:
         for _ in range(3):
             steps = self.repeats * _BLOCKER_STEPS
             if blocker < steps * _LEAST_STEP_NS:
-                raise Unsupported(f"the adapter's timestamps are wrong: {blocker:.0f} ns for {steps:,} steps")
+                raise Unsupported(because("adapter-timestamps-wrong", span_ns=blocker, steps=steps))
             longer = math.ceil(self.repeats * 1.5 * issuing / blocker)
             if blocker > issuing or longer * blocker / self.repeats > _LONGEST_BLOCKER_NS:
                 break
@@ -135,7 +138,7 @@ class DeviceClock:
         tick = self.resources.session.tick
         steps = np.round(self._resolve(_TIMESTAMPS) / tick).astype(np.int64)
         if not steps.any():  # so on macOS 26: gfx-rs/wgpu issue 9414
-            raise Unsupported("the adapter's timestamps do not advance")
+            raise Unsupported(because("adapter-timestamps-stand"))
         return int(np.gcd.reduce(steps)) * tick
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from overhead.errors import first_line_of, install_command
 from overhead.probes.base import Unavailable, Unsupported, Unverified, device_id
 from overhead.probes.common.native_loop import Cycle, NativeCall, NativeUnavailable, Slot, Store, address_of
+from overhead.results import because
 
 _FOREVER = 2**64 - 1
 _BINDINGS = {"wgpu-native": ("wgpu", "wgpu.backends.wgpu_native"), "dawn": ("wgpudawn", "wgpudawn.backends.dawn")}
@@ -84,14 +85,14 @@ class Library:
         """
         found = self.forget_errors()
         if found:
-            raise Unverified(f"{len(found)} errors reported by {self.stack}, the first: {_one_line(found[0])}")
+            raise Unverified(because("errors-reported", errors=len(found), stack=self.stack, text=_one_line(found[0])))
 
     def symbol(self, name: str) -> tuple[Callable[..., Any], int]:
         """A C function as a Python callable, and its address. Raises ``NativeUnavailable``."""
         try:
             return getattr(self.lib, name), self.address(self.ffi.addressof(self.lib, name))
         except AttributeError:
-            raise NativeUnavailable(f"{self.stack} exports no {name}") from None
+            raise NativeUnavailable(because("stack-exports-no-symbol", stack=self.stack, symbol=name)) from None
 
     def address(self, pointer: Any) -> int:
         """A handle or pointer as an integer."""
@@ -134,11 +135,11 @@ class Library:
         For Dawn, raises it unless the processor is an x86-64: its wait takes a struct by value.
         """
         if not self.is_dawn and _sleeps_while_waiting(device):
-            raise Unsupported("on Metal wgpu-native waits in steps of a millisecond")
+            raise Unsupported(because("metal-wait-in-steps"))
         if not self.is_dawn:
             return (self.call("wgpuDevicePoll", device._internal, 1, self.ffi.NULL, stage="wait"),)
         if platform.machine().lower() not in ("x86_64", "amd64"):
-            raise Unsupported("wgpuQueueOnSubmittedWorkDone takes a struct by value: known on x86-64 alone")
+            raise Unsupported(because("struct-by-value-unknown"))
         info, future = self._done_info, Slot(7)
         name, handle = "wgpuQueueOnSubmittedWorkDone", queue._internal
         function, address = self.symbol(name)
@@ -178,9 +179,9 @@ def library(stack: str) -> Library:
     try:
         return Library(stack)
     except ModuleNotFoundError as error:
-        raise Unavailable(f"no Python package {error.name} is installed", install_command("wgpu")) from None
+        raise Unavailable(because("package-not-installed", package=error.name), install_command("wgpu")) from None
     except Exception as error:  # RuntimeError, OSError, AttributeError: the binding does not match its library
-        reason = f"{_BINDINGS[stack][0]} does not load: {first_line_of(error)}"
+        reason = because("package-does-not-load", package=_BINDINGS[stack][0], text=first_line_of(error))
         raise Unavailable(reason, install_command("wgpu")) from error
 
 

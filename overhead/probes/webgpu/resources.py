@@ -15,7 +15,7 @@ from overhead.probes.kernels import lcg, source
 from overhead.probes.webgpu import targets
 from overhead.probes.webgpu.cases import StepSpec
 from overhead.probes.webgpu.library import Library, library
-from overhead.results import Target
+from overhead.results import Target, because
 
 COMPUTE_STAGE = 4
 """``GPUShaderStage.COMPUTE``."""
@@ -31,7 +31,7 @@ class WebGpuSession:
         adapter = targets.adapter(loaded, target)
         for name, least in limits.items():
             if (offered := int(adapter.limits[name])) < least:
-                raise Unsupported(f"{name} is {offered:,}, {least - offered:,} fewer than needed")
+                raise Unsupported(because("limit-too-low", limit=name, offered=offered, missing=least - offered))
         features = [name for name in ("timestamp-query", "shader-f16") if name in adapter.features]
         if loaded.is_dawn:
             # With the toggle timestamp_quantization, Dawn rounds timestamps to 0.1 ms.
@@ -46,7 +46,7 @@ class WebGpuSession:
                 disable_toggles=["timestamp_quantization"],
             )
         elif validation == "skip":
-            raise Unsupported("wgpu-native always validates")
+            raise Unsupported(because("wgpu-native-validates"))
         else:
             self.device = adapter.request_device_sync(required_features=features, required_limits=limits)
         self.queue = self.device.queue
@@ -116,7 +116,7 @@ def shader_module(session: WebGpuSession, text: str, checks: str) -> Any:
     if checks == "on" or (library.is_dawn and checks == "off"):
         return device.create_shader_module(code=text)
     if library.is_dawn:
-        raise Unsupported("Dawn bounds no loops")
+        raise Unsupported(because("dawn-bounds-no-loops"))
     ffi, lib = library.ffi, library.lib
     create, _ = library.symbol("wgpuDeviceCreateShaderModuleTrusted")
     code = ffi.new("char[]", text.encode())

@@ -12,15 +12,14 @@ from overhead.probes.base import Unavailable
 from overhead.probes.common.availability import names_software_renderer, under_wine
 from overhead.probes.vulkan.adapters import DRIVER_VARIABLES, swiftshader_manifest
 from overhead.probes.webgpu.library import Library, captured_stderr
-from overhead.results import Api, Target
+from overhead.results import Api, Target, Why, because
 
-LOADER_MEND = {
+_LOADER_MENDS: Mapping[str, Why] = {
     "linux": "apt install libvulkan1 mesa-vulkan-drivers",
-    "darwin": "a Mac whose GPU supports Metal",
-}.get(sys.platform, "install the GPU vendor's driver")
-REFUSED_MEND = "a newer driver"
-if sys.platform == "linux":
-    REFUSED_MEND += "; or apt install chromium, whose SwiftShader serves"
+    "darwin": because("use-mac-with-metal"),
+}
+LOADER_MEND = _LOADER_MENDS.get(sys.platform, because("install-vendor-driver"))
+REFUSED_MEND = because("newer-driver-or-chromium") if sys.platform == "linux" else because("newer-driver")
 _APIS: Mapping[str, Api] = {
     "Vulkan": "Vulkan",
     "Metal": "Metal",
@@ -47,8 +46,8 @@ def _no_adapter_error(stack: str, printed: Iterable[str]) -> Unavailable:
         line.removeprefix("Warning: ") for line in printed if line[:1].strip() and "XDG_RUNTIME_DIR" not in line
     ]
     if messages:
-        return Unavailable(f"{stack} refuses the driver: {'; '.join(messages)[:500]}", REFUSED_MEND)
-    return Unavailable("no driver that has an adapter, or no Vulkan loader", LOADER_MEND)
+        return Unavailable(because("stack-refuses-driver", stack=stack, text="; ".join(messages)[:500]), REFUSED_MEND)
+    return Unavailable(because("no-driver-with-adapter"), LOADER_MEND)
 
 
 def adapter(library: Library, target: Target) -> Any:
@@ -58,7 +57,7 @@ def adapter(library: Library, target: Target) -> Any:
     for one, found in adapters:
         if found.key == target.key:
             return one
-    raise Unavailable(f"{target.adapter} ({target.api}) is gone", LOADER_MEND)
+    raise Unavailable(because("adapter-is-gone", adapter=target.adapter, api=target.api), LOADER_MEND)
 
 
 def _adapters(library: Library) -> list[tuple[Any, Target]]:

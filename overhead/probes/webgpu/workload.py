@@ -22,7 +22,7 @@ from overhead.probes.webgpu.resources import (
     shader_module,
 )
 from overhead.probes.workload_chain import WorkChain, kernels_of, verified
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Scalar, Target, because
 from overhead.workloads import sources
 from overhead.workloads.base import Array
 
@@ -50,7 +50,7 @@ class WebGpuWork(WorkChain):
         self.library = self.session.library
         self.library.forget_errors()
         if self.workload.precision == "float16" and "shader-f16" not in self.session.device.features:
-            raise Unsupported("the adapter has no shader-f16")
+            raise Unsupported(because("adapter-has-no-f16"))
         self._zeros = np.zeros(self.elements, np.uint32)
         self.resources = DeviceBuffers(self.session)
         self._bind_buffers()
@@ -70,7 +70,7 @@ class WebGpuWork(WorkChain):
         inputs = sources.pack_inputs(self.workload, self.inputs)
         largest = max(state.nbytes, inputs.nbytes)
         if any(largest > int(device.limits[name]) for name in _LIMITS):
-            raise Unsupported(f"the device binds less than {largest} bytes")
+            raise Unsupported(because("device-binds-less", bytes=largest))
         self._state, self._counters = self.resources.buffer(state, storage), self.resources.buffer(self._zeros, storage)
         self._steps = self.resources.buffer(np.zeros(4, np.uint32), flags.UNIFORM | flags.COPY_DST)
         buffers = (self._state, self._counters, self.resources.buffer(inputs, flags.STORAGE), self._steps)

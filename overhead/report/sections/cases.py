@@ -77,7 +77,7 @@ def _pairs(values: Mapping[str, object]) -> str:
 def missing(view: View) -> Iterator[Part]:
     """Tables of everything without a value, with reasons: stacks, cases, figures, and what the planner left out."""
     run = view.fingerprint
-    stacks = [(u.stack, sentence(u.reason), u.mend, _pairs(u.environment)) for u in run.unavailable]
+    stacks = [(u.stack, sentence(u.reason), sentence(u.mend), _pairs(u.environment)) for u in run.unavailable]
     cases: list[list[str | Cell]] = []
     figures: list[list[str | Cell]] = []
     for record in run.records:

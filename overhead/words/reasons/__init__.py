@@ -26,7 +26,7 @@ _FORMATTER = Formatter()
 _MOST_NAMED = 3
 _WORKER = "worker"
 """The value of a note that says which worker process it is about."""
-_FIELDS = ("reason", "case_reason", "rule", "why", "flags", "notes", "results", "not_seen")
+_FIELDS = ("reason", "mend", "message", "found", "case_reason", "rule", "why", "flags", "notes", "results", "not_seen")
 """Fields that hold reasons. In the output of a command the code stands beside each: ``reason_code``."""
 _ALSO = "also"
 """What a template calls the sentences of the further reasons."""
@@ -35,7 +35,15 @@ _ALSO = "also"
 @functools.cache
 def templates() -> Mapping[str, str]:
     """The template of every code."""
-    found = {"quoted": "{text}", "about": "{what}: {why}", "bare": "{what}"}
+    found = {
+        "quoted": "{text}",
+        "about": "{what}: {why}",
+        "bare": "{what}",
+        "raised": "{kind}: {why}",
+        "raised-at": "{kind}: {why} ({where})",
+        "with-mend": "{why} (to add it: {mend})",
+        "with-text": "{why}: {text}",
+    }
     for module in pkgutil.iter_modules(__path__):
         own: dict[str, str] = importlib.import_module(f"{__name__}.{module.name}").TEMPLATES
         assert found.keys().isdisjoint(own), f"{module.name}: a code that another module has too"
@@ -43,18 +51,21 @@ def templates() -> Mapping[str, str]:
     return found
 
 
-def sentence(reason: Why) -> str:
-    """The reason in words; a text from outside as it is. A code that is not known here is shown with its values."""
+def sentence(reason: Why, us: str = "us") -> str:
+    """The reason in words; a text from outside as it is. A code that is not known here is shown with its values.
+
+    ``us``: the sign of the microsecond, which a template names ``{us}``.
+    """
     if isinstance(reason, str):
         return reason
-    also = [sentence(one) for one in reason.also]
+    also = [sentence(one, us) for one in reason.also]
     template = templates().get(reason.code, "")
     if not template:
         return "; ".join([_as_code(reason), *also])
     inside = any(name == _ALSO for _, name, _, _ in string.Formatter().parse(template))
-    values: dict[str, Any] = {
-        name: sentence(value) if isinstance(value, Reason) else value for name, value in reason.values.items()
-    }
+    values: dict[str, Any] = {"us": us}
+    for name, value in reason.values.items():
+        values[name] = sentence(value, us) if isinstance(value, Reason) else value
     if inside:
         values[_ALSO] = "; ".join(also)
     try:

@@ -62,4 +62,5 @@ TEMPLATES = {
         "{seen}; together they need {each:spread} times the time that they need from compiled code: Python's lock, or "
         "one of the library or driver."
     ),
+    "measured-again": "measured again",
 }

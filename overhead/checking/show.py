@@ -1,0 +1,50 @@
+"""How a terminal shows what a check found, and how a program gets it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from overhead.blocks.parts import Part, StatusLine, Text, Tone
+from overhead.checking.findings import CheckFinding, CheckRow, Level, Result
+from overhead.results import Why
+from overhead.words import checking as words
+from overhead.words.reasons import sentence
+
+_TONES: dict[Result, Tone] = {
+    "verified": "good",
+    "opened": "good",
+    "failed": "bad",
+    "hung": "bad",
+    "crashed": "bad",
+}
+_LEVEL_TONES: dict[Level, Tone] = {"error": "bad", "warning": "unsure"}
+
+
+def row_blocks(row: CheckRow, told: set[tuple[str, Why, str]]) -> Iterator[Part]:
+    """The line of one case with its findings. ``told``: findings shown before, which have no traceback again."""
+    if row.result != "not checked":
+        reason = f": {sentence(row.reason)}" if row.reason else ""
+        findings = [_finding(finding, told) for finding in row.findings]
+        tone = _TONES.get(row.result, "")
+        yield StatusLine(words.result(row.result), f"{row.what}{reason}", findings, tone)
+
+
+def _finding(finding: CheckFinding, told: set[tuple[str, Why, str]]) -> StatusLine:
+    key = (finding.level, finding.message, finding.where)
+    where = f" ({finding.where})" if finding.where else ""
+    again = words.AS_ABOVE if key in told else ""
+    trace = () if again or len(finding.trace) < 2 else finding.trace
+    told.add(key)
+    head, tone = words.finding_in_step(finding), _LEVEL_TONES[finding.level]
+    return StatusLine(head, f"{sentence(finding.message)}{where}{again}", trace, tone, names=True)
+
+
+def summary_blocks(rows: Sequence[CheckRow]) -> Iterator[Part]:
+    """How many cases have each result, and how to check the cases that were left out."""
+    counts = Counter(row.result for row in rows)
+    left = counts.pop("not checked", 0)
+    warnings = sum(finding.level == "warning" for row in rows for finding in row.findings)
+    yield Text([words.summary(counts, warnings)], lead=True)
+    if left:
+        yield Text([words.not_checked(left)])

@@ -1,0 +1,30 @@
+"""What ``overhead check`` says beside its findings, whose sentences are those of reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from overhead.checking.findings import CheckFinding, Result
+
+AS_ABOVE = " (as above)"
+
+
+def result(of_case: Result) -> str:
+    """The result of a case."""
+    return "opened (the device runs nothing)" if of_case == "opened" else of_case
+
+
+def finding_in_step(finding: CheckFinding) -> str:
+    """The level of a finding, and the call of the stack that it is about."""
+    return f"{finding.level} in {finding.step}"
+
+
+def summary(counts: Mapping[Result, int], warnings: int) -> str:
+    """How many cases have each result."""
+    told = [f"{count} {of_case}" for of_case, count in counts.items()] + [f"{warnings} warnings"] * (warnings > 0)
+    return f"{', '.join(told) or 'nothing was checked'}."
+
+
+def not_checked(cases: int) -> str:
+    """How to check the cases that were left out."""
+    return f"{cases} more cases were not checked for lack of time; --all checks them too."

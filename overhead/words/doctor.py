@@ -1,0 +1,44 @@
+"""What ``overhead doctor`` says: what each check of the machine found, and how to avoid what disturbs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from overhead.machine.doctor import CheckStatus, DoctorCheck
+from overhead.words.reasons import sentence
+
+DISTURBANCES = "What would disturb a measurement here"
+ADVICE = {
+    "governor": "sudo cpupower frequency-set -g performance",
+    "power plan": "powercfg /setactive SCHEME_MIN",
+    "low power mode": "turn it off in System Settings, Battery",
+    "power": "plug the charger in",
+    "free cores": "stop other programs, or wait until the load has gone",
+    "clock source": "each clock reading is a slow system call: boot with the processor's own clock source, such as tsc",
+    "hyper-threading": "threads share a core: stop other programs, or write off to /sys/devices/system/cpu/smt/control",
+    "virtual machine": "other VMs on the host add noise; the figures hold for this VM only",
+    "CPU quota": "below 2 cores the system pauses processes while they are measured: raise the limit of the container",
+    "injected layers": "these are measured too: unset the variables and turn overlays off",
+    "interpreter": "its checks are measured too: use a plain interpreter",
+    "hardware GPU": "only software adapters can be measured; their figures say nothing about a GPU",
+    "GPU interrupts": "keep threads that submit work off these processors, as the measurements here do",
+    "GPU in use": "stop the other programs on it",
+    "Vulkan loader": "no WebGPU or Vulkan without it: sudo apt install libvulkan1, or your system's vulkan-loader",
+}
+"""By the name of a check, how to avoid what it found."""
+
+
+@dataclass(frozen=True)
+class ToldCheck:
+    """A check in words. ``advice``: '' where nothing disturbs."""
+
+    name: str
+    status: CheckStatus
+    found: str
+    advice: str
+
+
+def told(check: DoctorCheck) -> ToldCheck:
+    """The check in words."""
+    advice = "" if check.status == "ok" else ADVICE[check.name]
+    return ToldCheck(check.name, check.status, sentence(check.found), advice)

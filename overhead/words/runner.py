@@ -1,0 +1,80 @@
+"""What a run says while it measures, and what it says that it lacks."""
+
+from __future__ import annotations
+
+from overhead.reading.format import few
+from overhead.results import Why
+from overhead.runner.events import (
+    AnswersCame,
+    CaseFailed,
+    CasesLeftOut,
+    MeasuredAgain,
+    MeasuringProcess,
+    MoreFailedAlike,
+    Opening,
+    RunNote,
+    RunStep,
+    WorkNeeds,
+)
+from overhead.words.reasons import sentence
+
+MEASURING_BEGINS = "measuring; the time left is known after the first process of each stack"
+TIME_LEFT_UNKNOWN = "time left not known yet"
+STACKS_HERE = "Stacks on this machine"
+NOT_HERE = "Not available on this machine"
+UNUSABLE_PACKAGE = "a package that cannot be used"
+
+
+def note(told: RunNote) -> str:
+    """The line of a note; a text is shown as it is."""
+    match told:
+        case CaseFailed():
+            return _of_side(told.side, f"{told.target} {told.case}: {told.status}: {sentence(told.reason)}")
+        case MoreFailedAlike():
+            return _of_side(told.side, f"{told.target}: more cases {told.status} alike; overhead show --all lists them")
+        case MeasuredAgain():
+            process = f"{told.target}, process {told.process + 1}"
+            return _of_side(told.side, f"{process}: {sentence(told.reason)}; measured again")
+        case CasesLeftOut():
+            return f"left out ({sentence(told.reason)}): {few(list(told.names))}"
+        case WorkNeeds():
+            return f"{told.workload}: {sentence(told.needs)}"
+        case _:
+            return sentence(told)
+
+
+def step(now: RunStep) -> str:
+    """What a run does now; a text is shown as it is."""
+    match now:
+        case AnswersCame():
+            return f"{now.answered} of {now.asked} answers; waiting for {', '.join(now.running) or 'none'}"
+        case Opening():
+            return _of_side(now.side, f"opening {now.target}")
+        case MeasuringProcess():
+            return _of_side(now.side, f"{now.target}, process {now.process + 1}")
+        case _:
+            return sentence(now)
+
+
+def _of_side(side: str, text: str) -> str:
+    return f"{side}: {text}" if side else text
+
+
+def waiting_for_another_run(seconds: float) -> str:
+    """That this run has waited so long for another one."""
+    return f"waiting for another run on this machine, {seconds:.0f} s so far"
+
+
+def lock_that_is_held(lock: str) -> str:
+    """What the other run holds; stands after ``waiting_for_another_run``."""
+    return f"; it holds {lock}"
+
+
+def time_left(seconds: float) -> str:
+    """How much longer the run takes."""
+    return f"about {max(1.0, seconds):.0f} s left" if seconds < 120 else f"about {seconds / 60:.1f} min left"
+
+
+def to_add(stacks: int, mend: Why) -> str:
+    """What would add so many stacks."""
+    return f"to add {'it' if stacks == 1 else 'them'}: {sentence(mend)}"

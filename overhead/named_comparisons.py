@@ -6,12 +6,23 @@ An axis is a property of a case on a stack, such as ``caller``. On all other axe
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from overhead.devices import same_adapter
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Scalar, StackRole, Target, own_stacks, stacks_in
 
-WEBGPU_STACKS = frozenset({"wgpu-native", "dawn"})
+
+def _in(role: StackRole) -> frozenset[str]:
+    return frozenset(stacks_in(role))
+
+
+def _below(stacks: Iterable[str]) -> frozenset[str]:
+    """The stacks that do the same work as these with less between."""
+    return frozenset(own_stacks()[stack].below for stack in stacks)
+
+
+_WEBGPU, _ACTS, _VALIDATING = _in("webgpu"), _in("synchronising-acts"), _in("validation")
+_BELOW_WEBGPU = _below(_WEBGPU)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,15 +53,15 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
     NamedComparison(
         "api-share",
         "host",
-        {"stack": WEBGPU_STACKS, "caller": "native"},
-        {"stack": "vulkan", "caller": "native"},
+        {"stack": _WEBGPU, "caller": "native"},
+        {"stack": _BELOW_WEBGPU, "caller": "native"},
         frozenset({"stack", "wait"}),
     ),
     NamedComparison(
         "driver-share",
         "host",
-        {"stack": "vulkan", "caller": "native"},
-        {"stack": "floor", "caller": "native"},
+        {"stack": _BELOW_WEBGPU, "caller": "native"},
+        {"stack": _below(_BELOW_WEBGPU), "caller": "native"},
         frozenset({"stack", "wait", "pattern", "unit", "call", "barrier"}),
         same_adapter=False,
         times="calls",
@@ -58,15 +69,15 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
     NamedComparison(
         "validation-share",
         "host",
-        {"stack": "dawn"},
-        {"stack": "dawn", "validation": "skip"},
+        {"stack": _VALIDATING},
+        {"stack": _VALIDATING, "validation": "skip"},
         frozenset({"validation"}),
     ),
     NamedComparison(
         "sync-cost",
         "complete",
-        {"stack": "torch"},
-        {"stack": "torch", "pattern": "per-submit"},
+        {"stack": _ACTS},
+        {"stack": _ACTS, "pattern": "per-submit"},
         frozenset({"sync", "every", "pattern", "unit"}),
         times="steps",
         adds="sync",
@@ -92,9 +103,8 @@ def _browser_tax(browser: str, library: str) -> NamedComparison:
     )
 
 
-BETWEEN_WORKERS: tuple[NamedComparison, ...] = (
-    _browser_tax("chromium", "dawn"),
-    _browser_tax("firefox", "wgpu-native"),
+BETWEEN_WORKERS: tuple[NamedComparison, ...] = tuple(
+    _browser_tax(browser, facts.library) for browser, facts in own_stacks().items() if facts.library
 )
 """Cases that cannot alternate in one worker: readers form these comparisons from the figures of two workers, with the
 widest interval that both allow. The axis ``dispatches``: a software adapter splits a fused chain every 65,535 units;

@@ -12,7 +12,7 @@ from overhead import results
 from overhead.probes.base import Probe
 
 _SHOWN = {
-    "Probe": "name title mend distributions on_request same_calls cost environments targets space open",
+    "Probe": "name title mend distributions on_request same_calls cost facts environments targets space open",
     "Chain": "overlap recorded max_n wait_spins synchronous latency prepare issue wait executed device window close",
 }
 """The attributes and methods that most plugins need, by class. Of all others the reference has the name only."""
@@ -26,9 +26,25 @@ def plugin_interface() -> str:
 
     words = [
         f"- {name}: {', '.join(f'`{value}`' for value in get_args(kind))}"
-        for name, kind in (("pattern", results.Pattern), ("caller", results.Caller), ("dependency", results.Dependency))
+        for name, kind in (
+            ("pattern", results.Pattern),
+            ("caller", results.Caller),
+            ("dependency", results.Dependency),
+            ("role", results.StackRole),
+            ("group", results.RowGroup),
+        )
     ]
-    classes = (Probe, results.Target, results.Case, Space, Chain, InOrderChain, DeviceTime)
+    classes = (
+        Probe,
+        results.StackFacts,
+        results.StackRow,
+        results.Target,
+        results.Case,
+        Space,
+        Chain,
+        InOrderChain,
+        DeviceTime,
+    )
     return "\n\n".join(["## Allowed words", "\n".join(words), *map(_class_reference, classes)])
 
 

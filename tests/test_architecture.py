@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from overhead.slices import SLICES
+from tests.trials import LIBRARIES
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
@@ -45,12 +46,12 @@ ORDER = (
 APART = ({"probes", "reading"}, {"runner", "comparing"})
 SLICE_ARROWS = {("claims", "decode"): "some claims are about tokens"}
 """Which slice may import which other one, and why."""
-TYPES_ONLY = {("overhead.errors", "overhead.results.reason"): "an error holds the reason that others made"}
+TYPES_ONLY = {
+    ("overhead.errors", "overhead.results.reason"): "an error holds the reason that others made",
+    ("overhead.results.origin", "overhead.results.records"): "an origin holds the figure that others made",
+}
 """Which module imports another one for its annotations alone, and why."""
-HEAVY = {
-    "numpy", "scipy", "pandas", "matplotlib", "numba", "torch", "wgpu", "wgpudawn", "vulkan", "cupy", "jax", "triton",
-    "onnxruntime", "warp", "pyopencl", "mlx",
-}  # fmt: skip
+HEAVY = {"numpy", "scipy", "pandas", "matplotlib", *LIBRARIES}
 
 SAME_NAME = {
     "REGISTERS": "each family of stacks names its modules that register one",
@@ -184,10 +185,79 @@ def test_the_modules_that_a_family_of_stacks_names_register_one() -> None:
     )
 
 
+STACK_WORDS = {
+    "arguments.py": ({"chromium"}, "a kind of browser"),
+    "decode": ({"torch"}, "the package, and who makes a graph"),
+    "decode/arms/__init__.py": (
+        {"chromium", "cuda-driver", "cuda-graph", "dawn", "firefox", "torch-compile", "wgpu-native"},
+        "how each stack computes a token, which is code",
+    ),
+    "devices.py": ({"vulkan"}, "a word in the names of adapters"),
+    "explain": ({"cupy", "jax", "mlx", "numpy", "torch", "triton"}, "packages that a person's program imports"),
+    "probes/browser": ({"vulkan"}, "what a browser calls an API"),
+    "probes/cuda": ({"torch"}, "the package, and who makes a graph"),
+    "probes/torch": ({"triton"}, "the package"),
+    "probes/triton": ({"torch"}, "the package"),
+    "reading/findings/options.py": ({"torch-compile"}, "the name of a rule, which files have"),
+    "runner/interpreter.py": ({"numpy"}, "the package"),
+    "workloads": ({"floor", "triton"}, "a function, and a language of kernels"),
+}
+"""Where a string that is the name of a stack may stand outside the stack's own folder, and what it is there."""
+
+
+def is_inside(path: Path, place: str) -> bool:
+    return f"{relative(path)}/".startswith(f"{place}/")
+
+
+def stack_homes() -> dict[str, str]:
+    """By name of each stack the file or folder in ``overhead`` that is its own."""
+    from overhead.probes import registry
+
+    homes = {}
+    for name, probe in registry().items():
+        path = MODULES.get(type(probe).__module__)
+        if path is not None:  # a plugin is none of ours
+            alone = path.parent == ROOT / "overhead" / "probes"
+            homes[name] = relative(path if alone else path.parent)
+    return homes
+
+
+def stacks_named() -> Iterator[tuple[Path, int, str]]:
+    """Each string outside a stack's own folder that is the name of the stack, with its file and line."""
+    homes = stack_homes()
+    for path in MODULES.values():
+        if not path.is_relative_to(ROOT / "overhead"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+                continue
+            name = node.value
+            if name in homes and not is_inside(path, homes[name]):
+                yield path, node.lineno, name
+
+
+def test_the_name_of_a_stack_stands_in_its_own_folder_and_among_the_facts_alone() -> None:
+    unexplained: list[str] = []
+    needed: set[tuple[str, str]] = set()
+    for path, line, name in stacks_named():
+        places = [place for place, (names, _) in STACK_WORDS.items() if name in names and is_inside(path, place)]
+        needed.update((place, name) for place in places)
+        if not places:
+            unexplained.append(f"{relative(path)}:{line}: {name}")
+    assert unexplained == [], "a fact of a stack belongs into results/stack_facts.toml"
+    allowed = {(place, name) for place, (names, _) in STACK_WORDS.items() for name in names}
+    assert needed == allowed, "remove what is not there"
+
+
+def test_every_stack_of_the_suite_has_facts() -> None:
+    from overhead.results import own_stacks
+
+    assert stack_homes().keys() <= own_stacks().keys()
+
+
 PRESENTERS = {
-    "across", "arguments", "blocks", "brief", "cli", "commands", "export", "in_words", "listing", "page", "page_list",
-    "pages",
-    "progress", "report", "saved", "sections", "show", "terminal",
+    "across", "arguments", "blocks", "brief", "cli", "commands", "export", "figure", "in_words", "listing", "page",
+    "page_list", "pages", "progress", "pytest_plugin", "report", "saved", "sections", "show", "terminal",
 }  # fmt: skip
 """Packages, and modules of other packages, that show something. They take their sentences from ``words``."""
 OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "explain/nsys_queries")
@@ -332,39 +402,10 @@ OTHER_STRINGS = {
 }
 """How many strings of a module look like sentences and are none, and what they are."""
 NOT_YET: dict[str, int] = {
-    "contention/figure.py": 5,
-    "contention/figures.py": 2,
-    "contention/findings.py": 6,
-    "contention/limits.py": 23,
-    "contention/measuring.py": 4,
+    "contention/measuring.py": 1,
     "contention/peer.py": 2,
-    "contention/plan.py": 2,
-    "contention/show.py": 13,
-    "decode/reading.py": 1,
-    "decode/sections.py": 8,
-    "explain/call_syntax.py": 7,
-    "explain/conditions.py": 1,
-    "explain/profiling.py": 12,
-    "explain/steps.py": 1,
-    "explain/timing.py": 5,
-    "explain/trace_file.py": 1,
-    "explain/user_statement.py": 8,
-    "explain/waits.py": 6,
     "probes/webgpu/webgpu.py": 1,
-    "reading/dispatch_costs.py": 4,
-    "reading/graph_or_fused.py": 2,
-    "reading/key_figures.py": 17,
     "reading/view.py": 1,
-    "report/across/beside.py": 3,
-    "report/across/chains.py": 2,
-    "report/across/graph_or_fused.py": 4,
-    "report/brief.py": 2,
-    "report/core/case_line.py": 1,
-    "report/sections/cases.py": 2,
-    "report/sections/host_shares.py": 1,
-    "report/sections/launches.py": 2,
-    "report/sections/lines.py": 4,
-    "report/sections/method.py": 1,
     "results/value.py": 1,
 }
 """Modules that still have sentences, and how many."""

@@ -8,7 +8,7 @@ from itertools import repeat
 import numpy as np
 
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space, Unavailable
+from overhead.probes.base import Chain, Probe, Space, StackFacts, StackRow, Unavailable
 from overhead.probes.kernels import lcg
 from overhead.results import Case, Scalar, Target
 
@@ -22,6 +22,7 @@ class SqliteProbe(Probe):
     name = "sqlite"
     title = "SQLite in memory"
     mend = "a Python with its sqlite3 module"
+    facts = StackFacts(label="SQLite", colour="#0f5a82", rows=[StackRow(label="SQLite UPDATE")])
 
     def targets(self) -> list[Target]:
         # Import libraries here, in a worker: the parent process only imports this file.

@@ -267,10 +267,12 @@ def _run(path: Path, fingerprint: Fingerprint) -> Run:
 def _possible_kernels(fingerprint: Fingerprint) -> dict[str, Mapping[str, str]]:
     """By record key the hashes of the kernel files that the case may use."""
     workloads = {record.workload for record in fingerprint.records}
-    return {
-        record.key: {name: value for name, value in fingerprint.kernels.items() if may_use(record, name, workloads)}
-        for record in fingerprint.records
-    }
+    found: dict[str, Mapping[str, str]] = {}
+    for record in fingerprint.records:
+        facts = results.facts_of(record.stack, fingerprint.stacks)
+        kernels = fingerprint.kernels.items()
+        found[record.key] = {name: value for name, value in kernels if may_use(record, facts, name, workloads)}
+    return found
 
 
 def sampled(series: Series) -> Sampled:

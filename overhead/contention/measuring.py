@@ -14,11 +14,11 @@ import msgspec
 from overhead.child import ChildEnded, ChildLimits, ChildProcess
 from overhead.contention.peer import Answer, BusyJob, Opened, OpenJob, Ran, WindowJob, decode_answer
 from overhead.contention.placing import processors_of_peers
-from overhead.contention.plan import ONE_THREAD, ContentionPlan, PeerGroup, groups
+from overhead.contention.plan import ContentionPlan, PeerGroup, groups, why_one_thread
 from overhead.devices import processor_kind
 from overhead.locks import device_lock
 from overhead.measure.sampling.clock import every_processor
-from overhead.probes import usable_entry_points
+from overhead.probes import facts_of_stack, usable_entry_points
 from overhead.results import (
     Case,
     LeftOut,
@@ -66,13 +66,12 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
         for at, group in enumerate(wanted):
             left = plan.seconds - (time.monotonic() - began)
             target, late = group.targets[0], left < longest[group.way] or left <= 0
-            reason = ONE_THREAD.get(target.stack, "") if group.way == "threads" else ""
+            reason = why_one_thread(facts_of_stack(target.stack)) if group.way == "threads" else ""
             if reason or late:
-                limit = f"the {plan.seconds:.0f} s of this measurement"
-                unfit = f"it does not fit {limit}; overhead contention --seconds gives it more"
-                key, reason = target.key, reason or unfit
-                measuring.add([OmittedLine(left_out=LeftOut(target=key, case=f"all, {group.way}", reason=reason))])
-                listener.note(f"left out: {key}, {group.way}: {reason}")
+                why: Why = reason or because("beyond-seconds-of-contention", seconds=plan.seconds)
+                left_out = LeftOut(target=target.key, case=f"all, {group.way}", reason=why)
+                measuring.add([OmittedLine(left_out=left_out)])
+                listener.note(because("left-out", target=target.key, way=group.way, why=why))
                 continue
 
             def tell_time_left(share: float, at: int = at) -> None:

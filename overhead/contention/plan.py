@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from overhead.contention import STACKS
 from overhead.devices import processor_kind
 from overhead.probes import registry, space_of
 from overhead.probes.base import vary
-from overhead.results import Case, Placement, Target, Way
+from overhead.results import Case, Placement, StackFacts, Target, Way, Why, because, stacks_in
 
 WAYS: tuple[Way, ...] = ("processes", "threads", "devices", "busy")
-ONE_THREAD: Mapping[str, str] = {
-    "vulkan": "the chains of a process share a queue, and Vulkan lets only one thread use a queue at a time",
-    "dawn": "the chains of a process share a device, and Dawn lets only one thread use a device at a time",
-}
-"""Stacks that must not be used by several threads at once, each with the reason."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +58,7 @@ class PeerGroup:
 
 def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGroup]:
     """What to measure, in order: way by way, and stack by stack."""
-    rank = {name: number for number, name in enumerate(STACKS)}
+    rank = {name: number for number, name in enumerate(stacks_in("contention"))}
     ordered = sorted(targets, key=lambda target: rank.get(target.stack, len(rank)))
     models: dict[tuple[str, str, str], list[Target]] = {}
     for target in ordered:
@@ -87,3 +81,11 @@ def cases_of(target: Target, *, twins: bool) -> tuple[Case, ...]:
     pairs = [(case, vary(case, "caller", "native")) for case in cases.values() if case.caller == "binding"]
     found = next((pair for pair in pairs if pair[1].key in cases), (space.base,))
     return found if twins else found[:1]
+
+
+def why_one_thread(facts: StackFacts) -> Why:
+    """Why several threads must not use the stack at once; '' where they may."""
+    one = facts.one_thread
+    if one is None:
+        return ""
+    return because("one-thread-at-a-time", shares=one.shares, of=one.of)

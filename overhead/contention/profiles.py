@@ -6,7 +6,6 @@ import functools
 from dataclasses import replace
 from typing import Any
 
-from overhead.contention import NODE_STACKS, STACKS
 from overhead.profiles import Plan, register_profile
 
 
@@ -20,15 +19,15 @@ def _measure(measuring: Any, *, node: bool) -> None:
 register_profile(
     "node",
     Plan(
-        about="a minute with one or two GPUs, for overhead fleet", processes=3,
-        target=0.10, sampling_s=10.0, wall_s=30.0, case_s=0.15, far=False, all_cases=False, stacks=NODE_STACKS,
+        help="a minute with one or two GPUs, for overhead fleet", processes=3,
+        target=0.10, sampling_s=10.0, wall_s=30.0, case_s=0.15, far=False, all_cases=False, role="node",
         gpus=2, more=functools.partial(_measure, node=True), more_s=25.0, folder_per_node=True,
     ),
 )  # fmt: skip
 register_profile(
     "contention",
     Plan(
-        about="many callers at once", processes=1, target=0.10, sampling_s=None, wall_s=None,
-        case_s=0.0, stacks=STACKS, cases=False, more=functools.partial(_measure, node=False),
+        help="many callers at once", processes=1, target=0.10, sampling_s=None, wall_s=None,
+        case_s=0.0, role="contention", cases=False, more=functools.partial(_measure, node=False),
     ),
 )  # fmt: skip

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Literal
 
 from overhead.decode.decoders import DECODERS
-from overhead.decode.lowering.fusions import FUSIONS
-from overhead.reading.format import count, resolved
-from overhead.reading.view import CALLER_WORDS, TargetView, View, by_board, graph_maker
+from overhead.reading.format import resolved
+from overhead.reading.view import TargetView, View, by_board
 from overhead.results import Record, Value, exactly
 
 
@@ -23,29 +23,9 @@ class DecodeArm:
     record: Record
 
     @property
-    def description(self) -> str:
-        """The program and how it is issued, in words such as ``fused, one pass a token, from Python``, or ``eager``."""
-        record, params = self.record, self.record.params
-        if "fusions" in params:
-            applied = int(params["fusions"])
-            kind = "unfused" if not applied else "fused" if applied == len(FUSIONS) else count(applied, "fusion")
-            issued = "one pass a token"
-            if record.pattern == "per-submit":
-                issued = "a launch a dispatch" if record.stack == "cuda-driver" else "a submission a dispatch"
-            elif record.stack == "cuda-graph":
-                issued = f"a graph a token by {graph_maker(record)}"
-            padding = f", {params['padding']} dispatches added" if "padding" in params else ""
-            return f"{kind}, {issued}, {CALLER_WORDS[record.caller]}{padding}"
-        if "mode" in params:
-            return f"torch.compile, {params['mode']}"
-        if "maker" in params:
-            return "PyTorch's CUDA graph of the eager step"
-        return "one call a token" if record.stack == "onnxruntime" else "eager"
-
-    @property
-    def issued(self) -> str:
-        """How the lowered program is issued, in words: the description without the fusions; '' for other arms."""
-        return self.description.partition(", ")[2]
+    def is_lowered(self) -> bool:
+        """Whether it runs the lowered program, whose dispatches may be fused."""
+        return "fusions" in self.record.params
 
     @property
     def batch(self) -> int:
@@ -78,6 +58,13 @@ class DecodeArm:
     def device(self) -> Value | None:
         """The device's time for a step, ns; None if it was not measured."""
         return self.record.measured("device_busy") or self.record.measured("device_span")
+
+    @property
+    def device_doubt(self) -> Literal["", "exceeds", "not-resolved"]:
+        """Whether the device's time lies above the token's, surely or by its interval; '' where it lies below."""
+        if self.device is None or self.complete is None or self.device.value <= self.complete.value:
+            return ""
+        return "exceeds" if self.device.floor > self.complete.ceiling else "not-resolved"
 
     @property
     def tokens_per_s(self) -> Value | None:

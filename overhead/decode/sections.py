@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import DecodeArm, DecoderResults, decoder_results
-from overhead.reading.format import count, factor_spread, positive_spread
+from overhead.reading.format import positive_spread
 from overhead.reading.graph_or_fused import ChainWay, ProgramWork, WorkRow, register_rows
-from overhead.reading.missing_values import why
 from overhead.reading.precision import by_interval
 from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.lines import DrawnLine, LinePanel, line_panels
 from overhead.report.core.page_list import register_page, slug
-from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
-from overhead.results import Value, ratio
-from overhead.words.reasons import one_line
+from overhead.results import ChainWayFacts, Value, WayKind
+from overhead.words.decode import (
+    BATCH_CAPTION,
+    BATCH_MATTERS,
+    FUSED_CAPTION,
+    arm_name,
+    arm_with_reads,
+    arms_title,
+    batch_alternative,
+    batch_intro,
+    batch_table_title,
+    batch_title,
+    bound,
+    dispatches,
+    fused_alternative,
+    fused_title,
+    intro,
+    lowered_label,
+    remark,
+    sweep_label,
+)
 
 _MILLI = 1e6
 _LINES = {"complete": "o-", "issue": "--", "device_busy": ":"}
@@ -38,39 +56,65 @@ _MOST_ROWS = 8
 """Ways that the figure of fusing shows."""
 _Row = list[str | Cell]
 _FUSED: dict[str, object] = {"fusions": len(FUSIONS)}
-_WAYS: tuple[tuple[str, str, dict[str, object]], ...] = (
-    ("eager", "eager, PyTorch", {"stack": "torch", "fusions": None}),
-    ("graph-torch", "a graph, by PyTorch", {"stack": "cuda-graph", "maker": "torch"}),
-    ("graph-driver", "an unfused graph, by the driver", {"stack": "cuda-graph", "maker": "driver", "fusions": 0}),
-    ("fused-cuda", "fused CUDA, launched", {"stack": "cuda-driver", "pattern": "per-submit", **_FUSED}),
-    ("fused-cuda", "a fused graph, by the driver", {"stack": "cuda-graph", "maker": "driver", **_FUSED}),
-    ("fused-wgsl", "fused WGSL, Dawn", {"stack": "dawn", "pattern": "per-pass", **_FUSED}),
-    ("fused-wgsl", "fused WGSL, wgpu-native", {"stack": "wgpu-native", "pattern": "per-pass", **_FUSED}),
-)
-"""Kind, label, and stack, pattern and parameters of the ways to compute a token that are compared on the front page."""
 
 
 @register_rows
 def token_rows(view: View) -> Iterator[WorkRow]:
     """A row for a token by the largest decoder of the run with fused WGSL: graphs of both programs beside it."""
     for found in reversed(decoder_results(view)):
-        ways = [way for kind, label, fields in _WAYS if (way := _token_way(found, kind, label, fields)) is not None]
+        made = [_token_way(found, one) for one in _ways_compared(view)]
+        ways = [way for way in made if way is not None]
         if not any(way.kind == "fused-wgsl" for way in ways):
             continue
-        dispatches = {arm.record.params.get("fusions"): arm.dispatches for arm in found.arms}
-        work = ProgramWork(found.name, dispatches.get(0) or None, dispatches.get(len(FUSIONS)) or None)
+        by_fusions = {arm.record.params.get("fusions"): arm.dispatches for arm in found.arms}
+        work = ProgramWork(found.name, by_fusions.get(0) or None, by_fusions.get(len(FUSIONS)) or None)
         yield WorkRow("a token", work, view.fingerprint.created, tuple(ways))
         return
 
 
-def _token_way(found: DecoderResults, kind: str, label: str, fields: dict[str, object]) -> ChainWay | None:
+@dataclasses.dataclass(frozen=True)
+class _TokenWay:
+    """A way to compute a token. ``fields``: pattern and parameters of its case; None for an absent parameter."""
+
+    kind: str
+    label: str
+    stack: str
+    fields: Mapping[str, object]
+
+
+def _ways_compared(view: View) -> Iterator[_TokenWay]:
+    """The ways to compute a token that are compared on the front page, by the stacks that do whole chains so."""
+    stacks: dict[WayKind, list[tuple[str, ChainWayFacts]]] = collections.defaultdict(list)
+    for stack, facts in view.known_stacks.items():
+        for way in facts.ways:
+            stacks[way.kind].append((stack, way))
+    for stack, way in stacks["eager"]:
+        yield _TokenWay("eager", way.label, stack, {"fusions": None})
+    for stack, _ in stacks["eager"]:
+        recorded = view.graph_of(stack)
+        if recorded is not None:
+            graphs, maker = recorded
+            yield _TokenWay("graph-torch", f"a graph, by {view.facts(stack).label}", graphs, {"maker": maker})
+    for stack, _ in stacks["graph-driver"]:
+        fields = {"maker": "driver", "fusions": 0}
+        yield _TokenWay("graph-driver", "an unfused graph, by the driver", stack, fields)
+    for stack, _ in stacks["fused-cuda"]:
+        yield _TokenWay("fused-cuda", "fused CUDA, launched", stack, {"pattern": "per-submit", **_FUSED})
+    for stack, _ in stacks["graph-driver"]:
+        yield _TokenWay("fused-cuda", "a fused graph, by the driver", stack, {"maker": "driver", **_FUSED})
+    for stack, way in stacks["fused-wgsl"]:
+        yield _TokenWay("fused-wgsl", way.label, stack, {"pattern": "per-pass", **_FUSED})
+
+
+def _token_way(found: DecoderResults, way: _TokenWay) -> ChainWay | None:
     """The arm from Python with these parameters, as a way; None if there is none with a time."""
     for arm in found.arms:
         record = arm.record
-        own = {"stack": record.stack, "pattern": record.pattern, "fusions": None, "maker": None, **record.params}
-        if record.caller == "binding" and arm.complete is not None and fields.items() <= own.items():
+        own = {"pattern": record.pattern, "fusions": None, "maker": None, **record.params}
+        alike = record.stack == way.stack and record.caller == "binding" and way.fields.items() <= own.items()
+        if alike and arm.complete is not None:
             cost = by_interval(dataclasses.replace(arm.complete, status=record.status))
-            return ChainWay(kind, record.stack, label, cost)
+            return ChainWay(way.kind, record.stack, way.label, cost, through=arm.target.facts.label)
     return None
 
 
@@ -80,12 +124,7 @@ def token_section(view: View) -> Iterator[Part]:
     for found in decoder_results(view):
         if len(found.arms) < _LEAST_ARMS:
             continue
-        intro = (
-            f"{found.name}: one token at batch 1 in float32 with random weights. The token and the cache stay on the "
-            "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches are "
-            "those of the program that ran; for PyTorch they are operations, for ONNX Runtime nodes."
-        )
-        yield Text([intro])
+        yield Text([intro(found)])
         if (drawing := _fused_or_not(found)) is not None:
             yield drawing
         yield _arms(found)
@@ -97,13 +136,7 @@ def batch_section(view: View) -> Iterator[Part]:
     for found in decoder_results(view):
         if not found.sweeps:
             continue
-        intro = (
-            f"{found.name}: a step makes one token of each sequence of a batch, with as many dispatches as for one "
-            "sequence: more work for the device, but hardly more for the host. The kernels of the lowered program read "
-            "each weight from memory once for all sequences, but they are no tuned matrix products like those that "
-            "PyTorch calls: compare device times within an arm."
-        )
-        yield Text([intro, "Overhead stops mattering where the host issues a step in less time than the device needs."])
+        yield Text([batch_intro(found), BATCH_MATTERS])
         if any(arm.is_resolved("complete") for sweep in found.sweeps for arm in sweep):
             yield _sweep_drawing(found)
         yield _sweeps(found)
@@ -112,11 +145,9 @@ def batch_section(view: View) -> Iterator[Part]:
 def _sweeps(found: DecoderResults) -> Table:
     rows: list[_Row] = []
     for arm in (arm for sweep in found.sweeps for arm in sweep):
-        bound = {True: "device", False: "host or both", None: ""}[arm.is_device_bound]
-        bound = "not resolved" if arm.lacks_intervals else bound
-        rows.append([_stack(arm), arm.description, str(arm.batch), *_times(arm), bound, _remark(arm)])
+        rows.append([_stack(arm), arm_name(arm), str(arm.batch), *_times(arm), bound(arm), remark(arm)])
     columns = ["stack", "how", "batch", "a step, ms", "enqueue, ms", "device, ms", "tokens/s", "bound by", "remark"]
-    return Table(f"{found.name}: batches", columns, rows, numeric=range(2, 7), sortable=True)
+    return Table(batch_table_title(found), columns, rows, numeric=range(2, 7), sortable=True)
 
 
 def _sweep_drawing(found: DecoderResults) -> Drawing:
@@ -127,14 +158,13 @@ def _sweep_drawing(found: DecoderResults) -> Drawing:
         for name, style in _LINES.items():
             times = [(arm.batch, arm.record.value(name)) for arm in sweep if arm.is_resolved(name)]
             points = [(batch, Value(time / _MILLI)) for batch, time in times if time is not None]
-            lines.append(DrawnLine(points, colour(target.stack), style))
-        panels.append(LinePanel(f"{target.short}: {sweep[0].description}", "batch", lines))
+            lines.append(DrawnLine(points, target.facts.colour, style))
+        panels.append(LinePanel(sweep_label(sweep[0]), "batch", lines))
     return Drawing(
         f"decode-{slug(found.name)}-batches",
-        f"Time of a step of {found.name} over the batch",
-        f"The time of a step over the batch for {count(len(found.sweeps), 'arm')}; the numbers are in the table below.",
-        "Dots: a step with its work done. Dashed: the time to enqueue it. Dotted: the device's time. Both axes "
-        "are logarithmic.",
+        batch_title(found),
+        batch_alternative(found),
+        BATCH_CAPTION,
         partial(line_panels, panels, "ms a step"),
     )
 
@@ -142,17 +172,10 @@ def _sweep_drawing(found: DecoderResults) -> Drawing:
 def _arms(found: DecoderResults) -> Table:
     columns = ["stack", "how", "dispatches", "a token, ms", "enqueue, ms", "device, ms", "tokens/s", "remark"]
     rows: list[_Row] = [
-        [_stack(arm), _how(arm), _dispatches(arm), *_times(arm), _remark(arm)] for arm in (*found.arms, *found.reads)
+        [_stack(arm), arm_with_reads(arm), dispatches(arm), *_times(arm), remark(arm)]
+        for arm in (*found.arms, *found.reads)
     ]
-    return Table(f"Ways to decode a token of {found.name}", columns, rows, numeric=range(2, 7), sortable=True)
-
-
-def _how(arm: DecodeArm) -> str:
-    """The description; also the bytes read after each token and the length of the prompt, if there are any."""
-    params = arm.record.params
-    read = {"token": ", 4 bytes read after each", "logits": ", all logits read after each"}
-    prompt = f", the first token of a prompt of {params['tokens']}" if "tokens" in params else ""
-    return arm.description + read.get(str(params.get("readback")), "") + prompt
+    return Table(arms_title(found), columns, rows, numeric=range(2, 7), sortable=True)
 
 
 def _fused_or_not(found: DecoderResults) -> Drawing | None:
@@ -160,15 +183,15 @@ def _fused_or_not(found: DecoderResults) -> Drawing | None:
     pairs = [(series[0], series[-1]) for series in found.levels if series[0].record.params["fusions"] == 0]
     both = [pair for pair in pairs if all(arm.is_resolved("complete") for arm in pair)]
     ordered = sorted(both, key=lambda pair: pair[1].record.value("complete") or 0.0)[:_MOST_ROWS]
-    rows = [DotRow(f"{fused.record.stack}, {fused.issued}", [_mark(one), _mark(fused)]) for one, fused in ordered]
+    rows = [DotRow(lowered_label(fused), [_mark(one), _mark(fused)]) for one, fused in ordered]
     if not rows:
         return None
     one, arm = ordered[0]
     return Drawing(
         f"decode-{slug(found.name)}-fused",
-        f"A token of {found.name}, unfused and fused",
-        f"Fusing makes a token {factor_spread(ratio(one.complete, arm.complete))} cheaper through {arm.target.short}.",
-        "Round: every dispatch on its own. Diamond: with all fusions. Hollow: noisy. The axis is logarithmic.",
+        fused_title(found),
+        fused_alternative(one, arm),
+        FUSED_CAPTION,
         partial(dot_figure, {"": rows}, "ms a token", {"unfused": "o", "fused": "D"}, joined=True),
     )
 
@@ -176,7 +199,7 @@ def _fused_or_not(found: DecoderResults) -> Drawing | None:
 def _mark(arm: DecodeArm) -> Mark:
     assert arm.complete is not None
     time = dataclasses.replace(arm.complete / _MILLI, status=arm.record.status)
-    return Mark(time, colour(arm.target.stack), "o" if arm.record.params["fusions"] == 0 else "D")
+    return Mark(time, arm.target.facts.colour, "o" if arm.record.params["fusions"] == 0 else "D")
 
 
 def _stack(arm: DecodeArm) -> Cell:
@@ -188,19 +211,5 @@ def _times(arm: DecodeArm) -> list[str]:
     return [*(_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)), _shown(arm.tokens_per_s, 1)]
 
 
-def _dispatches(arm: DecodeArm) -> str:
-    return f"{arm.dispatches:,}" if arm.dispatches else ""
-
-
 def _shown(found: Value | None, unit: float) -> str:
     return "" if found is None else positive_spread(found / unit)
-
-
-def _remark(arm: DecodeArm) -> str:
-    if arm.complete is None:
-        return one_line(why(arm.record, "complete"))
-    doubts: list[str] = [arm.record.status] if arm.record.status != "ok" else []
-    if arm.device is not None and arm.device.value > arm.complete.value:
-        sure = arm.device.floor > arm.complete.ceiling
-        doubts.append("the device's time exceeds the token's" if sure else "the device's time is not resolved")
-    return "; ".join(doubts)

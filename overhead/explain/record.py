@@ -13,18 +13,18 @@ import msgspec
 from msgspec import Meta, Struct
 
 from overhead.loading.files import save_file
-from overhead.results import Count, Figure, LongText, Machine, Moment, Name, Why, because
+from overhead.results import Count, Figure, LongText, Machine, Moment, Name, Why, because, stacks_in
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
 EXPLAIN_VERSION = 1
 
 UsedLibrary = Literal["torch", "jax", "cupy", "numba", "wgpu", "none"]
+_OF_WEBGPU: UsedLibrary = "wgpu"
 LIBRARIES: Mapping[str, UsedLibrary] = {
     "torch": "torch",
     "jax": "jax",
     "cupy": "cupy",
-    "wgpu-native": "wgpu",
-    "dawn": "wgpu",
+    **dict.fromkeys(stacks_in("webgpu"), _OF_WEBGPU),
 }
 """The library of each wait (``waits.KNOWN_WAITS``), the surest first."""
 BoundKind = Literal["host", "device", "synchronisation", "mixed", "unclear"]
@@ -250,7 +250,7 @@ class Explanation(_Part, kw_only=True):
         return self.machine.id == UNKNOWN_MACHINE
 
     in_words: ClassVar[Callable[[Explanation], str]]
-    """How an explanation reads as text: in codes, until ``explain.in_words`` is imported, which has words."""
+    """How an explanation reads as text: in codes, unless ``overhead.explain`` made it, which sets ``in_words``."""
 
     def __str__(self) -> str:
         return type(self).in_words(self)

@@ -25,7 +25,7 @@ from overhead.probes.base import Probe, Space
 from overhead.probes.common import entry_points
 from overhead.probes.common.availability import cannot_here
 from overhead.registry import Registry, owner_of
-from overhead.results import Case, MissingStack, Reason, Target, Why, about, because
+from overhead.results import Case, MissingStack, Reason, StackFacts, Target, Why, about, because, own_stacks
 from overhead.workloads import WORKLOADS
 
 _registry: Registry[Probe] = Registry(
@@ -66,6 +66,22 @@ def registry() -> dict[str, Probe]:
             else:
                 _usable.append(entry_points.text_of(entry))
     return _registry.items()
+
+
+def facts_of_stack(name: str) -> StackFacts:
+    """The facts of a registered stack: the suite's of its own stacks, else those of the probe."""
+    own = own_stacks().get(name)
+    if own is not None:
+        return own
+    probe = registry()[name]
+    return msgspec.structs.replace(probe.facts, label=probe.facts.label or probe.title)
+
+
+def stacks_with(role: str) -> list[str]:
+    """The registered stacks with this ``StackRole``: the suite's own in their order, then the others by name."""
+    known = registry()
+    ordered = [*(name for name in own_stacks() if name in known), *(name for name in known if name not in own_stacks())]
+    return [name for name in ordered if role in facts_of_stack(name).roles]
 
 
 def unavailable_packages() -> list[MissingStack]:

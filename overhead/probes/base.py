@@ -19,7 +19,7 @@ import msgspec
 from overhead.errors import BadValue, Unavailable, Unsupported, Unverified
 from overhead.fields import checked
 from overhead.measure.sampling.chain import Chain, DeviceTime
-from overhead.results import BOARD, Case, Name, Reason, Scalar, Target, Why, because
+from overhead.results import BOARD, Case, Name, Reason, Scalar, StackFacts, StackRow, Target, Why, because
 
 _FIELDS = ("pattern", "caller", "dependency", "workload", "unit")
 _Cost = Literal["cheap", "fast", "slow", "polling"]
@@ -30,6 +30,7 @@ _ATTRIBUTES: Mapping[str, Any] = {
     "on_request": bool,
     "same_calls": bool,
     "cost": _Cost,
+    "facts": StackFacts,
 }
 
 
@@ -131,6 +132,9 @@ class Probe(abc.ABC):
     cost: ClassVar[_Cost] = "fast"
     """The time of a sample. ``cheap``: a call on the host alone; ``fast``: a unit and its wait take well under 1 ms;
     ``slow``: milliseconds; ``polling``: the wait polls rarely."""
+    facts: ClassVar[StackFacts] = StackFacts()
+    """How a reader names, colours and groups the stack, which the file of a run carries. Those of the suite's own
+    stacks are in ``results/stack_facts.toml`` instead. Without a label the title is it."""
 
     @classmethod
     def check_attributes(cls) -> None:
@@ -163,6 +167,7 @@ class Probe(abc.ABC):
 
 
 __all__ = [
-    "Chain", "DeviceTime", "Probe", "Space", "Unavailable", "Unsupported", "Unverified", "current",
+    "Chain", "DeviceTime", "Probe", "Space", "StackFacts", "StackRow",
+    "Unavailable", "Unsupported", "Unverified", "current",
     "device_id", "vary", "whole_units",
 ]  # fmt: skip

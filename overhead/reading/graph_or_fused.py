@@ -11,10 +11,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from overhead.reading.chains import ArmFit, Group, groups, measured_time, steps_of
+from overhead.reading.format import plain
 from overhead.reading.missing_values import absent_stacks
 from overhead.reading.precision import by_interval
 from overhead.reading.view import View, with_fields
-from overhead.results import Fingerprint, Record, Value, Why, exactly, ratio
+from overhead.results import (
+    ChainWayFacts,
+    Fingerprint,
+    Origin,
+    Record,
+    Value,
+    WayKind,
+    Why,
+    exactly,
+    formed,
+    ratio,
+    time_of_units,
+)
 from overhead.workloads import workloads
 
 SAME_WITHIN = 0.05
@@ -27,27 +40,18 @@ _LITTLE = 0.1
 """If the graph adds a smaller share to a step, a fused kernel can save only little."""
 OTHER = "other"
 """The kind of a way that is in a row only because it is the cheapest that any run measured."""
-_WAYS = (
-    ("eager", "torch", "per-submit", "eager, PyTorch"),
-    ("launches", "cuda-driver", "per-submit", "a launch a step, CUDA driver"),
-    ("graph-driver", "cuda-graph", "replay", "a graph, by the CUDA driver"),
-    ("fused-cuda", "cuda-driver", "fused", "fused CUDA"),
-    ("wgsl", "dawn", "one-pass", "a WGSL dispatch a step, Dawn"),
-    ("fused-wgsl", "dawn", "fused", "fused WGSL, Dawn"),
-    ("wgsl", "wgpu-native", "one-pass", "a WGSL dispatch a step, wgpu-native"),
-    ("fused-wgsl", "wgpu-native", "fused", "fused WGSL, wgpu-native"),
-)
-"""Kind, stack, pattern and label of the ways, in the order of the picture."""
+_FIRST_KINDS: tuple[WayKind, ...] = ("eager", "launches", "graph-driver", "fused-cuda")
+"""The kinds of ways that come first in the picture; then come the others, stack by stack."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ChainWay:
     """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` or ``failed`` says why.
 
-    ``label``: the name of a known way; '' of one of kind ``other``, which has its ``arm``. ``failed``: a record that
-    has no speed. ``step``, ``fixed``: ns of one step and of none; None if unknown. ``beyond``: the sizes of n end below
-    the chain, so the cost is read off the line. ``run``: when the run began that measured it, if that is another than
-    the row's; then ``run_base`` is the cost of its base there.
+    ``label``: the name of a known way, and ``through`` that of its stack; '' of one of kind ``other``, which has its
+    ``arm``. ``failed``: a record that has no speed. ``step``, ``fixed``: ns of one step and of none; None if unknown.
+    ``beyond``: the sizes of n end below the chain, so the cost is read off the line. ``run``: when the run began that
+    measured it, if that is another than the row's; then ``run_base`` is the cost of its base there.
     """
 
     kind: str
@@ -62,6 +66,7 @@ class ChainWay:
     run: str = ""
     run_base: Value | None = None
     arm: ArmFit | None = None
+    through: str = ""
 
     @property
     def is_fused(self) -> bool:
@@ -309,7 +314,8 @@ def _ways(view: View, group: Group) -> list[ChainWay]:
     arms = {id(arm.record): arm for arm in group.arms}
     records = [r for r in (*(a.record for a in group.arms), *group.failed) if not r.software]
     found = []
-    for kind, stack, pattern, label in _WAYS:
+    for stack, known in _known_ways(view):
+        kind, pattern, label = known.kind, known.pattern, plain(known.label, 60)
         fitting = [
             r
             for r in with_fields(records, stack=stack, pattern=pattern, caller="binding")
@@ -319,11 +325,24 @@ def _ways(view: View, group: Group) -> list[ChainWay]:
         if not ways and kind not in ("launches", "wgsl"):
             reason = _left_out(view.fingerprint, stack, f"{group.workload} {pattern} binding ")
             ways = [ChainWay(kind, stack, label, None, reason=reason)] if reason else []
-        found += sorted(ways, key=lambda way: way.cost.value if way.cost else float("inf"))[:1]
+        if ways:
+            cheapest = min(ways, key=lambda way: way.cost.value if way.cost else float("inf"))
+            found.append(dataclasses.replace(cheapest, through=plain(view.facts(stack).label, 40)))
     kinds = {way.kind for way in found if way.cost}
     found = [way for way in found if way.kind != "launches" or "eager" not in kinds]
     has_graph = "graph-driver" in kinds
     return [way for way in found if (way.kind != "wgsl" if has_graph else way.cost or way.kind == "graph-driver")]
+
+
+def _known_ways(view: View) -> list[tuple[str, ChainWayFacts]]:
+    """The ways of all known stacks, each with its stack, in the order of the picture."""
+    found = [(stack, way) for stack, facts in view.known_stacks.items() for way in facts.ways]
+
+    def order(one: tuple[str, ChainWayFacts]) -> int:
+        kind = one[1].kind
+        return _FIRST_KINDS.index(kind) if kind in _FIRST_KINDS else len(_FIRST_KINDS)
+
+    return sorted(found, key=order)
 
 
 def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) -> ChainWay:
@@ -335,7 +354,8 @@ def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) 
     if figure is None or bent is None:
         return ChainWay(kind, record.stack, label, None, failed=record)
     modes = figure.modes
-    each = Value(modes[0], min(modes), max(modes), unit="ns", source=record.device) if modes else None
+    origin = formed("ends of modes", Origin(figure=figure, mode=0), Origin(figure=figure, mode=-1))
+    each = Value(modes[0], min(modes), max(modes), unit="ns", source=record.device, origin=origin) if modes else None
     beyond = measured_time(record, steps) is None
     return ChainWay(kind, record.stack, label, bent, each, reason=record.reason, beyond=beyond)
 
@@ -366,6 +386,7 @@ def _beyond(record: Record, steps: int, modes: Sequence[float]) -> Value:
         longest.q3 + more * max(modes),
         unit="ns",
         source=record.device,
+        origin=time_of_units(record, steps),
     )
 
 

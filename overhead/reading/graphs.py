@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
+from typing import Literal
 
 from overhead.devices import same_device
 from overhead.reading.view import TargetView, View, with_fields
 from overhead.results import Record, Value
 
+NoBreakEven = Literal["no-cost", "no-eager-launch", "saves-nothing", "no-making-time"]
+"""Why it is not known after how many replays a graph pays off: a node has no cost, no eager launch of the same kernel
+was measured, a node costs as much as the launch, or making the graph has no figure."""
 _PARTS = ("capture", "instantiate", "upload")
 """What happens before a graph's first launch. Torch's graphs upload during that launch instead."""
 
@@ -59,20 +63,33 @@ class Graph:
             return None
         return making / (saved * nodes)
 
+    def no_break_even(self, nodes: int) -> NoBreakEven | None:
+        """Why ``break_even`` is None; None where it is known."""
+        if self.break_even(nodes) is not None:
+            return None
+        if self.record.measured("complete") is None:
+            return "no-cost"
+        saved = self.saved_per_node
+        if saved is None:
+            return "no-eager-launch"
+        return "saves-nothing" if saved.value <= 0 else "no-making-time"
+
 
 def graphs(view: View) -> list[Graph]:
     """Every CUDA graph of steps in the run, with the launch that its nodes replace on the same device."""
     return [
         Graph(t, r, *_eager(view, r))
         for t in view.executing
-        for r in with_fields(t.records, stack="cuda-graph", pattern="replay", workload="step")
+        if t.facts.graphs
+        for r in with_fields(t.records, pattern="replay", workload="step")
     ]
 
 
 def _eager(view: View, graph: Record) -> tuple[TargetView | None, Record | None]:
     """The base case, from Python, of the stack whose launches the graph records, and its target; or None."""
-    stack = "torch" if graph.params.get("maker") == "torch" else "cuda-driver"
+    makers = view.facts(graph.stack).graphs
+    maker = makers.get(str(graph.params.get("maker", next(iter(makers)))))
     for t in view.executing:
-        if t.stack == stack and same_device(t.first, graph):
+        if maker is not None and t.stack == maker.stack and same_device(t.first, graph):
             return t, next((r for r in with_fields(t.records, caller="binding") if not t.varied(r)), None)
     return None, None

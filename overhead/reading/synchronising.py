@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Literal
 
 from overhead.reading.dispatch_costs import targets_shown
-from overhead.reading.format import plain
 from overhead.reading.view import TargetView, View, first_with, with_fields
 from overhead.results import Comparison, Record, Scalar, Value
 
 ACT_PARAMETERS = {"sync", "every"}
 """Parameters of a case that synchronises: the act, and after how many steps it comes."""
-_STEP_TITLES = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
+_UNUSUAL = ("allocating", "tensor")
+"""Values of ``alloc`` and ``operand`` that a step names."""
 _AFTER_EACH_STEP = ("every", 1)
 """The usual value, which labels leave out."""
 
@@ -44,7 +45,7 @@ def waited_each(target: TargetView) -> Record | None:
 
 def waiting_targets(view: View) -> list[TargetView]:
     """The targets of the headline figure that wait for a device, without CUDA graphs, which wait as launches do."""
-    return [t for t in targets_shown(view)[0] if t.first.api != "CPU" and t.stack != "cuda-graph"]
+    return [t for t in targets_shown(view)[0] if t.first.api != "CPU" and not t.facts.graphs]
 
 
 def all_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
@@ -57,18 +58,26 @@ def all_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
                 yield target, r
 
 
-def step_words(record: Record) -> str:
-    """The step of the case in words: ``MLP training step, varying shapes``."""
-    name = _STEP_TITLES.get(record.workload, plain(record.workload, 40))
-    chosen = [str(record.params[k]) for k in ("alloc", "operand") if record.params.get(k) in ("allocating", "tensor")]
-    varying = ["varying shapes"] if record.params.get("shapes") == "varying" else []
-    return ", ".join([name, *chosen, *varying])
+@dataclasses.dataclass(frozen=True)
+class StepKind:
+    """The step of a case that synchronises. ``chosen``: what it does otherwise than usual; ``varying``: its shapes."""
+
+    workload: str
+    chosen: tuple[str, ...]
+    varying: bool
+
+
+def step_kind(record: Record) -> StepKind:
+    """The step of the case."""
+    values = (record.params.get(name) for name in ("alloc", "operand"))
+    chosen = tuple(str(value) for value in values if value in _UNUSUAL)
+    return StepKind(record.workload, chosen, record.params.get("shapes") == "varying")
 
 
 def in_capture(view: View) -> dict[str, str]:
     """By name of each act what happens to it while a CUDA graph is captured; empty where that was not tried."""
     start = "captured "
-    windows = (r.window for target in view.executing for r in target.records if target.stack == "cuda-graph")
+    windows = (r.window for target in view.executing for r in target.records if target.facts.graphs)
     found = ({k.removeprefix(start): str(v) for k, v in window.items() if k.startswith(start)} for window in windows)
     return next(filter(None, found), {})
 
@@ -116,18 +125,27 @@ class Synchronised:
         """Whether the interval of what the act adds lies above zero."""
         return self.cost is not None and self.cost.resolved
 
+    @property
+    def doubt(self) -> Literal["", "below-zero", "no-effect"]:
+        """Whether the interval of what the act adds lies below zero or holds it; '' where it lies above."""
+        if self.cost is None:
+            return ""
+        if self.cost.ceiling < 0:
+            return "below-zero"
+        return "no-effect" if self.cost.bounded and self.cost.floor <= 0 else ""
+
     def _parts(self) -> tuple[Value | None, Value | None]:
         alone = self.alone.measured("complete") if self.alone else None
         return self.record.measured("complete"), None if alone is None else alone * self.every
 
 
 def synchronised(view: View) -> list[Synchronised]:
-    """Every case of PyTorch that synchronises or reads after each group of steps, in the file's order."""
+    """Every case that synchronises or reads after each group of steps, in the file's order."""
     return [
         Synchronised(t, r, _alone(view, r), view.comparison("sync-cost", r.key))
         for t in view.executing
         for r in t.records
-        if t.stack == "torch" and synchronises(r) and isinstance(n := r.params.get("every"), int) and 0 < n <= 1_000_000
+        if synchronises(r) and isinstance(n := r.params.get("every"), int) and 0 < n <= 1_000_000
     ]
 
 

@@ -15,7 +15,7 @@ from overhead.loading.samples import medians_by_record
 from overhead.reading.format import MICRO, between, number, plain, spread, within
 from overhead.report.core.case_line import case_figure, line_of, panel_name
 from overhead.report.core.lines import measured_points
-from overhead.results import Figure, Fingerprint, Record
+from overhead.results import Figure, Fingerprint, Record, facts_of
 from overhead.words.reasons import sentence, with_status
 from overhead.words.report.lines import ONLY_WITH_SAMPLES
 
@@ -85,7 +85,8 @@ def save_plot(run: Fingerprint, path: Path, record: Record, out: Path) -> Path:
         raise UsageError(f"{out}: name a file that ends in .png or .svg")
     check_outputs([Output(out, begins_like(_HEADS[out.suffix]))], [path])
     processes, file = medians_by_record(run, path).get(record.key, []), io.BytesIO()
-    figure = case_figure(record, processes, run.profile, width=_PLOT_INCHES, title=record.key)
+    colour = facts_of(record.stack, run.stacks).colour
+    figure = case_figure(record, processes, run.profile, colour, width=_PLOT_INCHES, title=record.key)
     figure.savefig(file, format=out.suffix[1:], metadata={_METADATA[out.suffix]: "overhead"})
     save_file(out, file.getvalue())
     return out

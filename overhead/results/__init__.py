@@ -21,6 +21,7 @@ from overhead.results.journal_lines import (
     decode_line as decode_line,
     encode_line as encode_line,
 )
+from overhead.results.origin import Origin as Origin, formed as formed, time_of_units as time_of_units
 from overhead.results.reason import (
     Reason as Reason,
     Why as Why,
@@ -54,6 +55,21 @@ from overhead.results.records import (
     scalar_text as scalar_text,
     schema as schema,
     to_builtins as to_builtins,
+)
+from overhead.results.stack_facts import (
+    ChainWayFacts as ChainWayFacts,
+    GraphMaker as GraphMaker,
+    OneThread as OneThread,
+    RowGroup as RowGroup,
+    ShortWay as ShortWay,
+    StackFacts as StackFacts,
+    StackRole as StackRole,
+    StackRow as StackRow,
+    WayKind as WayKind,
+    facts_of as facts_of,
+    key_figure_lines as key_figure_lines,
+    own_stacks as own_stacks,
+    stacks_in as stacks_in,
 )
 from overhead.results.value import (
     DifferentBoardsError as DifferentBoardsError,

@@ -14,7 +14,7 @@ Code = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,63}$(?!\n)")]
 
 
 class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A code, the values that its sentence names, and the reasons that its sentence contains, or that hold too.
+    """A code, the values that its sentence names, and further reasons that hold too.
 
     A value may be a reason itself. Of ``also``, a text is one from outside: an error of a driver, a library or a
     user's program.

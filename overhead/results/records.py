@@ -10,7 +10,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from overhead.fields import check_struct
+from overhead.results.origin import Origin
 from overhead.results.reason import Why
+from overhead.results.stack_facts import StackFacts
 from overhead.results.value import Value, is_plausible
 from overhead.results.vocabulary import (
     KNOWN_APIS,
@@ -156,7 +158,7 @@ class Figure(_Base, kw_only=True):
             return None
         bounded = all(end is not None and is_plausible(end) for end in (self.low, self.high))
         ends = (self.low, self.high) if bounded else (None, None)
-        return Value(self.value, *ends, self.status, self.reason, self.unit)
+        return Value(self.value, *ends, self.status, self.reason, self.unit, origin=Origin(figure=self))
 
 
 class Point(_Base, kw_only=True):
@@ -331,7 +333,10 @@ class Together(_Base, kw_only=True):
 
 
 class RunFacts(Struct, kw_only=True, frozen=True):
-    """The fields of a run that are known when it begins."""
+    """The fields of a run that are known when it begins.
+
+    ``stacks``: the facts of stacks that are not the suite's own, so that a reader without their code shows them too.
+    """
 
     schema_version: int
     method_version: int
@@ -342,6 +347,7 @@ class RunFacts(Struct, kw_only=True, frozen=True):
     environment: EnvironmentVariables = {}
     volatile: Volatile = {}
     versions: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
+    stacks: Annotated[dict[StackName, StackFacts], Meta(max_length=200)] = {}
 
 
 class Fingerprint(_Base, RunFacts, kw_only=True):

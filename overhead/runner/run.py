@@ -17,7 +17,7 @@ import msgspec
 from overhead import machine, results, scratch
 from overhead.errors import UsageError, unknown_name
 from overhead.locks import check_device_lock
-from overhead.probes import load_plugin, registry, unavailable_packages
+from overhead.probes import facts_of_stack, load_plugin, registry, stacks_with, unavailable_packages
 from overhead.profiles import Plan, profiles
 from overhead.reading.missing_values import by_mend
 from overhead.results import Pattern, Profile, Target, Why, about, because, together, with_mend
@@ -150,7 +150,8 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
         for name in request.plugins:
             for replaced in load_plugin(Path(name), trial=True).values():
                 listener.note(replaced)
-        stacks = known_stacks(request.stacks or request.plan.stacks)
+        planned = stacks_with(request.plan.role) if request.plan.role else ()
+        stacks = known_stacks(request.stacks or planned)
         for name in known_stacks(request.require) if request.require else ():
             if name not in stacks:
                 raise UsageError(f"--require {name}: this run does not measure it; add -p {name}")
@@ -216,7 +217,14 @@ def _begin(
         versions = {k: v for t in found.targets for k, v in t.versions.items()}
         versions |= interpreter.versions(sorted({d for t in found.targets for d in registry()[t.stack].distributions}))
         variables = variables_for_file(interpreter)
-        own = msgspec.structs.replace(header, versions=versions, together=together, environment=variables)
+        of_others = sorted({t.stack for t in found.targets} - results.own_stacks().keys())
+        own = msgspec.structs.replace(
+            header,
+            versions=versions,
+            together=together,
+            environment=variables,
+            stacks={name: facts_of_stack(name) for name in of_others},
+        )
         _write_plan(journal, own, one)
         targets = choose_targets(found.targets, request.choice)[0]
         runs.append(InterpreterRun(journal, tasks, interpreter, together, targets))

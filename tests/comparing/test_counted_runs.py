@@ -21,7 +21,7 @@ from overhead.comparing.show import comparison_blocks
 from overhead.errors import BadFile
 from overhead.loading import files
 from overhead.loading.reduce import load
-from overhead.results import Gpu, Machine, OpenedLine, PlannedLine, Record, Status, Target
+from overhead.results import Gpu, Machine, OpenedLine, PlannedLine, Record, Status, Target, facts_of
 from tests.comparing.test_verdicts import in_turn
 from tests.fakes.runs import COSTS, MACHINE, Made
 
@@ -215,7 +215,9 @@ def test_the_kernel_files_that_a_case_used_are_among_those_that_it_may_use(path:
             used.append(((line.target, line.case), line.kernels))
     workloads = {record.workload for record in records.values()}
     for case, kernels in used:
-        assert all(may_use(records[case], file, workloads) for file in kernels), case
+        record = records[case]
+        facts = facts_of(record.stack)
+        assert all(may_use(record, facts, file, workloads) for file in kernels), case
 
 
 @dataclasses.dataclass(frozen=True)

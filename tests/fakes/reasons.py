@@ -1,26 +1,30 @@
-"""What a reason says, for tests: its codes and values, never its words."""
+"""Reasons by their codes, for tests of what is said."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from overhead.results import Reason, Why
 
 
+def by_code(reasons: Iterable[object]) -> dict[str, Reason]:
+    """The reasons by code, and those inside of them. A text from outside has none."""
+    found: dict[str, Reason] = {}
+    for reason in reasons:
+        if isinstance(reason, Reason):
+            found |= {reason.code: reason} | by_code([*reason.values.values(), *reason.also])
+    return found
+
+
+def first_code(reasons: Iterable[object]) -> str:
+    """The code of the first reason; '' of a text."""
+    first = next(iter(reasons))
+    return first.code if isinstance(first, Reason) else ""
+
+
 def values_of(reason: Why, code: str) -> dict[str, Any]:
     """The values of the reason with this code, which is the reason itself, inside it, or holds too."""
-    found = [one.values for one in _all(reason) if one.code == code]
-    assert found, f"no {code} in {reason}"
-    return dict(found[0])
-
-
-def _all(reason: Why) -> Iterator[Reason]:
-    if isinstance(reason, str):
-        return
-    yield reason
-    for value in reason.values.values():
-        if isinstance(value, Reason):
-            yield from _all(value)
-    for one in reason.also:
-        yield from _all(one)
+    found = by_code([reason])
+    assert code in found, f"no {code} in {reason}"
+    return dict(found[code].values)

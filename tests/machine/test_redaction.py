@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from overhead.machine import Owner, hide_secrets, redact, redacted
+from overhead.machine import Owner, hide_secrets, redact, redact_reason, redacted
 from overhead.machine.redaction import owner
-from overhead.results import Case, FailedLine, PlannedLine, Target
+from overhead.results import Case, FailedLine, PlannedLine, Reason, Target, because
 
 DAWN = Owner(hosts=frozenset({"dawn"}), user="", home="")
 
 
 def test_the_home_folder_is_removed_from_free_text() -> None:
     line = FailedLine(target="t", case="c", worker="w", process=0, status="failed", reason=f"no {Path.home()}/x/y.so")
-    assert str(Path.home()) not in redacted(line).reason
+    assert str(Path.home()) not in str(redacted(line).reason)
+    quoted = because("with-text", why="x", text=f"no {Path.home()}/x/y.so")
+    assert str(Path.home()) not in str(redact_reason(quoted))
 
 
 def test_a_host_with_the_name_of_a_stack_does_not_change_stack_names() -> None:
@@ -118,3 +120,10 @@ def test_redaction_removes_the_owner_of_this_machine() -> None:
     left = redact(text)
     assert whose.home not in left
     assert not any(host in left.split() for host in whose.hosts)
+
+
+def test_redaction_changes_the_texts_of_a_reason_and_not_its_code() -> None:
+    inner = Reason("falcon", {"file": "/home/jane/x.py", "times": 3})
+    reason = Reason("jane", {"why": inner, "user": "jane"}, ["no /home/jane/y.so"])
+    clean = Reason("falcon", {"file": "…/x.py", "times": 3})
+    assert redact_reason(reason, JANE) == Reason("jane", {"why": clean, "user": "<user>"}, ["no …/y.so"])

@@ -8,11 +8,13 @@ import pytest
 
 from overhead.report.core import palette
 from overhead.report.core.draw import PAPER
+from overhead.results import facts_of, own_stacks
 
 LEAST_CONTRAST = 4.5
 """Of a mark or a text with the page (WCAG AA for text)."""
-EVERY = {*palette.STACK_COLOURS.values(), *palette.LAYER_COLOURS.values(), *palette.CALL_COLOURS.values(),
-         palette.colour("somebody-elses")}  # fmt: skip
+OF_STACKS = [facts.colour for facts in own_stacks().values() if facts.colour]
+EVERY = {*OF_STACKS, *palette.LAYER_COLOURS.values(), *palette.CALL_COLOURS.values(),
+         *(facts_of(f"stack-{number}").colour for number in range(50))}  # fmt: skip
 
 
 def luminance(colour: str) -> float:
@@ -30,6 +32,6 @@ def test_no_two_stacks_share_a_colour_and_stacks_and_layers_differ_visibly() -> 
     def distance(one: str, other: str) -> int:
         return sum(abs(int(one[i : i + 2], 16) - int(other[i : i + 2], 16)) for i in (1, 3, 5))
 
-    stacks, layers = palette.STACK_COLOURS.values(), palette.LAYER_COLOURS.values()
+    stacks, layers = OF_STACKS, palette.LAYER_COLOURS.values()
     assert (len(set(stacks)), len(set(layers))) == (len(stacks), len(layers))
     assert min(distance(*pair) for pair in itertools.product(stacks, layers)) >= 30

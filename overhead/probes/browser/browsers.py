@@ -38,7 +38,7 @@ class BrowserProbe(Probe):
 
     def space(self, target: Target) -> Space:
         """The cases of the step and of workloads, the same in every browser."""
-        return with_workloads(step_space(), workload_arms.wgsl_arms(self.name, "browser"), software=target.software)
+        return with_workloads(step_space(), workload_arms.wgsl_arms("browser"), software=target.software)
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of a workload for a case with the parameter ``elements``, else of the step."""

@@ -12,15 +12,14 @@ from overhead.results import Caller, Case, Pattern, Scalar, because
 from overhead.workloads.base import KernelEntry
 
 
-def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
-    """The arms that run WGSL on the stack with this name: fused, in one pass, and a submission per dispatch.
+def wgsl_arms(caller: Caller = "binding", fewer_checks: str = "") -> list[WorkloadArm]:
+    """The arms that run WGSL on a stack: fused, in one pass, and a submission per dispatch.
 
-    For wgpu-native and Dawn, one more arm has the parameter ``checks``. It omits the checks that the library adds to
-    kernels, which are loop bounds (wgpu-native) or index clamps (Dawn).
+    With ``fewer_checks``, one more arm has that value of the parameter ``checks``. It omits the checks that the library
+    adds to kernels.
     """
-    fewer = {"wgpu-native": "unbounded-loops", "dawn": "off"}.get(stack)
     fused = WorkloadArm("fused", bodies=("one",), language="wgsl", early=caller == "binding")
-    unchecked = [dataclasses.replace(fused, params={"checks": fewer}, early=False)] if fewer else []
+    unchecked = [dataclasses.replace(fused, params={"checks": fewer_checks}, early=False)] if fewer_checks else []
     each = WorkloadArm("one-pass", bodies=("separate", "one"), language="wgsl")
     arms = [fused, *unchecked, each, dataclasses.replace(each, pattern="per-submit")]
     return [dataclasses.replace(arm, caller=caller) for arm in arms]

@@ -185,6 +185,11 @@ def library(stack: str) -> Library:
         raise Unavailable(reason, install_command("wgpu")) from error
 
 
+def wait_call(stack: str) -> str:
+    """The call by which ``Library.waiter`` waits, for a reader."""
+    return "wgpuInstanceWaitAny" if stack == "dawn" else "wgpuDevicePoll(device, wait=1)"
+
+
 def _sleeps_while_waiting(device: Any) -> bool:
     """True if a blocking poll of wgpu-native sleeps a millisecond between two looks at the device.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space
@@ -16,6 +18,8 @@ from overhead.results import Case, Target
 
 class _WebGpu(Probe):
     same_calls = True
+    fewer_checks: ClassVar[str]
+    """The value of ``checks`` of the case without the checks that the library adds to kernels."""
 
     def environments(self) -> list[dict[str, str]]:
         """An empty dict, and variables with which only SwiftShader is found."""
@@ -27,7 +31,8 @@ class _WebGpu(Probe):
 
     def space(self, target: Target) -> Space:
         """The cases of the step and of workloads."""
-        return with_workloads(cases.space(target), workload_arms.wgsl_arms(self.name), software=target.software)
+        arms = workload_arms.wgsl_arms(fewer_checks=self.fewer_checks)
+        return with_workloads(cases.space(target), arms, software=target.software)
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of a workload for a case with the parameter ``elements``, else of the step."""
@@ -42,6 +47,7 @@ class WgpuNative(_WebGpu):
     title = "WebGPU by wgpu-native (wgpu-py)"
     mend = install_command("wgpu")
     distributions = ("wgpu", "numba", "cffi")
+    fewer_checks = "unbounded-loops"
 
 
 @register
@@ -52,3 +58,4 @@ class Dawn(_WebGpu):
     title = "WebGPU by Dawn (wgpudawn)"
     mend = install_command("wgpu")
     distributions = ("wgpudawn", "numba", "cffi")
+    fewer_checks = "off"  # index clamps

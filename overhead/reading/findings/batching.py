@@ -8,7 +8,7 @@ import math
 from overhead.reading.findings import Finding, rule
 from overhead.reading.findings._changes import Change, change_above, changes, changes_finding, variant
 from overhead.reading.graphs import graphs
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import TargetView, View, graph_maker
 from overhead.results import Value
 
 _LEAST_TIMES = 1.5
@@ -28,11 +28,12 @@ class OnePassPays:
 class ReplayPays:
     """A node of a CUDA graph costs less than the launch that it replaces. The first change is the one to name.
 
-    ``pays_after``: the number of replays after which the first graph, of ``nodes`` nodes, has paid for its making;
-    None where that is not known.
+    ``maker``: who made its graph. ``pays_after``: the number of replays after which a graph of ``nodes`` nodes has paid
+    for its making; None where that is not known.
     """
 
     changes: tuple[Change, ...]
+    maker: str
     nodes: int
     pays_after: Value | None
 
@@ -62,6 +63,7 @@ def replay(view: View) -> Finding | None:
     if not found:
         return None
     found.sort(key=lambda pair: (pair[1] is None, -pair[0].times.value))
-    _, pays_after = found[0]
+    first, pays_after = found[0]
     own = [one for one, _ in found]
-    return changes_finding(ReplayPays(tuple(own), _NODES, pays_after), own)
+    maker = graph_maker(first.after, view.facts(first.after.stack))
+    return changes_finding(ReplayPays(tuple(own), maker, _NODES, pays_after), own)

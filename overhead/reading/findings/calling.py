@@ -6,17 +6,11 @@ import dataclasses
 
 from overhead.reading.findings import Finding, rule
 from overhead.reading.findings._changes import Change, change_above, changes, changes_finding, variant
+from overhead.reading.format import plain
 from overhead.reading.view import TargetView, View
-from overhead.results import Scalar
 
 _LEAST_TIMES = 1.3
 """Another way to call must be surely this many times as cheap."""
-_SHORT_WAYS: dict[str, dict[str, Scalar]] = {
-    "triton": {"entry": "compiled"},
-    "cupy": {"operation": "raw-kernel"},
-    "torch": {"operand": "tensor"},
-}
-"""By stack: the parameters of a case with less work on the host."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,9 +22,10 @@ class CompiledCodePays:
 
 @dataclasses.dataclass(frozen=True)
 class ShortWayPays:
-    """A library's own shorter way to the same launch costs less: the largest saving first."""
+    """A library's own shorter way to the same launch costs less: the largest saving first. ``advice``: what to do."""
 
     changes: tuple[Change, ...]
+    advice: str
 
 
 @rule("compiled")
@@ -50,9 +45,11 @@ def short_way(view: View) -> Finding | None:
     """Advise a library's own shorter way to the same launch where it surely costs less; else None."""
 
     def shorter(target: TargetView) -> Change | None:
-        if target.stack not in _SHORT_WAYS or target.first.api == "CPU":
+        way = target.facts.short_way
+        if way is None or target.first.api == "CPU":
             return None
-        return change_above(_LEAST_TIMES, target, target.base, variant(target, _SHORT_WAYS[target.stack]))
+        return change_above(_LEAST_TIMES, target, target.base, variant(target, way.params))
 
     found = changes(view, shorter)
-    return changes_finding(ShortWayPays(tuple(found)), found)
+    way = found[0].target.facts.short_way if found else None
+    return changes_finding(ShortWayPays(tuple(found), plain(way.advice, 120)), found) if way is not None else None

@@ -60,7 +60,8 @@ def compile_tiny(view: View) -> Finding | None:
 
     A compiled step costs the CPU about the same for a few operations as for one, an eager one costs it per operation.
     """
-    target = view.best("torch-compile")
+    compilers = [view.best(stack) for stack in view.in_role("compiled-steps")]
+    target = next(filter(None, compilers), None)
     if target is None or not target.has_step or target.first.api == "CPU":
         return None
     slower = change_above(_LEAST_TIMES_COMPILED, target, variant(target), variant(target, {"mode": "eager"}))

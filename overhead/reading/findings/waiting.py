@@ -42,7 +42,8 @@ def wait_for_each(view: View) -> Finding | None:
     """Advise one wait at the end where a wait after each dispatch surely costs more; else None."""
 
     def waited(target: TargetView) -> Change | None:
-        if target.first.api == "CPU" or target.stack == "torch" or target.base.pattern != "per-submit":
+        told_by_act = "synchronising-acts" in target.facts.roles  # by the rule below
+        if target.first.api == "CPU" or told_by_act or target.base.pattern != "per-submit":
             return None
         return change_above(_LEAST_TIMES, target, variant(target, pattern="wait-each"), target.base)
 

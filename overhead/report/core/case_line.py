@@ -18,7 +18,6 @@ from overhead.reading.view import TargetView, View, base_cases, by_patterns
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, SMALL, new_figure, plain_log_ticks, style, wrapped_label
 from overhead.report.core.lines import measured_points
 from overhead.report.core.page_list import slug, subpage
-from overhead.report.core.palette import colour
 from overhead.results import Profile, Record, Status
 from overhead.words.report.lines import NO_FIGURE, QUARTILES_ONLY, beyond_axis
 
@@ -79,13 +78,13 @@ def line_of(record: Record) -> tuple[Line | None, bool]:
 
 @style()
 def case_figure(
-    record: Record, processes: Sequence[ProcessMedians], profile: Profile, *, width: float, title: str = ""
+    record: Record, processes: Sequence[ProcessMedians], profile: Profile, colour: str, *, width: float, title: str = ""
 ) -> Figure:
     """T(n) above, and below how far each T(n) lies off the line, in percent. ``processes``: empty where not known."""
     figure, (above, below) = new_figure([height * width for height in _HEIGHTS], around=0.2, width=width, sharex=True)
     above.set(xscale="log", yscale="log", ylabel=f"T(n), {MICRO}", title=wrapped_label(title, int(width * 11)))
     below.set(ylabel="off the line, %", xlabel=f"n, {plain(record.unit, 20)}")
-    own, points, notes = colour(record.stack), measured_points(record), []
+    own, points, notes = colour, measured_points(record), []
     ladders = [np.array(list(p.ladder.items())) for p in processes if p.ladder]
     anchors = [np.array(list(p.anchors.items())) for p in processes if p.anchors]
     if not ladders:

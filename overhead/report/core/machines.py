@@ -13,7 +13,7 @@ from overhead.loading.reduce import load
 from overhead.reading.format import listed, plain
 from overhead.reading.next_run import kind_of
 from overhead.reading.view import View, measured_steps, run_to_show
-from overhead.results import Fingerprint, same_figures
+from overhead.results import Fingerprint, StackFacts, same_figures
 from overhead.words.report.machines import machine_name
 
 DOWNLOADS_FOLDER = "downloads"
@@ -35,6 +35,14 @@ class Machines:
     others: Sequence[View] = ()
     skipped: Sequence[Skipped] = ()
     reference: View | None = None
+
+    @property
+    def stacks(self) -> dict[str, StackFacts]:
+        """The facts of stacks that the files carry; where they differ, those of the newest run."""
+        found: dict[str, StackFacts] = {}
+        for run in sorted(self.runs, key=_created):
+            found |= run.fingerprint.stacks
+        return found
 
     @property
     def own(self) -> View:

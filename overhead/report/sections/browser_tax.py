@@ -12,7 +12,6 @@ from overhead.reading.format import factor_spread
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
-from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
 from overhead.results import Record
 from overhead.words.reasons import one_line, sentence
@@ -40,7 +39,7 @@ def browser_tax(view: View) -> Iterator[Part]:
 
 def _row(tax: Tax) -> DotRow:
     times = tax.slope_ratio("native")
-    marks = [Mark(times, colour(tax.target.stack))] if times is not None else []
+    marks = [Mark(times, tax.target.facts.colour)] if times is not None else []
     return DotRow(row_label(tax), marks, sentence(tax.refused.get("native", "")) or "not resolved")
 
 

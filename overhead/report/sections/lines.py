@@ -60,7 +60,8 @@ def stack_lines(view: View, stack: str) -> Iterator[Part]:
 
 def _draw(view: View, record: Record) -> Figure:
     processes = view.once(_medians).get(record.key, [])
-    return case_figure(record, processes, view.fingerprint.profile, width=_PANEL_INCHES)
+    colour = view.facts(record.stack).colour
+    return case_figure(record, processes, view.fingerprint.profile, colour, width=_PANEL_INCHES)
 
 
 def _medians(view: View) -> dict[str, list[ProcessMedians]]:

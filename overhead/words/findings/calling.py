@@ -7,13 +7,6 @@ from overhead.reading.format import MICRO, cost_text
 from overhead.words.findings import FindingWords, words_for
 from overhead.words.findings._changes import instead, intervals, stack
 
-_SHORT_WAYS = {
-    "triton": "Launch Triton's compiled kernel instead of the jit function",
-    "cupy": "Write the operation as a RawKernel instead of CuPy's array operation",
-    "torch": "Pass PyTorch a tensor operand instead of a Python number",
-}
-"""By stack: what to do."""
-
 
 @words_for(CompiledCodePays)
 def from_compiled_code(found: CompiledCodePays) -> FindingWords:
@@ -30,6 +23,6 @@ def from_compiled_code(found: CompiledCodePays) -> FindingWords:
 def short_way(found: ShortWayPays) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
-        f"{_SHORT_WAYS[first.target.stack]}: {instead(first)}.",
+        f"{found.advice}: {instead(first)}.",
         f"{intervals(found.changes)}. It applies where the launch itself, and not the kernel, limits the speed.",
     )

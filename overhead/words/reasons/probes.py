@@ -3,7 +3,7 @@
 TEMPLATES = {
     "no-such-variant": "{workload} has no such variant: {text}",
     "elements-disagree": "elements disagree: between {least} and {most} steps",
-    "not-compared-with-reference": "the chain was not compared with the reference: return verified(chain) from open()",
+    "chain-without-reference": "the chain was not compared with the reference: return verified(chain) from open()",
     "differs-from-reference": "differs from the reference: {why} (seed {seed})",
     "not-written-in-language": "it is not written in it",
     "no-kernel-in-language": "{workload} has no {language}: {why}",

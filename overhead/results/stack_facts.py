@@ -1,0 +1,172 @@
+"""What is known of a stack besides how it is measured: its names, its colour, its rows, its part in comparisons.
+
+``stack_facts.toml`` has the facts of the suite's own stacks. Another stack gives them in ``Probe.facts``, and the file
+of a run carries them (``Fingerprint.stacks``), so that a reader without its code shows it in the same way.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from overhead.fields import check_struct
+from overhead.results.vocabulary import Count, LongText, Name, Params, Pattern
+
+StackRole = Literal[
+    "compiled-steps",
+    "contention",
+    "driver",
+    "node",
+    "nvidia-only",
+    "one-pass",
+    "reference",
+    "synchronising-acts",
+    "validation",
+    "waits-told",
+    "webgpu",
+]
+"""What a stack is to the suite, or takes part in.
+
+``compiled-steps``: it compiles several operations into one step, and the case ``mode=eager`` does not.
+``contention``, ``node``: the profile of that name measures it.
+``driver``: it calls the driver itself, with no library between.
+``nvidia-only``: it works on an NVIDIA GPU only.
+``one-pass``: it can have many dispatches in one pass.
+``reference``: a call that does nothing. It is no stack, and has no row.
+``synchronising-acts``: it has cases with a synchronising act after every so many steps.
+``validation``: its validation can be left out, by the case ``validation=skip``.
+``waits-told``: sentences say what waiting costs through it, where it was measured.
+``webgpu``: a library of WebGPU.
+"""
+RowGroup = Literal["arrays", "kernels", "webgpu", "others"]
+WayKind = Literal["eager", "launches", "graph-driver", "fused-cuda", "wgsl", "fused-wgsl"]
+_Related = Annotated[str, Meta(pattern=r"^([a-z][a-z0-9-]{0,31})?$(?!\n)")]
+"""The name of another stack; '' for none."""
+LAST_ROW = 1000
+"""The ``order`` of a row that gives none."""
+
+
+class _Facts(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True, kw_only=True):
+    def __post_init__(self) -> None:
+        """Raises ``BadValue``."""
+        check_struct(self)
+
+
+class StackRow(_Facts):
+    """A way to call the stack that has a row of its own on the front page.
+
+    ``name``: the label inside a sentence; '' for the label itself. ``group``: what a person chooses between.
+    ``order``: the row with the highest goes first where the figure has no room. ``params``: they select the case; none
+    for the stack's base case. ``other_operand``: the operation that compiled code runs where it runs another one, and
+    ``split_name``: the name of the row with it.
+    """
+
+    label: Name
+    name: Name = ""
+    group: RowGroup = "others"
+    order: Count = LAST_ROW
+    params: Params = {}
+    other_operand: Name = ""
+    split_name: Name = ""
+
+
+class ChainWayFacts(_Facts):
+    """A way to do a whole chain, which is compared with a CUDA graph of it: its kind, pattern and label."""
+
+    kind: WayKind
+    pattern: Pattern
+    label: Name
+
+
+class GraphMaker(_Facts):
+    """Who makes a graph. ``stack``: that whose launches it records; '' where its nodes stand in the row of none."""
+
+    label: Name
+    stack: _Related = ""
+
+
+class ShortWay(_Facts):
+    """A case of the stack with less work on the host, and what to do for it, in words."""
+
+    params: Params
+    advice: LongText
+
+
+class OneThread(_Facts):
+    """Why a process may use the stack in one thread only: its chains share this object ``of`` a library or an API."""
+
+    shares: Name
+    of: Name
+
+
+class StackFacts(_Facts):
+    """The facts of one stack. All have a default.
+
+    ``label``: the stack in a sentence; '' for its name. ``colour``: as ``#rrggbb``, at least 4.5:1 against white;
+    '' for one by its name. ``rows``: on the front page; none for one of the base case. ``roles``: see ``StackRole``.
+    ``below``: the stack that does the same work with less between caller and driver. ``library``: of a browser, the
+    stack of the WebGPU library inside it. ``graphs``: of a stack of graphs, who makes them, by the parameter ``maker``;
+    the first where a case has none. ``ways``: see ``ChainWayFacts``. ``module``: the Python module of a WebGPU library.
+    ``kernel_files``: how the names of its kernels' files end; [] if its kernels are in a library, None if not known.
+    """
+
+    label: Name = ""
+    colour: Annotated[str, Meta(pattern=r"^(#[0-9a-f]{6})?$(?!\n)")] = ""
+    roles: Annotated[list[StackRole], Meta(max_length=32)] = []
+    rows: Annotated[list[StackRow], Meta(max_length=8)] = []
+    below: _Related = ""
+    library: _Related = ""
+    graphs: Annotated[dict[Name, GraphMaker], Meta(max_length=8)] = {}
+    ways: Annotated[list[ChainWayFacts], Meta(max_length=8)] = []
+    short_way: ShortWay | None = None
+    one_thread: OneThread | None = None
+    module: Name = ""
+    kernel_files: Annotated[list[Name], Meta(max_length=16)] | None = None
+
+
+@functools.cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def own_stacks() -> Mapping[str, StackFacts]:
+    """The facts of the suite's own stacks, by name, in the order of the file."""
+    return msgspec.convert(_table()["stacks"], dict[str, StackFacts])
+
+
+def key_figure_lines() -> list[dict[str, Any]]:
+    """The lines of the key figures, as the file has them."""
+    found: list[dict[str, Any]] = _table()["key_figures"]
+    return found
+
+
+def stacks_in(role: StackRole, stacks: Mapping[str, StackFacts] | None = None) -> tuple[str, ...]:
+    """The names of the stacks with this role, in their order. ``stacks``: without them the suite's own."""
+    found = own_stacks() if stacks is None else stacks
+    return tuple(name for name, facts in found.items() if role in facts.roles)
+
+
+def facts_of(stack: str, others: Mapping[str, StackFacts] | None = None) -> StackFacts:
+    """The facts of a stack, with a label, a colour and, unless it is one of graphs or a reference, a row.
+
+    ``others``: the facts that a file carries. Those of the suite's own stacks are the suite's.
+    """
+    found = own_stacks().get(stack) or (others or {}).get(stack) or StackFacts()
+    label = found.label or stack
+    has_row = found.rows or found.graphs or "reference" in found.roles
+    rows = found.rows if has_row else [StackRow(label=label)]
+    return msgspec.structs.replace(found, label=label, colour=found.colour or _colour_by_name(stack), rows=rows)
+
+
+def _colour_by_name(stack: str) -> str:
+    """A colour for a stack that gives none, the same on every machine."""
+    colours: list[str] = _table()["colours_of_others"]
+    return colours[hashlib.sha256(stack.encode()).digest()[0] % len(colours)]

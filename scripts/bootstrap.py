@@ -32,6 +32,8 @@ PYTORCH_INDEX = "https://download.pytorch.org/whl/"
 HAS_TORCH = "import importlib.metadata as m; m.version('torch')"
 CUDA_PACKAGE = re.compile(r"(nvidia|cuda)-")
 MINIMUM = (3, 11)
+NOT_FOR_TESTS = {"completion", "cuda12", "cuda13", "cute", "notebook", "numba-cuda", "site"}
+"""Extras that need a GPU, and those that ``dev`` has too or that build the site."""
 TARGETS = ("report", "test", "lint", "bench", "site", "clean")
 OPENCL_DRIVERS = Path("/etc/OpenCL/vendors")
 MANIFESTS = ("/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d")
@@ -96,9 +98,11 @@ def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
         return own | extras
     if target in ("lint", "bench", "site"):
         return own
-    # JAX takes another 350 MB, ONNX Runtime 150, Ray 200, Warp 390, PyOpenCL 10, MLX 40. The tests run them;
-    # else they must be chosen explicitly.
-    own |= {"wgpu", "torch"} | ({"jax", "mlx", "onnx", "opencl", "ray", "warp"} if target == "test" else set())
+    own |= {"wgpu", "torch"}
+    if target == "test":
+        # JAX takes another 350 MB, ONNX Runtime 150, Ray 200, Warp 390, PyOpenCL 10, MLX 40. The tests run what an
+        # extra has, unless it is for a GPU; else these must be chosen explicitly.
+        own |= set(project()["optional-dependencies"]) - NOT_FOR_TESTS
     return own | ({f"cuda{min(cuda // 1000, 13)}"} if cuda and cuda >= 12000 else set())
 
 

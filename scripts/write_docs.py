@@ -46,6 +46,7 @@ from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
 from overhead.report.core.page_list import pages  # noqa: E402
+from overhead.words.dispatch_costs import device_name  # noqa: E402
 from overhead.words.findings import finding_words  # noqa: E402
 from overhead.words.typical_run import place_sentence  # noqa: E402
 from scripts.plugin_reference import plugin_interface  # noqa: E402
@@ -146,7 +147,7 @@ def headline_figures() -> Iterator[tuple[str, Figure]]:
         machines = from_paths(paths)
         costs = dispatch_costs(machines.own)
         if costs is not None:
-            name = re.sub(r"[^a-z0-9]+", "-", costs.device.lower()).strip("-")
+            name = re.sub(r"[^a-z0-9]+", "-", device_name(costs).lower()).strip("-")
             with draw.style():
                 yield f"headline-{name}.png", headline_figure(costs)
                 for part in graph_or_fused(machines):

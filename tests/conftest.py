@@ -1,6 +1,7 @@
 """The marker ``needs``: ``@pytest.mark.needs("wgpu", "lavapipe")`` skips a test where a part does not work.
 
 ``OVERHEAD_REQUIRED`` (comma-separated part names) turns such skips into failures, so that CI cannot pass by skipping.
+``all`` stands for every part, and ``-name`` takes one away again.
 """
 
 from __future__ import annotations
@@ -40,8 +41,7 @@ def _namespaces() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     **{name: functools.partial(trials.why_not, name) for name in (
-        *trials.TRIALS, "check_jsonschema", "cupy", "cutlass", "hatchling", "jinja2", "jsonschema", "material",
-        "matplotlib", "onnxscript", "pandas", "pip", "seaborn", "triton", "vulkan", "wgpudawn",
+        *trials.TRIALS, *trials.IMPORTED,
     )},
     "bash": lambda: _program("bash"),
     "make": lambda: _program("make"),
@@ -79,7 +79,17 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         shutil.rmtree(_shared_answers(run.testrunuid), ignore_errors=True)
 
 
-REQUIRED = frozenset(filter(None, os.environ.get("OVERHEAD_REQUIRED", "").replace(" ", "").split(",")))
+def required_parts(text: str) -> frozenset[str]:
+    """The parts that the value of ``OVERHEAD_REQUIRED`` names; also those that are none, so that a typo is found."""
+    names = set(filter(None, text.replace(" ", "").split(",")))
+    left_out = {name.removeprefix("-") for name in names if name.startswith("-")}
+    unknown = left_out - set(PARTS)
+    named = {name for name in names if name != "all" and not name.startswith("-")}
+    every = set(PARTS) if "all" in names else set()
+    return frozenset((named | every) - left_out | unknown)
+
+
+REQUIRED = required_parts(os.environ.get("OVERHEAD_REQUIRED", ""))
 _our_skip = pytest.StashKey[bool]()
 
 

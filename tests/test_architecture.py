@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from overhead.slices import SLICES
+from tests.trials import LIBRARIES
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
@@ -46,10 +47,7 @@ SLICE_ARROWS = {("claims", "decode"): "some claims are about tokens"}
 """Which slice may import which other one, and why."""
 TYPES_ONLY = {("overhead.errors", "overhead.results.reason"): "an error holds the reason that others made"}
 """Which module imports another one for its annotations alone, and why."""
-HEAVY = {
-    "numpy", "scipy", "pandas", "matplotlib", "numba", "torch", "wgpu", "wgpudawn", "vulkan", "cupy", "jax", "triton",
-    "onnxruntime", "warp", "pyopencl", "mlx",
-}  # fmt: skip
+HEAVY = {"numpy", "scipy", "pandas", "matplotlib", *LIBRARIES}
 
 SAME_NAME = {
     "REGISTERS": "each family of stacks names its modules that register one",
@@ -254,8 +252,8 @@ def test_every_stack_of_the_suite_has_facts() -> None:
 
 
 PRESENTERS = {
-    "arguments", "blocks", "brief", "cli", "commands", "export", "in_words", "listing", "page", "page_list", "pages",
-    "progress", "pytest_plugin", "report", "saved", "sections", "show", "terminal",
+    "arguments", "blocks", "brief", "cli", "commands", "export", "figure", "in_words", "listing", "page", "page_list",
+    "pages", "progress", "pytest_plugin", "report", "saved", "sections", "show", "terminal",
 }  # fmt: skip
 """Packages, and modules of other packages, that show something. They take their sentences from ``words``."""
 OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "explain/nsys_queries")
@@ -359,7 +357,6 @@ BELOW_WORDS = [
 ]
 NOT_YET: dict[str, int] = {
     "__init__.py": 1,
-    "blocks/terminal.py": 2,
     "checking/calls.py": 10,
     "checking/check.py": 1,
     "checking/child.py": 1,
@@ -372,15 +369,9 @@ NOT_YET: dict[str, int] = {
     "claims/rules.py": 1,
     "claims/show.py": 2,
     "commands.py": 4,
-    "contention/figure.py": 5,
-    "contention/figures.py": 2,
-    "contention/findings.py": 6,
-    "contention/limits.py": 23,
-    "contention/measuring.py": 5,
+    "contention/measuring.py": 1,
     "contention/peer.py": 2,
-    "contention/plan.py": 1,
     "contention/profiles.py": 1,
-    "contention/show.py": 13,
     "decode/arms/browser.py": 2,
     "decode/arms/cuda.py": 2,
     "decode/arms/webgpu.py": 1,
@@ -388,9 +379,7 @@ NOT_YET: dict[str, int] = {
     "decode/decoders.py": 1,
     "decode/lowered.py": 2,
     "decode/onnxruntime_chain.py": 5,
-    "decode/reading.py": 1,
     "decode/reference.py": 1,
-    "decode/sections.py": 12,
     "errors.py": 3,
     "loading/figures.py": 5,
     "loading/files.py": 3,
@@ -478,24 +467,7 @@ NOT_YET: dict[str, int] = {
     "probes/webgpu/workload.py": 5,
     "probes/workload_chain.py": 7,
     "profiles.py": 1,
-    "reading/dispatch_costs.py": 4,
-    "reading/key_figures.py": 3,
     "reading/view.py": 1,
-    "report/across/beside.py": 3,
-    "report/across/chains.py": 2,
-    "report/across/graph_or_fused.py": 4,
-    "report/across/vendors.py": 1,
-    "report/brief.py": 2,
-    "report/core/case_line.py": 1,
-    "report/core/headline_figure.py": 2,
-    "report/core/pages.py": 7,
-    "report/sections/cases.py": 2,
-    "report/sections/front.py": 4,
-    "report/sections/host_shares.py": 1,
-    "report/sections/launches.py": 2,
-    "report/sections/lines.py": 4,
-    "report/sections/method.py": 1,
-    "report/sections/waiting.py": 8,
     "results/value.py": 2,
     "runner/campaign.py": 4,
     "runner/discovery.py": 2,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import trials
+from tests import conftest, trials
 
 pytest_plugins = ["pytester"]
 
@@ -45,6 +45,14 @@ def test_a_test_skips_for_a_missing_part_or_by_itself_only_where_the_part_is_not
     result = suite.runpytest("-p", "no:cacheprovider", "-rs")
     result.assert_outcomes(**{outcome: 1})
     assert ("it is nowhere" in result.stdout.str()) == (part == "nowhere")
+
+
+def test_all_parts_can_be_required_but_some_and_a_part_that_is_none_is_found() -> None:
+    every = set(conftest.PARTS)
+    assert conftest.required_parts("") == set()
+    assert conftest.required_parts("bash, make") == {"bash", "make"}
+    assert conftest.required_parts("all,-cuda,-triton") == every - {"cuda", "triton"}
+    assert conftest.required_parts("all,-cuba") - every == {"cuba"}
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,17 @@ TRIALS: dict[str, Callable[[], None]] = {
     "warp": _warp,
     "wgpu": _wgpu,
 }
-"""By part what it must be able to do. Of any other part it is enough that Python imports it."""
+"""By part what it must be able to do."""
+IMPORTED = (
+    "check_jsonschema", "cupy", "cutlass", "hatchling", "jinja2", "jsonschema", "material", "matplotlib", "onnxscript",
+    "pandas", "pip", "seaborn", "triton", "vulkan", "wgpudawn",
+)  # fmt: skip
+"""Parts of which it is enough that Python imports them."""
+LIBRARIES = (
+    "cffi", "cuda", "cupy", "cutlass", "jax", "llvmlite", "mlx", "numba", "onnxruntime", "pyopencl", "torch", "triton",
+    "vulkan", "warp", "wgpu", "wgpudawn",
+)  # fmt: skip
+"""The modules of the libraries that stacks use, except NumPy, which the suite needs itself."""
 
 
 def main(part: str) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overhead.reading.format import plain
+from overhead.reading.printed import Printed
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -24,6 +25,8 @@ class PageSection:
     name: str
     title: str
     parts: Sequence[Any]
+    printed: Sequence[Printed] = ()
+    """The figures that became text while the parts were made."""
 
 
 def page(sections: Sequence[PageSection], **values: Any) -> str:

@@ -140,7 +140,7 @@ def _opened(
         refused = why_incomparable(base_case, new_case)
         blank = _blank(base_case)
         target = _blank(new_case).target
-        blank = replace(blank, target_new=target if target != blank.target else "")
+        blank = replace(blank, target_new=target if target != blank.target else None)
         return _both(blank, base_case, new_case, refused, runs, untestable)
     only, other = (new_case, base) if base_case is None else (base_case, new)
     assert only is not None
@@ -260,7 +260,7 @@ def _blank(case: SideCase) -> CaseVerdict:
     return CaseVerdict(
         case.key,
         "undecided",
-        target=plain(target.label),
+        target=target.named,
         pattern=target.pattern_label(record),
         caller=record.caller,
     )

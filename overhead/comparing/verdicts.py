@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from overhead.reading.view import TargetLabel
 from overhead.results import Machine, Value, Why
 from overhead.results.vocabulary import Caller
 
@@ -70,13 +71,16 @@ class SkippedRun:
     why: Why
 
 
+_UNNAMED = TargetLabel("")
+
+
 @dataclass(frozen=True)
 class CaseVerdict:
     """The verdict on one case. ``ratio``: with its interval, at the level from Holm's procedure.
 
     ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty; None without a test.
-    ``target``: the label of the target; ``target_new``: of NEW, where that is on another device. ``pattern``: the case
-    on this target; ``caller``: None where it is not known. ``variant``: of NEW, such as ``wait=event``, where variants
+    ``target``: its name; ``target_new``: of NEW, where that is on another device. ``pattern``: the case on this target;
+    ``caller``: None where it is not known. ``variant``: of NEW, such as ``wait=event``, where variants
     of one run are compared, and ``against``: the key of the other one. ``p``: uncorrected p value of no shift.
     ``processes`` and ``runs``: counts of BASE and NEW. ``measured``: at least one side has a value; ``missing``: only
     one has, and the other did not fail. ``reason``: why there is no test, or what hides a change. ``also``: what
@@ -86,8 +90,8 @@ class CaseVerdict:
 
     case: str
     verdict: Verdict
-    target: str = ""
-    target_new: str = ""
+    target: TargetLabel = _UNNAMED
+    target_new: TargetLabel | None = None
     pattern: str = ""
     caller: Caller | None = None
     variant: str = ""

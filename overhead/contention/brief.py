@@ -12,7 +12,8 @@ def brief(view: View) -> Iterator[Part]:
     """The tables and sentences of contention, each way under its title. Empty if the run measured no contention."""
     if not view.fingerprint.contention:
         return
-    from overhead.contention.show import PEER_WORDS, way_blocks
+    from overhead.contention.show import way_blocks
+    from overhead.words.contention.peers import PEER_WORDS
 
     for way, own in PEER_WORDS.items():
         if found := list(way_blocks(view, way)):

@@ -13,7 +13,7 @@ from overhead.contention.limits import LIMITS, limit_of
 from overhead.errors import BadFile
 from overhead.measure.fitting.across_processes import mean_of_processes
 from overhead.measure.fitting.line import Floats
-from overhead.results import Contention, Figure, PeersLine, Status, Why, WindowLine
+from overhead.results import Contention, Figure, PeersLine, Status, Why, WindowLine, because
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def contention_of(lines: Sequence[PeersLine | WindowLine], target: float) -> Ite
             raise BadFile(f"windows of a case that was never planned: {line.of} ({line.way})")
     found = [pair for case in dict.fromkeys(cases.values()) for pair in case.records()]
     for record, alone in found:
-        limit, why = limit_of(record, alone, [other for other, _ in found])
-        yield replace(record, limit=limit, why=why)
+        limited = limit_of(record, alone, [other for other, _ in found])
+        yield replace(record, limit=limited.limit, why=limited.why)
 
 
 _Set = Mapping[str, Floats]
@@ -215,7 +215,7 @@ def _fault(window: WindowLine) -> Why:
     whole = len(window.chains) == len(window.units) == (1 if window.alone or window.way == "busy" else window.peers)
     good = all(len(row) == 3 and row[2] for own in window.chains for row in own) and all(window.units)
     if not (whole and good and all(own and own[0][0] < window.length for own in window.chains)):
-        return "the window has no rows, or bad ones"
+        return because("window-without-rows")
     return ""
 
 
@@ -223,5 +223,5 @@ def _failure(windows: Sequence[WindowLine], kind: str) -> tuple[Status, Why]:
     """Status and reason of the first window that failed, of this kind if one did."""
     failed = sorted((window for window in windows if _fault(window)), key=lambda window: window.kind != kind)
     if not failed:
-        return "failed", f"no window with {kind} chains was measured"
+        return "failed", because("no-window-of-kind", kind=kind)
     return "failed" if failed[0].status == "ok" else failed[0].status, _fault(failed[0])

@@ -2,42 +2,54 @@
 
 from __future__ import annotations
 
-from overhead.contention.show import PEER_WORDS, losses, rows_of
-from overhead.reading.findings import Finding, OwnWords, rule
-from overhead.reading.format import factor_spread, number
+from dataclasses import dataclass
+
+from overhead.contention.rows import LEAST_WORK, RatioAt, losses, rows_of
+from overhead.reading.findings import Finding, rule
 from overhead.reading.view import View
-from overhead.results import Way
+from overhead.results import Value, Way
+
+
+@dataclass(frozen=True)
+class DoLessTogether:
+    """Cases in which all together surely do less than ``below`` times as much as one alone, the worst first.
+
+    ``processes``: for threads, the work of as many processes through the worst one's stack, where these surely do more
+    than one alone in the same run.
+    """
+
+    way: Way
+    below: float
+    losses: tuple[RatioAt, ...]
+    processes: Value | None = None
 
 
 @rule("threads-together")
 def launching_threads(view: View) -> Finding | None:
     """Advise one launching thread where several together surely do less than 0.8 times as much as one; else None."""
-    return _finding(view, "threads", "The threads share one context; each runs its own chain.")
+    return _finding(view, "threads")
 
 
 @rule("processes-together")
 def sharing_processes(view: View) -> Finding | None:
     """Advise a process a device where several on one surely do less than 0.9 times as much as one; else None."""
-    return _finding(view, "processes", "It applies where every process keeps the device or its driver busy.")
+    return _finding(view, "processes")
 
 
-def _finding(view: View, way: Way, condition: str) -> Finding | None:
-    """The finding on the rows that lose: the worst in the title, all with their intervals, the condition.
-
-    For threads it names processes too where these surely do more than one alone in the same run.
-    """
-    bound = PEER_WORDS[way].least
-    if not (found := losses(way, rows_of(view, way), bound)):
+def _finding(view: View, way: Way) -> Finding | None:
+    below = LEAST_WORK[way]
+    found = losses(way, rows_of(view, way), below)
+    if not found:
         return None
-    worst, peers, work = found[0]
-    processes = [row for row in rows_of(view, "processes") if row.first.key == worst.first.key]
-    ratios = [ratio for row in processes if (ratio := row.resolved("work").get(peers)) is not None and ratio.floor > 1]
-    better = ratios[0] if way == "threads" and ratios else None
-    advice = f"Use {PEER_WORDS[way].advice}{', or processes' if better else ''}"
-    said = [f"{row.name} {row.called}, {k} {way}: {factor_spread(ratio)}" for row, k, ratio in found]
-    said += [f"{peers} processes through {worst.name}: {factor_spread(better)}"] if better else []
-    title = f"{advice}: {peers} {way} together do {number(work)} times as much as one alone through {worst.name}"
-    condition = f"Named where the whole interval is below {bound:g}. {condition}"
-    keys = tuple(row.records[k].key for row, k, _ in found)
-    own = OwnWords(f"{title}, {worst.called}.", f"{'; '.join(said)}. {condition}")
-    return Finding(own, 1 / work.value, keys)
+    processes = _work_of_processes(view, found[0]) if way == "threads" else None
+    keys = tuple(one.row.records[one.peers].key for one in found)
+    return Finding(DoLessTogether(way, below, tuple(found), processes), 1 / found[0].ratio.value, keys)
+
+
+def _work_of_processes(view: View, like: RatioAt) -> Value | None:
+    """The work of as many processes in the same case; None where they do not surely do more than one alone."""
+    for row in rows_of(view, "processes"):
+        work = row.resolved("work").get(like.peers)
+        if row.first.key == like.row.first.key and work is not None and work.floor > 1:
+            return work
+    return None

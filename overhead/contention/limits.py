@@ -9,8 +9,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from overhead.reading.format import MICRO, micro_of, percent, percent_spread, positive_spread
-from overhead.results import Contention, Limit, Value, exactly, ratio
+from overhead.results import Contention, Limit, Reason, Value, Why, because, exactly, ratio
 
 
 @dataclass(frozen=True)
@@ -51,87 +50,99 @@ LIMITS = _LimitRule()
 _ALL_BUT_NONE = 0.999
 """One alone had a processor for some of the time, else it would have no cost."""
 _TOLD_ALONE = 0.01
-"""A sentence tells from this share on for how long one alone had no processor."""
-_Limited = tuple[Limit, str]
-"""A limit, and a sentence with the figures that show it."""
+"""It is told from this share on for how long one alone had no processor."""
 
 
-def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]) -> _Limited:
-    """What limits the peers, and a sentence with the figures that show it; both '' where no slowdown is known.
+@dataclass(frozen=True)
+class Limited:
+    """What limits peers, and from which figures that follows. Both are '' where no slowdown is known."""
+
+    limit: Limit
+    why: Why
+
+
+def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]) -> Limited:
+    """What limits the peers.
 
     ``alone``: figures of one peer alone. ``others``: all records, for the compiled caller and the slices of the device.
     A limit is named only where the whole interval of each figure that it rests on shows it.
     """
     slowdown = record.measured("slowdown")
     if slowdown is None:
-        return "", ""
-    slower = f"A unit takes {slowdown.value:.3g} times as long as alone"
+        return Limited("", "")
     if slowdown.value <= LIMITS.slowdown or slowdown.floor <= LIMITS.certain:
-        spread = f"{slowdown.low:.3g} to {slowdown.high:.3g}" if slowdown.bounded else "from one set of processes"
-        return "", f"{slower} ({spread}): no clear slowdown."
+        return Limited("", _no_clear_slowdown(slowdown))
+    seen = because("peers-slower", slowdown=slowdown.value)
     if record.way == "busy":
-        return _beside_busy(record, alone, slower)
+        return _beside_busy(record, alone, seen)
     if record.target.api == "CPU":
-        return _on_processors(record, alone, others, slowdown, slower)
-    return _on_device(record, alone, others, slowdown, slower)
+        return _on_processors(record, alone, others, slowdown, seen)
+    return _on_device(record, alone, others, slowdown, seen)
 
 
-def _beside_busy(record: Contention, alone: Contention, slower: str) -> _Limited:
+def _no_clear_slowdown(slowdown: Value) -> Reason:
+    if not slowdown.bounded:
+        return because("no-clear-slowdown-one-set", slowdown=slowdown.value)
+    return because("no-clear-slowdown", slowdown=slowdown.value, least=slowdown.low, most=slowdown.high)
+
+
+def _beside_busy(record: Contention, alone: Contention, seen: Reason) -> Limited:
     """The neighbours only compute, so the processors limit: there are too few, or each is slower."""
     want = _WantOfProcessors.of(record, alone)
     if want is not None and want.lost.value >= LIMITS.ready:
-        return "processors", f"{slower}; {want.words}."
-    return "processors", f"{slower}, though it hardly waited longer for a processor: each one is slower."
+        return Limited("processors", because("peers-without-processor", seen=seen, want=want.why))
+    return Limited("processors", because("busy-processors-slower", seen=seen))
 
 
 def _on_processors(
-    record: Contention, alone: Contention, others: Sequence[Contention], slowdown: Value, slower: str
-) -> _Limited:
+    record: Contention, alone: Contention, others: Sequence[Contention], slowdown: Value, seen: Reason
+) -> Limited:
     """There is no device to wait for, and nothing of one to poll."""
     want = _WantOfProcessors.of(record, alone)
     if want is not None and want.surely_explains(slowdown):
-        return "processors", f"{slower}; {want.words}."
+        return Limited("processors", because("peers-without-processor", seen=seen, want=want.why))
     if want is not None and want.may_explain(slowdown):
-        return "unknown", f"{slower}; {want.words}: the interval does not tell whether that is why."
+        return Limited("unknown", because("peers-perhaps-without-processor", seen=seen, want=want.why))
     cpu = _ratio(record, alone, "cpu")
     if record.way == "threads":
         if cpu is not None and _may_be_slower_processors(cpu, slowdown):
-            return "unknown", f"{slower}, the CPU time {_times(cpu)}: slower processors, or a lock that spins."
-        return _of_lock(record, others, slower)
+            return Limited("unknown", because("slower-processors-or-spinning-lock", seen=seen, **_interval("cpu", cpu)))
+        return _of_lock(record, others, seen)
     if cpu is not None and cpu.floor > LIMITS.certain:
-        why = f"the CPU time {_times(cpu)}: processors that share a core, memory or power"
-        return "processors", f"{slower}, {why}."
-    return "unknown", f"{slower}; neither a lack of processors nor their CPU time shows why."
+        return Limited("processors", because("processors-share-core", seen=seen, **_interval("cpu", cpu)))
+    return Limited("unknown", because("neither-processors-nor-cpu-time", seen=seen))
 
 
 def _on_device(
-    record: Contention, alone: Contention, others: Sequence[Contention], slowdown: Value, slower: str
-) -> _Limited:
+    record: Contention, alone: Contention, others: Sequence[Contention], slowdown: Value, seen: Reason
+) -> Limited:
     want, cpu = _WantOfProcessors.of(record, alone), _ratio(record, alone, "cpu")
     waits_for_device = _device_was_busy(record, alone)
     polls = cpu is not None and cpu.floor >= LIMITS.polls
     if want is not None and want.surely_explains(slowdown) and not waits_for_device and not polls:
-        return "processors", f"{slower}; {want.words}."
+        return Limited("processors", because("peers-without-processor", seen=seen, want=want.why))
     issue, before, cost = record.measured("issue"), alone.measured("issue"), record.measured("cost")
     waits = record.case.pattern in ("wait-each", "read-each")  # their issue contains the wait for the device
     if issue is None or before is None or cost is None or record.peers == 1 or waits:
-        return "unknown", f"{slower}; the enqueue time does not tell the device from a lock here."
-    known = f"{slower}; handing it over takes {_micro(issue)}, alone {_micro(before)}"
+        return Limited("unknown", because("enqueue-time-tells-nothing", seen=seen))
+    handing = because("peers-handing-over", seen=seen, **_interval("issue", issue), **_interval("alone", before))
     slices = _slices_of_device(record, others)
     work = record.measured("work")
-    in_turn = bool(slices) and work is not None and work.ceiling <= 1
+    in_turn = slices is not None and work is not None and work.ceiling <= 1
     where = _where_peers_wait(issue, before, cost, slowdown)
     if waits_for_device or in_turn or where == "device":
-        return ("slices" if slices else "device"), f"{known}: {slices or 'the peers wait for the device'}."
+        if slices is None:
+            return Limited("device", because("peers-wait-for-device", seen=handing))
+        return Limited("slices", because("device-gives-slices", seen=handing, slice=slices.ns, switch=slices.switch_ns))
     if want is not None and want.may_explain(slowdown):
-        return "unknown", f"{slower}; {want.words}, which makes the enqueue time longer too."
+        return Limited("unknown", because("want-lengthens-enqueue", seen=seen, want=want.why))
     if where != "lock" or _device_may_be_busy(record, alone):
-        return "unknown", f"{known}: the interval does not tell a lock from the device."
+        return Limited("unknown", because("lock-or-device", seen=handing))
     if not _handing_over_fills(cost, issue, alone, slowdown):
-        return "unknown", f"{known}, which is not all of the cost: a lock, or a device whose queue is short."
+        return Limited("unknown", because("lock-or-short-queue", seen=handing))
     if cpu is not None and _may_be_slower_processors(cpu, slowdown):
-        return "unknown", f"{known}, the CPU time {_times(cpu)}: slower processors, or a lock that spins."
-    return _of_lock(record, others, known)
+        return Limited("unknown", because("slower-processors-or-spinning-lock", seen=handing, **_interval("cpu", cpu)))
+    return _of_lock(record, others, handing)
 
 
 def _where_peers_wait(issue: Value, before: Value, cost: Value, slowdown: Value) -> Literal["device", "lock", ""]:
@@ -173,11 +184,11 @@ class _WantOfProcessors:
     """The time for which peers were ready to run and had no processor.
 
     ``lost``: the share of its time with a processor that a peer lost beside one alone, which other programs disturb
-    too.
+    too. ``why``: the figures that show it.
     """
 
     lost: Value
-    words: str
+    why: Reason
 
     @classmethod
     def of(cls, record: Contention, alone: Contention) -> _WantOfProcessors | None:
@@ -191,9 +202,10 @@ class _WantOfProcessors:
         lost = Value(
             1 - (1 - min(ready.value, 1.0)) / (1 - usual), 1 - (1 - low) / (1 - most), 1 - (1 - high) / (1 - least)
         )
-        beside = f", one alone for {percent(usual)}" if usual >= _TOLD_ALONE else ""
-        told = percent_spread(Value(ready.value, low, high))
-        return cls(lost, f"for {told} of the time a peer had no processor{beside}")
+        told = _interval("ready", Value(ready.value, low, high))
+        if usual >= _TOLD_ALONE:
+            return cls(lost, because("no-processor-alone-too", **told, alone=usual))
+        return cls(lost, because("no-processor", **told))
 
     def surely_explains(self, slowdown: Value) -> bool:
         """Whether peers surely lost time in this way, and as much as explains the slowdown."""
@@ -230,44 +242,48 @@ def _device_may_be_busy(record: Contention, alone: Contention) -> bool:
     return waits or (busy is not None and busy.ceiling + max(ready.ceiling, 0.0) < LIMITS.issue_alone)
 
 
-def _slices_of_device(record: Contention, others: Sequence[Contention]) -> str:
-    """The slices of time that the device gives processes, in words; '' where no case on this target showed them."""
+@dataclass(frozen=True)
+class _Slices:
+    """The slices of time that a device gives processes, and the time to switch between them."""
+
+    ns: float
+    switch_ns: float
+
+
+def _slices_of_device(record: Contention, others: Sequence[Contention]) -> _Slices | None:
+    """The slices of the device; None where no case on this target showed them."""
     for two in others if record.way == "processes" else ():
         length, change = two.value("slice"), two.value("hand_over")
         same = (two.target.key, two.way) == (record.target.key, record.way)
         if same and length and change is not None:
-            return f"the device gives slices of {micro_of(length)} {MICRO}, switching takes {micro_of(change)}"
-    return ""
+            return _Slices(length, change)
+    return None
 
 
-def _of_lock(record: Contention, others: Sequence[Contention], known: str) -> _Limited:
+def _of_lock(record: Contention, others: Sequence[Contention], seen: Reason) -> Limited:
     """Whether it is Python's lock or another one. Processes share no memory, so no lock of Python or a library."""
     if record.way != "threads":
-        return "lock", f"{known}: the peers wait for a lock of the driver or the system."
+        return Limited("lock", because("lock-of-driver-or-system", seen=seen))
     if record.case.caller != "binding":
-        return "lock", f"{known}: the threads wait for a lock of the library or driver."
+        return Limited("lock", because("lock-of-library-or-driver", seen=seen))
     compiled = replace(record, case=replace(record.case, caller="native"))
     which = attrgetter("key", "way", "peers", "placement")
     twin = next((one for one in others if which(one) == which(compiled)), None)
     each = ratio(record.measured("each"), twin.measured("each")) if twin is not None else None
     if each is None:
-        return "unknown", f"{known}: the interpreter or a lock of the library; no compiled caller tells them apart."
-    both = f"together they need {_times(each)} the time that they need from compiled code"
+        return Limited("unknown", because("interpreter-or-lock", seen=seen))
     if each.floor >= LIMITS.compiled:
-        return "interpreter", f"{known}; {both}: Python's lock limits."
+        return Limited("interpreter", because("lock-of-python", seen=seen, **_interval("each", each)))
     if each.ceiling < LIMITS.compiled:
-        return "lock", f"{known}; {both}: the lock is not Python's."
-    return "unknown", f"{known}; {both}: Python's lock, or one of the library or driver."
+        return Limited("lock", because("lock-not-of-python", seen=seen, **_interval("each", each)))
+    return Limited("unknown", because("lock-of-python-or-library", seen=seen, **_interval("each", each)))
 
 
 def _ratio(record: Contention, alone: Contention, name: str, against: str = "") -> Value | None:
     return ratio(record.measured(name), alone.measured(against or name))
 
 
-def _micro(ns: Value) -> str:
-    """A time with its interval: ``86 (15 to 480) µs``."""
-    return f"{positive_spread(ns / 1e3)} {MICRO}"
-
-
-def _times(of: Value) -> str:
-    return f"{positive_spread(of)} times"
+def _interval(name: str, of: Value) -> dict[str, float]:
+    """The values of a reason that give a figure with its interval."""
+    ends = {name: of.value, f"{name}_low": of.low, f"{name}_high": of.high}
+    return {key: number for key, number in ends.items() if number is not None}

@@ -68,11 +68,10 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
             target, late = group.targets[0], left < longest[group.way] or left <= 0
             reason = why_one_thread(facts_of_stack(target.stack)) if group.way == "threads" else ""
             if reason or late:
-                limit = f"the {plan.seconds:.0f} s of this measurement"
-                unfit = f"it does not fit {limit}; overhead contention --seconds gives it more"
-                key, reason = target.key, reason or unfit
-                measuring.add([OmittedLine(left_out=LeftOut(target=key, case=f"all, {group.way}", reason=reason))])
-                listener.note(f"left out: {key}, {group.way}: {reason}")
+                why: Why = reason or because("beyond-seconds-of-contention", seconds=plan.seconds)
+                left_out = LeftOut(target=target.key, case=f"all, {group.way}", reason=why)
+                measuring.add([OmittedLine(left_out=left_out)])
+                listener.note(because("left-out", target=target.key, way=group.way, why=why))
                 continue
 
             def tell_time_left(share: float, at: int = at) -> None:

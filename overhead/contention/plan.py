@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from overhead.devices import processor_kind
 from overhead.probes import registry, space_of
 from overhead.probes.base import vary
-from overhead.results import Case, Placement, StackFacts, Target, Way, stacks_in
+from overhead.results import Case, Placement, StackFacts, Target, Way, Why, because, stacks_in
 
 WAYS: tuple[Way, ...] = ("processes", "threads", "devices", "busy")
 
@@ -83,11 +83,9 @@ def cases_of(target: Target, *, twins: bool) -> tuple[Case, ...]:
     return found if twins else found[:1]
 
 
-def why_one_thread(facts: StackFacts) -> str:
+def why_one_thread(facts: StackFacts) -> Why:
     """Why several threads must not use the stack at once; '' where they may."""
     one = facts.one_thread
     if one is None:
         return ""
-    return (
-        f"the chains of a process share a {one.shares}, and {one.of} lets only one thread use a {one.shares} at a time"
-    )
+    return because("one-thread-at-a-time", shares=one.shares, of=one.of)

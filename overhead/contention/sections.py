@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 
 from overhead.blocks.parts import Heading, Part, Table, Text
 from overhead.contention.figure import drawing
-from overhead.contention.show import PEER_WORDS, rows_of, way_blocks
+from overhead.contention.rows import rows_of
+from overhead.contention.show import way_blocks
 from overhead.reading.view import View
 from overhead.report.core.machines import Machines
 from overhead.report.core.page_list import register_page
 from overhead.report.core.registry import register, register_across
 from overhead.results import Contention, Way
+from overhead.words.contention import peers as words
+from overhead.words.contention.peers import PEER_WORDS
 from overhead.words.report.machines import machine_name
 
-register_page("contention", "Many at once", 40, "What a dispatch costs while processes or threads do the same at once.")
+register_page("contention", words.PAGE_TITLE, 40, words.ABOUT_PAGE)
 
 
 def section_of(way: Way) -> Callable[[View], Iterable[Part]]:
@@ -26,7 +29,7 @@ def section_of(way: Way) -> Callable[[View], Iterable[Part]]:
                 block = drawing(way, rows_of(view, way), block) or block
             yield block
         if any(_adds_a_tensor(row.first) for row in rows_of(view, way)):
-            yield Text(["PyTorch runs x.add_(y) here; on the first page it runs x.add_(1)."], quiet=True)
+            yield Text([words.ADDS_A_TENSOR], quiet=True)
 
     return build
 

@@ -9,9 +9,8 @@ import dataclasses
 from collections.abc import Sequence
 
 from overhead.decode.decoders import DECODERS
-from overhead.decode.lowering.fusions import FUSIONS
-from overhead.reading.format import count, resolved
-from overhead.reading.view import CALLER_WORDS, TargetView, View, by_board, graph_maker
+from overhead.reading.format import resolved
+from overhead.reading.view import TargetView, View, by_board
 from overhead.results import Record, Value, exactly
 
 
@@ -23,29 +22,9 @@ class DecodeArm:
     record: Record
 
     @property
-    def description(self) -> str:
-        """The program and how it is issued, in words such as ``fused, one pass a token, from Python``, or ``eager``."""
-        record, params, facts = self.record, self.record.params, self.target.facts
-        if "fusions" in params:
-            applied = int(params["fusions"])
-            kind = "unfused" if not applied else "fused" if applied == len(FUSIONS) else count(applied, "fusion")
-            issued = "one pass a token"
-            if record.pattern == "per-submit":
-                issued = "a submission a dispatch" if "one-pass" in facts.roles else "a launch a dispatch"
-            elif facts.graphs:
-                issued = f"a graph a token by {graph_maker(record, facts)}"
-            padding = f", {params['padding']} dispatches added" if "padding" in params else ""
-            return f"{kind}, {issued}, {CALLER_WORDS[record.caller]}{padding}"
-        if "mode" in params:
-            return f"torch.compile, {params['mode']}"
-        if "maker" in params:
-            return "PyTorch's CUDA graph of the eager step"
-        return "one call a token" if record.stack == "onnxruntime" else "eager"
-
-    @property
-    def issued(self) -> str:
-        """How the lowered program is issued, in words: the description without the fusions; '' for other arms."""
-        return self.description.partition(", ")[2]
+    def is_lowered(self) -> bool:
+        """Whether it runs the lowered program, whose dispatches may be fused."""
+        return "fusions" in self.record.params
 
     @property
     def batch(self) -> int:

@@ -10,17 +10,35 @@ from functools import partial
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import DecodeArm, DecoderResults, decoder_results
-from overhead.reading.format import count, factor_spread, positive_spread
+from overhead.reading.format import positive_spread
 from overhead.reading.graph_or_fused import ChainWay, ProgramWork, WorkRow, register_rows
-from overhead.reading.missing_values import why
 from overhead.reading.precision import by_interval
 from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.lines import DrawnLine, LinePanel, line_panels
 from overhead.report.core.page_list import register_page, slug
 from overhead.report.core.registry import register
-from overhead.results import ChainWayFacts, Value, WayKind, ratio
-from overhead.words.reasons import one_line
+from overhead.results import ChainWayFacts, Value, WayKind
+from overhead.words.decode import (
+    BATCH_CAPTION,
+    BATCH_MATTERS,
+    FUSED_CAPTION,
+    arm_name,
+    arm_with_reads,
+    arms_title,
+    batch_alternative,
+    batch_intro,
+    batch_table_title,
+    batch_title,
+    bound,
+    dispatches,
+    fused_alternative,
+    fused_title,
+    intro,
+    lowered_label,
+    remark,
+    sweep_label,
+)
 
 _MILLI = 1e6
 _LINES = {"complete": "o-", "issue": "--", "device_busy": ":"}
@@ -48,8 +66,8 @@ def token_rows(view: View) -> Iterator[WorkRow]:
         ways = [way for way in made if way is not None]
         if not any(way.kind == "fused-wgsl" for way in ways):
             continue
-        dispatches = {arm.record.params.get("fusions"): arm.dispatches for arm in found.arms}
-        work = ProgramWork(found.name, dispatches.get(0) or None, dispatches.get(len(FUSIONS)) or None)
+        by_fusions = {arm.record.params.get("fusions"): arm.dispatches for arm in found.arms}
+        work = ProgramWork(found.name, by_fusions.get(0) or None, by_fusions.get(len(FUSIONS)) or None)
         yield WorkRow("a token", work, view.fingerprint.created, tuple(ways))
         return
 
@@ -106,12 +124,7 @@ def token_section(view: View) -> Iterator[Part]:
     for found in decoder_results(view):
         if len(found.arms) < _LEAST_ARMS:
             continue
-        intro = (
-            f"{found.name}: one token at batch 1 in float32 with random weights. The token and the cache stay on the "
-            "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches are "
-            "those of the program that ran; for PyTorch they are operations, for ONNX Runtime nodes."
-        )
-        yield Text([intro])
+        yield Text([intro(found)])
         if (drawing := _fused_or_not(found)) is not None:
             yield drawing
         yield _arms(found)
@@ -123,13 +136,7 @@ def batch_section(view: View) -> Iterator[Part]:
     for found in decoder_results(view):
         if not found.sweeps:
             continue
-        intro = (
-            f"{found.name}: a step makes one token of each sequence of a batch, with as many dispatches as for one "
-            "sequence: more work for the device, but hardly more for the host. The kernels of the lowered program read "
-            "each weight from memory once for all sequences, but they are no tuned matrix products like those that "
-            "PyTorch calls: compare device times within an arm."
-        )
-        yield Text([intro, "Overhead stops mattering where the host issues a step in less time than the device needs."])
+        yield Text([batch_intro(found), BATCH_MATTERS])
         if any(arm.is_resolved("complete") for sweep in found.sweeps for arm in sweep):
             yield _sweep_drawing(found)
         yield _sweeps(found)
@@ -138,11 +145,9 @@ def batch_section(view: View) -> Iterator[Part]:
 def _sweeps(found: DecoderResults) -> Table:
     rows: list[_Row] = []
     for arm in (arm for sweep in found.sweeps for arm in sweep):
-        bound = {True: "device", False: "host or both", None: ""}[arm.is_device_bound]
-        bound = "not resolved" if arm.lacks_intervals else bound
-        rows.append([_stack(arm), arm.description, str(arm.batch), *_times(arm), bound, _remark(arm)])
+        rows.append([_stack(arm), arm_name(arm), str(arm.batch), *_times(arm), bound(arm), remark(arm)])
     columns = ["stack", "how", "batch", "a step, ms", "enqueue, ms", "device, ms", "tokens/s", "bound by", "remark"]
-    return Table(f"{found.name}: batches", columns, rows, numeric=range(2, 7), sortable=True)
+    return Table(batch_table_title(found), columns, rows, numeric=range(2, 7), sortable=True)
 
 
 def _sweep_drawing(found: DecoderResults) -> Drawing:
@@ -154,13 +159,12 @@ def _sweep_drawing(found: DecoderResults) -> Drawing:
             times = [(arm.batch, arm.record.value(name)) for arm in sweep if arm.is_resolved(name)]
             points = [(batch, Value(time / _MILLI)) for batch, time in times if time is not None]
             lines.append(DrawnLine(points, target.facts.colour, style))
-        panels.append(LinePanel(f"{target.short}: {sweep[0].description}", "batch", lines))
+        panels.append(LinePanel(sweep_label(sweep[0]), "batch", lines))
     return Drawing(
         f"decode-{slug(found.name)}-batches",
-        f"Time of a step of {found.name} over the batch",
-        f"The time of a step over the batch for {count(len(found.sweeps), 'arm')}; the numbers are in the table below.",
-        "Dots: a step with its work done. Dashed: the time to enqueue it. Dotted: the device's time. Both axes "
-        "are logarithmic.",
+        batch_title(found),
+        batch_alternative(found),
+        BATCH_CAPTION,
         partial(line_panels, panels, "ms a step"),
     )
 
@@ -168,17 +172,10 @@ def _sweep_drawing(found: DecoderResults) -> Drawing:
 def _arms(found: DecoderResults) -> Table:
     columns = ["stack", "how", "dispatches", "a token, ms", "enqueue, ms", "device, ms", "tokens/s", "remark"]
     rows: list[_Row] = [
-        [_stack(arm), _how(arm), _dispatches(arm), *_times(arm), _remark(arm)] for arm in (*found.arms, *found.reads)
+        [_stack(arm), arm_with_reads(arm), dispatches(arm), *_times(arm), remark(arm)]
+        for arm in (*found.arms, *found.reads)
     ]
-    return Table(f"Ways to decode a token of {found.name}", columns, rows, numeric=range(2, 7), sortable=True)
-
-
-def _how(arm: DecodeArm) -> str:
-    """The description; also the bytes read after each token and the length of the prompt, if there are any."""
-    params = arm.record.params
-    read = {"token": ", 4 bytes read after each", "logits": ", all logits read after each"}
-    prompt = f", the first token of a prompt of {params['tokens']}" if "tokens" in params else ""
-    return arm.description + read.get(str(params.get("readback")), "") + prompt
+    return Table(arms_title(found), columns, rows, numeric=range(2, 7), sortable=True)
 
 
 def _fused_or_not(found: DecoderResults) -> Drawing | None:
@@ -186,15 +183,15 @@ def _fused_or_not(found: DecoderResults) -> Drawing | None:
     pairs = [(series[0], series[-1]) for series in found.levels if series[0].record.params["fusions"] == 0]
     both = [pair for pair in pairs if all(arm.is_resolved("complete") for arm in pair)]
     ordered = sorted(both, key=lambda pair: pair[1].record.value("complete") or 0.0)[:_MOST_ROWS]
-    rows = [DotRow(f"{fused.record.stack}, {fused.issued}", [_mark(one), _mark(fused)]) for one, fused in ordered]
+    rows = [DotRow(lowered_label(fused), [_mark(one), _mark(fused)]) for one, fused in ordered]
     if not rows:
         return None
     one, arm = ordered[0]
     return Drawing(
         f"decode-{slug(found.name)}-fused",
-        f"A token of {found.name}, unfused and fused",
-        f"Fusing makes a token {factor_spread(ratio(one.complete, arm.complete))} cheaper through {arm.target.short}.",
-        "Round: every dispatch on its own. Diamond: with all fusions. Hollow: noisy. The axis is logarithmic.",
+        fused_title(found),
+        fused_alternative(one, arm),
+        FUSED_CAPTION,
         partial(dot_figure, {"": rows}, "ms a token", {"unfused": "o", "fused": "D"}, joined=True),
     )
 
@@ -214,19 +211,5 @@ def _times(arm: DecodeArm) -> list[str]:
     return [*(_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)), _shown(arm.tokens_per_s, 1)]
 
 
-def _dispatches(arm: DecodeArm) -> str:
-    return f"{arm.dispatches:,}" if arm.dispatches else ""
-
-
 def _shown(found: Value | None, unit: float) -> str:
     return "" if found is None else positive_spread(found / unit)
-
-
-def _remark(arm: DecodeArm) -> str:
-    if arm.complete is None:
-        return one_line(why(arm.record, "complete"))
-    doubts: list[str] = [arm.record.status] if arm.record.status != "ok" else []
-    if arm.device is not None and arm.device.value > arm.complete.value:
-        sure = arm.device.floor > arm.complete.ceiling
-        doubts.append("the device's time exceeds the token's" if sure else "the device's time is not resolved")
-    return "; ".join(doubts)

@@ -22,7 +22,7 @@ from overhead.reading.format import (
     percent,
     plain,
 )
-from overhead.results import Figure, Why, codes_of
+from overhead.results import Figure, Value, Why, codes_of
 from overhead.words.explain import timing as words
 from overhead.words.explain.alternatives import KIND_LABELS, alternative_name, remark
 from overhead.words.explain.step import UNRANKED, device_of, heading, operation_name, taken_as_step
@@ -306,7 +306,7 @@ def _of_call(call: CallTiming, which: str) -> Iterator[str]:
     yield from _single_call(call, which)
     yield from _unpinned(call, which)
     yield from _falls(call, which)
-    if again := range_text(call.next_run):
+    if again := range_text(_range(call.next_run)):
         yield words.next_run(again, which)
     if call.bound == "device":
         yield words.device_decides(which)
@@ -400,3 +400,8 @@ def _missing(call: CallTiming) -> dict[Why, list[str]]:
             why = words.device_waited(span) if span.measured else span.reason or span.status
         found.setdefault(why, []).append("device")
     return found
+
+
+def _range(ends: list[float] | None) -> Value | None:
+    """The ends of a range as a value; None for None."""
+    return Value(sum(ends) / 2, min(ends), max(ends)) if ends else None

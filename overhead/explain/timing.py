@@ -475,7 +475,7 @@ def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], 
     calls = []
     for row, record in zip(first.calls, records, strict=True):
         again = next_run(record, first.machine)
-        calls.append(replace(row, **_of_record(record), next_run=list(again) if again else None))
+        calls.append(replace(row, **_of_record(record), next_run=[again.floor, again.ceiling] if again else None))
     notes: list[Why] = list(dict.fromkeys(flag for side in sides for flag in side.flags))
     if len(sides) > 1 and (changed := changed_versions(sides[0], sides[1])):
         versions = [because("versions-of-both", field=one.field, base=one.base, new=one.new) for one in changed]

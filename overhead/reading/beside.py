@@ -50,7 +50,7 @@ class Pair:
 
 @dataclasses.dataclass(frozen=True)
 class Beside:
-    """A run beside another. ``pairs`` by label, in the order of the list; ``left_out``: the other labels, with why."""
+    """A run beside another. ``pairs``: by the keys of figures, in their order; ``left_out``: the others, with why."""
 
     view: View
     other: View
@@ -69,12 +69,12 @@ def beside(view: View, other: View, spreads: Spreads) -> Beside:
         found = ratio(*both)
         found = by_interval(found) if found is not None else None
         if reason := _apart(this, that):
-            left_out[this.label] = reason
+            left_out[this.key] = reason
         elif found is None:
-            left_out[this.label] = "not-above-zero"
+            left_out[this.key] = "not-above-zero"
         else:
             known = spreads.get(this.spread_class) if this.spread_class and found.status == "ok" else None
-            pairs[this.label] = Pair(this, that, found, math.exp(half_width(known)) if known else None)
+            pairs[this.key] = Pair(this, that, found, math.exp(half_width(known)) if known else None)
     return Beside(view, other, pairs, left_out)
 
 
@@ -103,7 +103,7 @@ def spreads_of(view: View, others: Sequence[View]) -> Spreads:
     logs: dict[FigureClass, dict[tuple[str, str], list[float]]] = {c: {} for c in classes}
     for k in (k for run in runs for k in run.once(key_figures)):
         if k.spread_class and k.record and k.measured and is_steady(k.measured):
-            logs[k.spread_class].setdefault((k.label, k.record.case.key), []).append(math.log(k.measured.value))
+            logs[k.spread_class].setdefault((k.key, k.record.case.key), []).append(math.log(k.measured.value))
     degrees = min(len(runs) - 1, MOST_DEGREES_OF_FREEDOM)
     for own, by_case in logs.items():
         if variances := [statistics.variance(values) for values in by_case.values() if len(values) > 1]:
@@ -119,9 +119,10 @@ def full_runs(runs: Sequence[View]) -> list[View]:
     return sorted(full, key=lambda run: run.fingerprint.created)
 
 
-def steady_ratios(found: Beside, limit: str) -> list[float]:
+def steady_ratios(found: Beside, limit: str) -> list[Value]:
     """The ratios of the figures that ``limit`` bounds in both runs, the lowest first; those that are not noisy."""
-    return sorted(p.ratio.value for p in found.pairs.values() if p.limit == limit and p.ratio.status == "ok")
+    steady = [p.ratio for p in found.pairs.values() if p.limit == limit and p.ratio.status == "ok"]
+    return sorted(steady, key=lambda ratio: ratio.value)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from overhead import devices
 from overhead.reading.format import plain, resolved
 from overhead.reading.view import View, by_board, graph_maker, with_fields, words
-from overhead.results import Record, Scalar, Value, exactly
+from overhead.results import Record, Scalar, Value, exactly, formed, time_of_units
 from overhead.workloads import UNROLLED, workloads
 
 _LEAST_BEND = 0.01
@@ -60,7 +60,8 @@ class ArmFit:
             return dataclasses.replace(measured, status=line.status, reason=line.reason)
         low = min(measured.floor, measured.value - (line.value - line.floor))
         high = max(measured.ceiling, measured.value + (line.ceiling - line.value))
-        return dataclasses.replace(line, value=measured.value, low=max(low, 0.0), high=high)
+        origin = formed("measured on a line", measured.origin, line.origin)
+        return dataclasses.replace(line, value=measured.value, low=max(low, 0.0), high=high, origin=origin)
 
     def is_extrapolated(self, steps: float) -> bool:
         """Whether no measured lengths lie on both sides of this number of steps, so that the line tells its time."""
@@ -138,7 +139,8 @@ def measured_time(record: Record, steps: float) -> Value | None:
     value = float(np.interp(steps, lengths, [point.total for point in points]))
     low = float(np.interp(steps, lengths, [point.q1 for point in points]))
     high = float(np.interp(steps, lengths, [point.q3 for point in points]))
-    return Value(value, low, high, unit="ns", source=record.device) if value > 0 else None
+    origin = time_of_units(record, steps)
+    return Value(value, low, high, unit="ns", source=record.device, origin=origin) if value > 0 else None
 
 
 def bends_below_zero(record: Record) -> bool:
@@ -157,7 +159,10 @@ def _start(record: Record) -> Value:
     if fixed is not None and fixed.value > 0:
         return fixed
     shortest = min(record.curve, key=lambda p: p.n, default=None)
-    return Value(shortest.total, shortest.q1, shortest.q3, unit="ns") if shortest is not None else exactly(0.0, "ns")
+    if shortest is None:
+        return exactly(0.0, "ns")
+    origin = time_of_units(record, shortest.n)
+    return Value(shortest.total, shortest.q1, shortest.q3, unit="ns", origin=origin)
 
 
 def steps_of(name: str) -> int:

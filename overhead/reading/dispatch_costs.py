@@ -5,55 +5,50 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from overhead.devices import is_board_id, same_device_across_apis
-from overhead.reading.format import between, cost_text, micro, micro_of, number, plain, resolved, two_speeds
+from overhead.reading.format import mode_of, plain, resolved, two_speeds
 from overhead.reading.host_shares import host_shares
-from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, first_with, with_fields
 from overhead.results import (
     Caller,
+    Figure,
     Record,
     RowGroup,
     StackFacts,
     StackRow,
     Value,
-    Why,
     WithFigures,
-    about,
-    together,
 )
 
 Kind = Literal["python", "compiled", "browser", "batched"]
-KIND_TITLES: dict[Kind, str] = {
-    "python": "from Python",
-    "compiled": "from compiled code",
-    "browser": "from JavaScript",
-    "batched": "batched: in a graph or in one pass",
-}
 _CALLERS: dict[Kind, Caller] = {"python": "binding", "compiled": "native", "browser": "browser"}
-KIND_WORDS: dict[Kind, str] = {**KIND_TITLES, "batched": "batched"}
 _LEFT_OUT_FROM = 1.03
 """The mean of all samples is shown if it is at least so many times the quiet cost. Closer values mean the same."""
-_GROUP_TITLES: dict[RowGroup, str] = {
-    "arrays": "operations on arrays",
-    "kernels": "a kernel of your own",
-    "webgpu": "WebGPU and Vulkan",
-    "others": "others",
-}
-ROW_GROUPS = tuple(_GROUP_TITLES.values())
+ROW_GROUPS: tuple[RowGroup, ...] = get_args(RowGroup)
 """What a person chooses between, in the order of the headline figure."""
+Doubt = Literal["bends", "no-value", "two-speeds", "status", "not-above-zero"]
+"""Why a cost is not resolved: it bends; it has no value, for a reason that the record has; it has two speeds; its
+status says why; or its interval reaches zero."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OtherOperand:
+    """The operation that compiled code runs where it is not the row's. ``python``: its cost from Python, if known."""
+
+    operation: str
+    python: Figure | None
 
 
 @dataclasses.dataclass(frozen=True)
 class DispatchRow:
-    """One way to call a stack. ``group``: of ``ROW_GROUPS``; ``records``: the case of each kind (caller, or batched).
+    """One way to call a stack. ``records``: the case of each kind (caller, or batched).
 
     ``rank``: the row with the highest goes first where the figure has no room.
     ``marks``: by kind, the costs above zero in microseconds with their intervals: one, or both of two speeds.
-    ``remarks``: by kind, why a cost is not resolved, and what differs in operation. ``python``: the share (0 to 1) that
-    Python takes of the CPU time of a call from Python; None where it is not resolved.
+    ``lacks_batch``: the stack can have many dispatches in one pass, and this run did not measure it. ``python``: the
+    share (0 to 1) that Python takes of the CPU time of a call from Python; None where it is not resolved.
     ``name``: the label as a sentence has it, ``the CUDA driver``, ``Dawn``; ``split``: that of the operation whose CPU
     time was split where compiled code runs another operation. ``facts``: of the stack.
     """
@@ -62,13 +57,19 @@ class DispatchRow:
     name: str
     split: str
     stack: str
-    group: str
+    group: RowGroup
     marks: Mapping[Kind, tuple[Value, ...]]
     records: Mapping[Kind, Record]
-    remarks: Mapping[Kind, Why]
+    lacks_batch: bool
+    operand: OtherOperand | None
     rank: int
     facts: StackFacts
     python: Value | None = None
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kinds of which there is something to tell: those with a record, and a batch that is missing."""
+        return [*self.records, "batched"] if self.lacks_batch else [*self.records]
 
     @property
     def first(self) -> Kind:
@@ -87,25 +88,13 @@ class DispatchRow:
         return base is not None and compiled is not None and base.params != compiled.params
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What differs from other rows: the unit if it is neither dispatch nor launch, the operand in compiled code."""
-        operand = "compiled code, split: x.add_(y)" if self.other_operand else ""
-        return tuple(filter(None, [self.other_unit, operand]))
-
-    @property
-    def other_unit(self) -> str:
-        """What one call does, where it is neither a dispatch nor a launch; else ''."""
-        unit = next(iter(self.records.values())).unit
-        return "" if unit in ("dispatch", "launch") else f"one call is one {plain(unit, 20)}"
-
-    @property
-    def reasons(self) -> Why:
-        """The remarks, each with its kind: ``from Python: noisy, 19.6 to 20.4``."""
-        return together(*(about(KIND_WORDS[kind], remark) for kind, remark in self.remarks.items()))
+    def unit(self) -> str:
+        """What one call does: ``dispatch``, ``launch``, ``step``."""
+        return next(iter(self.records.values())).unit
 
     def is_resolved(self, kind: Kind) -> bool:
         """Whether the cost is not noisy, has one speed, and lies above zero with its interval."""
-        return kind in self.marks and not why_unresolved(self.records[kind])
+        return kind in self.marks and doubt_of(self.records[kind]) is None
 
     def limit(self, kind: Kind) -> str:
         """What limits the cost on a GPU: ``host``, ``device`` or ``balanced``; '' where that is not known."""
@@ -115,9 +104,9 @@ class DispatchRow:
 
 @dataclasses.dataclass(frozen=True)
 class DispatchCosts:
-    """All rows, the cheapest first. ``device``: name of the device; ``view``: of the run that measured them.
+    """All rows, the cheapest first. ``view``: of the run that measured them.
 
-    ``hardware``: whether a GPU ran them; else software adapters and the CPU did.
+    ``hardware``: whether a GPU ran them; else software adapters and the CPU did. ``device``: name of the GPU or CPU.
     """
 
     device: str
@@ -130,11 +119,6 @@ class DispatchCosts:
         """Whether the run has a met cost: that of fresh processes without a fixed processor."""
         return any(met_range(record) for row in self.rows for record in row.records.values())
 
-    @property
-    def title(self) -> str:
-        """The title of the headline figure: ``GPU dispatch overhead on NVIDIA H200``."""
-        return f"{'GPU dispatch' if self.hardware else 'Dispatch'} overhead on {self.device}"
-
 
 def dispatch_costs(view: View) -> DispatchCosts | None:
     """The rows of the run's headline figure; None if no stack ran the step."""
@@ -143,7 +127,7 @@ def dispatch_costs(view: View) -> DispatchCosts | None:
     if not rows:
         return None
     cpu = plain(view.fingerprint.machine.cpu, 40)
-    device = plain(targets[0].first.adapter, 40) if hardware else f"{cpu}, no GPU"
+    device = plain(targets[0].first.adapter, 40) if hardware else cpu
     rows.sort(key=lambda row: row.marks[row.first][0].value if row.marks else math.inf)
     return DispatchCosts(device, hardware, tuple(rows), view)
 
@@ -176,12 +160,7 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
         return None
     if (batched := _batched(view, target, entry, next(iter(found.values())).caller)) is not None:
         found["batched"] = batched
-    remarks: dict[Kind, Why] = {kind: problem for kind, record in found.items() if (problem := why_unresolved(record))}
     marks = {kind: costs for kind, r in found.items() if (costs := _costs(r))}
-    if operand := _other_operand(target, entry, found.get("compiled")):
-        remarks["compiled"] = together(remarks.get("compiled", ""), operand)
-    if "batched" not in found and "one-pass" in target.facts.roles:
-        remarks["batched"] = "not measured in this run"
     python = _python_share(view, found)
     where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
     label = plain(entry.label, 60)
@@ -192,10 +171,11 @@ def _row(view: View, target: TargetView, entry: StackRow) -> DispatchRow | None:
         name=name + where,
         split=split + where,
         stack=target.stack,
-        group=_GROUP_TITLES[entry.group],
+        group=entry.group,
         marks=marks,
         records=found,
-        remarks=remarks,
+        lacks_batch="batched" not in found and "one-pass" in target.facts.roles,
+        operand=_other_operand(target, entry, found.get("compiled")),
         rank=entry.order,
         facts=target.facts,
         python=python,
@@ -208,7 +188,10 @@ def _costs(record: Record) -> tuple[Value, ...]:
     if figure is None:
         return ()
     modes = two_speeds(figure) or (tuple(figure.modes) if figure.status == "nonlinear" else ())
-    costs = [Value(mode / 1e3, status=figure.status) for mode in modes] or ([found / 1e3] if found is not None else [])
+    if modes:
+        costs = [mode_of(figure, mode) / 1e3 for mode in modes]
+    else:
+        costs = [found / 1e3] if found is not None else []
     return tuple(cost for cost in costs if cost.value > 0)
 
 
@@ -256,33 +239,27 @@ def _batched(view: View, target: TargetView, entry: StackRow, caller: Caller) ->
     return next((r for r in passes if not target.varied(r)), None) or next(iter(graphs), None)
 
 
-def why_unresolved(record: Record) -> Why:
-    """Why the cost is not resolved, with its interval in microseconds if it has one; '' if it is resolved."""
+def doubt_of(record: Record) -> Doubt | None:
+    """Why the cost is not resolved; None if it is."""
     figure = record.figure("complete")
     found = record.measured("complete")
     if figure is None or found is None:
-        if figure is not None and figure.status == "nonlinear" and figure.modes:
-            return f"nonlinear: {micro_of(figure.modes[0])}, in long chains {micro_of(figure.modes[1])}"
-        return why(record, "complete")
-    if figure.status == "ok" and found.resolved:
-        return ""
+        return "bends" if figure is not None and figure.status == "nonlinear" and figure.modes else "no-value"
     if two_speeds(figure):
-        return f"two speeds, {cost_text(record)}"
-    low, high = found.low, found.high
-    interval = "" if low is None or high is None else f", {between(low / 1e3, high / 1e3)}"
-    return (figure.status if figure.status != "ok" else "not above zero") + interval
+        return "two-speeds"
+    if figure.status != "ok":
+        return "status"
+    return None if found.resolved else "not-above-zero"
 
 
-def _other_operand(target: TargetView, entry: StackRow, compiled: Record | None) -> str:
-    """The operand of compiled code where it is not the base case's, with the cost from Python; else ''."""
+def _other_operand(target: TargetView, entry: StackRow, compiled: Record | None) -> OtherOperand | None:
+    """The operation of compiled code where it is not the base case's; else None."""
     base = target.base
     if compiled is None or compiled.params.get("operand") == base.params.get("operand"):
-        return ""
+        return None
     python = first_with(target.records, params=compiled.params, caller="binding", pattern=base.pattern, workload="step")
     cost = python.figure("complete") if python is not None else None
-    return plain(entry.other_operand, 40) + (
-        f", {micro(cost)} from Python" if cost is not None and cost.measured else ""
-    )
+    return OtherOperand(plain(entry.other_operand, 40), cost if cost is not None and cost.measured else None)
 
 
 def met_range(record: WithFigures) -> tuple[float, float] | None:
@@ -306,8 +283,3 @@ def met_below(record: WithFigures) -> bool:
     """Whether all unpinned processes paid less than the interval of the undisturbed cost allows."""
     found, quiet = met_range(record), record.measured("complete")
     return found is not None and quiet is not None and found[1] < quiet.floor / 1e3
-
-
-def mark_text(costs: tuple[Value, ...]) -> str:
-    """The printed costs of a mark, with the digits that the intervals allow, as in the tables; ``3.7 or 4.5``."""
-    return " or ".join(number(cost) for cost in costs)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import unicodedata
-from collections.abc import Iterable
 
-from overhead.results import Figure, Record, Value
+from overhead.reading.printed import printed
+from overhead.results import Figure, Origin, Record, Value, formed
 
 MICRO = "\u00b5s"
 """The unit of every displayed time."""
@@ -18,6 +19,8 @@ _DIGITS_WITHOUT_INTERVAL = 2
 _SECOND_DIGIT_BELOW = 3.55
 """A half-width with leading digits below this shows two digits (the Particle Data Group's rule), if the number then has
 three digits at most."""
+_FOUR_DIGITS_FROM = 999.5
+"""A number from here on has four digits or more, all of which are shown."""
 _POSITIVE = frozenset({
     "complete", "issue", "host", "device_busy", "device_span", "met", "legacy", "naive", "naive_idle", "empty_wait",
     "first", "prepare",
@@ -36,7 +39,7 @@ def plain(text: str, limit: int = 200) -> str:
 def number(of: Value | float) -> str:
     """A value rounded to one or two digits of its interval's half-width; to two digits without an interval."""
     of = _as_value(of)
-    return _fixed(of.value, _place(of))
+    return printed(_fixed(of.value, _place(of)), of)
 
 
 def held_range(figure: Figure | None) -> str:
@@ -48,17 +51,41 @@ def held_range(figure: Figure | None) -> str:
     return f"{figure.holds_from:,} to {largest}" if figure.holds_from > 1 else largest
 
 
-def within(value: float, share: float) -> Value:
+def point(of: Value) -> str:
+    """A value rounded to two digits, whatever its interval."""
+    return printed(_fixed(of.value, _place(Value(of.value))), of)
+
+
+def within(value: Value | float, share: float) -> Value:
     """The value with an interval of this share of it on both sides, for ``number``: 0.01 gives three digits."""
-    return Value(value, value * (1 - share), value * (1 + share))
+    of = _as_value(value)
+    return Value(of.value, of.value * (1 - share), of.value * (1 + share), origin=formed("point", of.origin))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Spread:
+    """A value and its interval as text; '' without one. ``of``: what they show."""
+
+    value: str
+    interval: str
+    of: Value
+
+    def text(self, sign: str = "") -> str:
+        """Both, with a sign or a unit behind the value."""
+        interval = f" ({self.interval})" if self.interval else ""
+        return printed(f"{self.value}{sign}{interval}", self.of)
 
 
 def spread(of: Value) -> str:
     """``value (low to high)``, all with the digits that the interval allows; the value alone if it has no interval."""
+    return _spread(of).text()
+
+
+def _spread(of: Value) -> _Spread:
     if of.low is None or of.high is None:
-        return number(of.value)
+        return _Spread(number(of.value), "", of)
     place = _place(of)
-    return f"{_fixed(of.value, place)} ({_fixed(of.low, place)} to {_fixed(of.high, place)})"
+    return _Spread(_fixed(of.value, place), f"{_fixed(of.low, place)} to {_fixed(of.high, place)}", of)
 
 
 def positive_spread(of: Value) -> str:
@@ -67,9 +94,14 @@ def positive_spread(of: Value) -> str:
     Where the interval, rounded to its own digits, reaches zero, value and ends have two digits each, and an end at zero
     or below is not shown: ``28 (at most 110)``. This is so for most intervals of two processes.
     """
+    return _positive_spread(of).text()
+
+
+def _positive_spread(of: Value) -> _Spread:
     if of.low is None or of.high is None or of.value <= 0 or round(of.low, -_place(of)) > 0:
-        return spread(of)
-    return f"{number(of.value)} ({f'{number(of.low)} to' if of.low > 0 else 'at most'} {number(of.high)})"
+        return _spread(of)
+    least = f"{number(of.low)} to" if of.low > 0 else "at most"
+    return _Spread(number(of.value), f"{least} {number(of.high)}", of)
 
 
 def between(low: float, high: float) -> str:
@@ -78,6 +110,12 @@ def between(low: float, high: float) -> str:
         return number(low)
     place = _place(Value((low + high) / 2, low, high))
     return f"{_fixed(low, place)} to {_fixed(high, place)}"
+
+
+def ends_text(of: Value) -> str:
+    """``between`` the ends of the interval; of a value without one, the value twice."""
+    low, high = (of.value if end is None else end for end in (of.low, of.high))
+    return printed(between(low, high), of)
 
 
 def micro(figure: Figure) -> str:
@@ -91,7 +129,7 @@ def cost_text(record: Record) -> str:
     if figure is None:
         return ""
     found = two_speeds(figure)
-    return " or ".join(number(speed / 1e3) for speed in found) if found else micro(figure)
+    return " or ".join(number(mode_of(figure, speed) / 1e3) for speed in found) if found else micro(figure)
 
 
 def two_speeds(figure: Figure) -> tuple[float, ...]:
@@ -99,26 +137,40 @@ def two_speeds(figure: Figure) -> tuple[float, ...]:
     return (min(figure.modes), max(figure.modes)) if figure.status == "bimodal" and len(figure.modes) > 1 else ()
 
 
+def mode_of(figure: Figure, mode: float) -> Value:
+    """One of the figure's ``modes`` as a value in its unit, without an interval."""
+    return Value(mode, status=figure.status, origin=Origin(figure=figure, mode=figure.modes.index(mode)))
+
+
 def micro_spread(figure: Figure | None) -> str:
     """A time in microseconds with its interval, without unit; its status where it has no value; '' for None."""
-    if figure is None or (found := figure.measured) is None:
-        return figure.status if figure is not None else ""
-    return (positive_spread if figure.name in _POSITIVE else spread)(found / 1e3)
+    if figure is None:
+        return ""
+    found = figure.measured
+    return figure.status if found is None else _micro_spread(figure.name, found).text()
+
+
+def _micro_spread(name: str, ns: Value) -> _Spread:
+    """A time in microseconds. ``name``: of its figure, which says whether it can be negative."""
+    return (_positive_spread if name in _POSITIVE else _spread)(ns / 1e3)
 
 
 def time(figure: Figure) -> str:
     """A time with unit and interval: ``26.3 µs (25.9 to 26.7)``; the figure's status where it has no value."""
-    return _signed(micro_spread(figure), f" {MICRO}") if figure.measured else figure.status
+    found = figure.measured
+    return figure.status if found is None else _micro_spread(figure.name, found).text(f" {MICRO}")
 
 
 def time_spread(ns: Value) -> str:
     """A value in ns, which may be below zero, with unit and interval: ``-3.1 µs (-4.0 to -2.2)``."""
-    return _signed(spread(ns / 1e3), f" {MICRO}")
+    return _spread(ns / 1e3).text(f" {MICRO}")
 
 
-def micro_of(ns: float) -> str:
+def micro_of(ns: Value | float) -> str:
     """Nanoseconds as text in microseconds without unit, to three digits: ``3.74``."""
-    return f"{ns / 1e3:#,.3g}".rstrip(".") if ns < 999_500 else f"{ns / 1e3:,.0f}"
+    time = _as_value(ns) / 1e3
+    said = f"{time.value:#,.3g}".rstrip(".") if time.value < _FOUR_DIGITS_FROM else f"{time.value:,.0f}"
+    return printed(said, time)
 
 
 def resolved(figure: Figure | None) -> bool:
@@ -135,7 +187,8 @@ def unresolved(figure: Figure | None) -> str:
         return figure.status
     if found.low is None or found.high is None:
         return "not above zero"
-    return f"not resolved ({between(found.low / 1e3, found.high / 1e3)})"
+    ends = between(found.low / 1e3, found.high / 1e3)
+    return f"not resolved ({printed(ends, found / 1e3)})"
 
 
 def micro_or_why(figure: Figure) -> str:
@@ -145,20 +198,26 @@ def micro_or_why(figure: Figure) -> str:
 
 def percent(share: Value | float) -> str:
     """A share (0.46) in per cent (``46 %``), whole from 10 % up and with at most one decimal below."""
+    return printed(f"{_percent_number(share)} %", _as_value(share) * 100)
+
+
+def _percent_number(share: Value | float) -> str:
     share = _as_value(share)
-    return _fixed(100 * share.value, max(_place(share * 100), 0 if abs(share.value) >= 0.1 else -1)) + " %"
+    finest = 0 if abs(share.value) >= 0.1 else -1
+    return _fixed(100 * share.value, max(_place(share * 100), finest))
 
 
 def factor(times: Value | float) -> str:
     """A ratio with the multiplication sign, with at least one significant digit, so that none is ``0×``."""
     times = _as_value(times)
     place, value = _place(times), times.value
-    return _fixed(value, min(place, math.floor(math.log10(value))) if 0 < value < math.inf else place) + TIMES
+    least = math.floor(math.log10(value)) if 0 < value < math.inf else place
+    return printed(_fixed(value, min(place, least)) + TIMES, times)
 
 
 def factor_spread(times: Value | None) -> str:
     """A ratio with its interval: ``3× (2 to 4)``; '' for None."""
-    return _signed(positive_spread(times), TIMES) if times is not None else ""
+    return _positive_spread(times).text(TIMES) if times is not None else ""
 
 
 def percent_spread(share: Value | None) -> str:
@@ -166,19 +225,20 @@ def percent_spread(share: Value | None) -> str:
     if share is None:
         return ""
     if share.low is None and share.high is not None:
-        return f"{percent(Value(share.value, 0.0, share.high))} (at most {percent(share.high)[:-2]})"
-    return _signed(spread(share * 100), " %")
+        said = percent(Value(share.value, 0.0, share.high))
+        return _Spread(said, f"at most {_percent_number(share.high)}", share * 100).text()
+    return _spread(share * 100).text(" %")
 
 
-def _signed(said: str, sign: str) -> str:
-    """A text of ``spread`` with a sign after its first number."""
-    number_of, _, interval = said.partition(" ")
-    return f"{number_of}{sign} {interval}".rstrip()
+def count(number_of: int, noun: str, origin: Origin | None = None) -> str:
+    """A number with its noun: ``1 case``, ``1,200 cases``. ``origin``: what was counted, if a checker can know it."""
+    said = f"{number_of:,} {noun}" + ("" if number_of == 1 else "s")
+    return printed(said, Value(number_of, origin=origin)) if origin is not None else said
 
 
-def count(number_of: int, noun: str) -> str:
-    """A number with its noun: ``1 case``, ``1,200 cases``."""
-    return f"{number_of:,} {noun}" + ("" if number_of == 1 else "s")
+def whole(number_of: int, origin: Origin | None) -> str:
+    """A number that was counted; ``origin``: of what."""
+    return printed(f"{number_of:,}", Value(number_of, origin=origin))
 
 
 def run_time(created: str) -> str:
@@ -195,15 +255,6 @@ def few(names: list[str], most: int = 3) -> str:
     """The first names, and how many more there are: ``a; b; c; and 2 more``."""
     left = len(names) - most
     return "; ".join([*names[:most], *[f"and {left:,} more"] * (left > 0)])
-
-
-def grouped(notes: Iterable[str]) -> list[str]:
-    """Notes of the form ``about: what``, with those of the same ``what`` as one: ``a; b; c; and 2 more: what``."""
-    found: dict[str, list[str]] = {}
-    for note in notes:
-        about, _, what = note.rpartition(": ")
-        found.setdefault(what, []).extend([about] * bool(about))
-    return [": ".join(filter(None, [few(about), what])) for what, about in found.items()]
 
 
 def _as_value(of: Value | float) -> Value:

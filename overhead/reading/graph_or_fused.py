@@ -15,7 +15,19 @@ from overhead.reading.format import plain
 from overhead.reading.missing_values import absent_stacks
 from overhead.reading.precision import by_interval
 from overhead.reading.view import View, with_fields
-from overhead.results import ChainWayFacts, Fingerprint, Record, Value, WayKind, Why, exactly, ratio
+from overhead.results import (
+    ChainWayFacts,
+    Fingerprint,
+    Origin,
+    Record,
+    Value,
+    WayKind,
+    Why,
+    exactly,
+    formed,
+    ratio,
+    time_of_units,
+)
 from overhead.workloads import workloads
 
 SAME_WITHIN = 0.05
@@ -36,10 +48,10 @@ _FIRST_KINDS: tuple[WayKind, ...] = ("eager", "launches", "graph-driver", "fused
 class ChainWay:
     """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` or ``failed`` says why.
 
-    ``label``: the name of a known way; '' of one of kind ``other``, which has its ``arm``. ``failed``: a record that
-    has no speed. ``step``, ``fixed``: ns of one step and of none; None if unknown. ``beyond``: the sizes of n end below
-    the chain, so the cost is read off the line. ``run``: when the run began that measured it, if that is another than
-    the row's; then ``run_base`` is the cost of its base there. ``through``: the label of the stack.
+    ``label``: the name of a known way, and ``through`` that of its stack; '' of one of kind ``other``, which has its
+    ``arm``. ``failed``: a record that has no speed. ``step``, ``fixed``: ns of one step and of none; None if unknown.
+    ``beyond``: the sizes of n end below the chain, so the cost is read off the line. ``run``: when the run began that
+    measured it, if that is another than the row's; then ``run_base`` is the cost of its base there.
     """
 
     kind: str
@@ -313,8 +325,9 @@ def _ways(view: View, group: Group) -> list[ChainWay]:
         if not ways and kind not in ("launches", "wgsl"):
             reason = _left_out(view.fingerprint, stack, f"{group.workload} {pattern} binding ")
             ways = [ChainWay(kind, stack, label, None, reason=reason)] if reason else []
-        ways = [dataclasses.replace(way, through=view.facts(stack).label) for way in ways]
-        found += sorted(ways, key=lambda way: way.cost.value if way.cost else float("inf"))[:1]
+        if ways:
+            cheapest = min(ways, key=lambda way: way.cost.value if way.cost else float("inf"))
+            found.append(dataclasses.replace(cheapest, through=plain(view.facts(stack).label, 40)))
     kinds = {way.kind for way in found if way.cost}
     found = [way for way in found if way.kind != "launches" or "eager" not in kinds]
     has_graph = "graph-driver" in kinds
@@ -341,7 +354,8 @@ def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) 
     if figure is None or bent is None:
         return ChainWay(kind, record.stack, label, None, failed=record)
     modes = figure.modes
-    each = Value(modes[0], min(modes), max(modes), unit="ns", source=record.device) if modes else None
+    origin = formed("ends of modes", Origin(figure=figure, mode=0), Origin(figure=figure, mode=-1))
+    each = Value(modes[0], min(modes), max(modes), unit="ns", source=record.device, origin=origin) if modes else None
     beyond = measured_time(record, steps) is None
     return ChainWay(kind, record.stack, label, bent, each, reason=record.reason, beyond=beyond)
 
@@ -372,6 +386,7 @@ def _beyond(record: Record, steps: int, modes: Sequence[float]) -> Value:
         longest.q3 + more * max(modes),
         unit="ns",
         source=record.device,
+        origin=time_of_units(record, steps),
     )
 
 

@@ -10,26 +10,17 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator
+from typing import Literal
 
-from overhead.reading.missing_values import why
-from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, with_fields
-from overhead.results import Comparison, Figure, Record, Value, Why, exactly, why_apart
+from overhead.reading.view import CALLERS, TargetView, View, by_patterns, with_fields
+from overhead.results import Comparison, Figure, Record, Value, exactly, why_apart
 
 _NEXT_LEVEL = ("binding-share", "interpreter-share", "python-share")
 """The named comparisons of a level with one below it."""
 _WHOLE = exactly(1.0, "share")
-TITLES = {
-    "binding": "wrapper objects",
-    "interpreter": "interpreter",
-    "python": "Python",
-    "api and driver": "library and driver",
-    "driver": "driver",
-    "library": "library",
-    "rest": "unsplit rest",
-}
-"""Layers as pages name them."""
-BELOW_ZERO, UNCLEAR = "below zero", "not separable"
-"""Values of ``Share.doubt``: the interval lies below zero, or reaches zero."""
+Layer = Literal["binding", "interpreter", "python", "api and driver", "driver", "library", "rest"]
+ShareDoubt = Literal["", "below-zero", "unclear"]
+"""Whether the interval of a share lies below zero, or reaches zero."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,22 +30,17 @@ class Share:
     ``of_host``: its share of the whole (0.46), formed within rounds. ``paired``: not the last level, whole.
     """
 
-    name: str
+    name: Layer
     figure: Figure
     of_host: Value
     paired: bool = True
 
     @property
-    def doubt(self) -> str:
-        """``BELOW_ZERO`` or ``UNCLEAR``; '' where the interval of the share lies above zero."""
+    def doubt(self) -> ShareDoubt:
+        """Why the layer is not told apart from nothing; '' where the interval of the share lies above zero."""
         if self.of_host.resolved:
             return ""
-        return BELOW_ZERO if self.of_host.ceiling < 0 else UNCLEAR
-
-    @property
-    def title(self) -> str:
-        """The layer as pages name it: ``wrapper objects``."""
-        return TITLES.get(self.name, self.name)
+        return "below-zero" if self.of_host.ceiling < 0 else "unclear"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,20 +63,9 @@ class HostShares:
     validation: Figure | None
 
     @property
-    def case(self) -> str:
-        """The case in words: pattern, parameters, and the caller unless it is Python: ``per-k k=16``."""
-        caller = self.top.caller
-        return self.target.pattern_label(self.top) + (f", {CALLER_WORDS[caller]}" if caller != "binding" else "")
-
-    @property
     def is_split(self) -> bool:
         """Whether the host's time is known and the interval of at least one difference lies above zero."""
         return self.top.measured("host") is not None and any(s.paired and not s.doubt for s in self.shares)
-
-    @property
-    def reason(self) -> Why:
-        """Why there is no layer; '' where there is one."""
-        return "" if self.shares else why(self.top, "host")
 
 
 def host_shares(view: View) -> list[HostShares]:
@@ -138,13 +113,13 @@ def _compared(view: View, record: Record) -> list[Comparison]:
 def _shares(view: View, levels: list[tuple[Record, Value]]) -> Iterator[Share]:
     """A layer for each level: what the next leaves out, and all that the last leaves."""
     for (upper, more), (lower, less) in itertools.pairwise(levels):
-        name = "binding" if lower.caller == "ffi" else "interpreter" if upper.caller == "ffi" else "python"
+        name: Layer = "binding" if lower.caller == "ffi" else "interpreter" if upper.caller == "ffi" else "python"
         yield _share(levels[0][0], name, more - less)
     for record, rest in levels[-1:]:
         yield dataclasses.replace(_share(levels[0][0], _last_layer(view, record), rest), paired=False)
 
 
-def _last_layer(view: View, last: Record) -> str:
+def _last_layer(view: View, last: Record) -> Layer:
     """What the last level consists of: a measured time, not a difference."""
     if last.caller != "native":
         return "rest"
@@ -154,7 +129,7 @@ def _last_layer(view: View, last: Record) -> str:
     return "api and driver" if "webgpu" in roles else "library"
 
 
-def _share(top: Record, name: str, share: Value) -> Share:
+def _share(top: Record, name: Layer, share: Value) -> Share:
     whole = top.measured("host") or exactly(0.0)
     ends = itertools.product((share.low, share.high), (whole.low, whole.high))
     times = [one * ns for one, ns in ends if one is not None and ns is not None]

@@ -7,43 +7,40 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Literal
 
 import msgspec
 
-from overhead.reading.format import MICRO, micro, micro_of, percent, percent_spread, time_spread, two_speeds
+from overhead.reading.format import mode_of, two_speeds
 from overhead.reading.missing_values import missing_figure, missing_stack, why
 from overhead.reading.next_run import FigureClass, class_of, next_run
-from overhead.reading.view import CALLER_WORDS, TargetView, View, with_fields, words
-from overhead.results import Caller, Pattern, Record, Scalar, Value, Why, about, key_figure_lines, ratio, together
+from overhead.reading.view import TargetLabel, TargetView, View, with_fields, words
+from overhead.results import Caller, Pattern, Record, Scalar, Value, Why, about, because, key_figure_lines, ratio
+
+Condition = Literal["", "alone", "beside-others"]
+"""Of a node of a graph, which has two speeds: whether other processes held the GPU while it was measured."""
 
 
 @dataclasses.dataclass(frozen=True)
 class KeyFigure:
-    """One line. ``measured``: its value, with the unit ``ns`` or ``share`` (0.46 is 46 %).
+    """One line, by its ``key``. ``measured``: its value, with the unit ``ns`` or ``share`` (0.46 is 46 %).
 
-    ``text`` is ready to print, "missing" where there is no value; then ``reason`` says why. With a value, ``reason`` is
-    its status or condition, a colon, and details. ``record`` is what was measured, ``of`` the target's label.
-    ``next_run``: where another run would put it, ns. ``spread_class``: the class of its
-    spread between runs; None for differences and ratios. ``limit``: "host" or "device", what bounds a cost; '' for the
-    rest.
+    ``speeds``: both, in ns, of a figure with two. ``reason``: why there is no value; with one its status, if that is
+    not ``ok``, and why. ``record`` is what was measured, ``of`` its target. ``next_run``: the figure with the range in
+    which another run would put it, ns. ``spread_class``: the class of its spread between runs; None for differences
+    and ratios. ``limit``: "host" or "device", what bounds a cost; '' for the rest.
     """
 
-    label: str
-    text: str = "missing"
+    key: str
     measured: Value | None = None
+    speeds: tuple[Value, ...] = ()
     reason: Why = ""
+    condition: Condition = ""
     record: Record | None = None
-    of: str = ""
-    next_run: tuple[float, float] | None = None
+    of: TargetLabel | None = None
+    next_run: Value | None = None
     spread_class: FigureClass | None = None
     limit: str = ""
-
-    @property
-    def with_interval(self) -> str:
-        """The text with its interval: ``26.3 µs (25.9 to 26.7)``; the text alone where there is not one value."""
-        if self.measured is None or " or " in self.text:
-            return self.text
-        return (percent_spread if self.measured.unit == "share" else time_spread)(self.measured)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +50,7 @@ class _Line:
     ``compared``: the figure is of this named comparison of the case with another, else of the case.
     """
 
-    label: str
+    key: str
     stack: str
     caller: Caller = "binding"
     figure: str = "complete"
@@ -85,44 +82,51 @@ def overstatement(record: Record, figure: str) -> Value | None:
 def _key_figure(view: View, line: _Line) -> KeyFigure:
     target = view.best(line.stack)  # other workloads say nothing general about a stack
     if target is None or not target.has_step:
-        return KeyFigure(line.label, reason=about(line.stack, missing_stack(view.fingerprint, line.stack).why))
+        return KeyFigure(line.key, reason=about(line.stack, missing_stack(view.fingerprint, line.stack).why))
     record = _record(target, line)
-    source = view.comparison(line.compared, record.key) if record is not None and line.compared else record
-    made = KeyFigure(line.label, record=record, of=target.label)
-    if record is None or source is None:
-        compared = "not compared with another case in this run"
-        return dataclasses.replace(made, reason=compared if record else _not_measured(line))
+    if record is None:
+        return KeyFigure(line.key, of=target.named, reason=_not_measured(line))
+    made = KeyFigure(line.key, record=record, of=target.named)
+    source = view.comparison(line.compared, record.key) if line.compared else record
+    if source is None:
+        return dataclasses.replace(made, reason=because("not-compared-in-this-run"))
     figure = source.figure(line.figure)
-    if figure is None or (found := figure.measured) is None:
-        return dataclasses.replace(
-            made, reason=missing_figure(figure, record).why if figure else why(record, line.figure)
-        )
-    share = found.unit == "ratio"
-    found = found.share_saved if share else found
-    reasons = ["" if found.status == "ok" else about(found.status, found.reason)]
-    if line.pattern == "replay" and not two_speeds(figure):
-        others = any(t.key != target.key and t.first.api != "CPU" and not t.software for t in view.executing)
-        condition = "beside other processes" if others else "alone on the GPU"
-        reasons.append(about(condition, "a node has two speeds (docs/cuda.md)"))
-    made = dataclasses.replace(made, measured=found, reason=together(*reasons))
-    if share or line.compared:
-        return dataclasses.replace(made, text=percent(found) if share else f"{micro(figure)} {MICRO}")
-    own, speeds = class_of(record, line.figure), two_speeds(figure)
+    if figure is None:
+        return dataclasses.replace(made, reason=why(record, line.figure))
+    found = figure.measured
+    if found is None:
+        return dataclasses.replace(made, reason=missing_figure(figure, record).why)
+    if found.unit == "ratio":
+        found = found.share_saved
+    reason = "" if found.status == "ok" else about(found.status, found.reason)
+    condition = _condition(view, target) if line.pattern == "replay" and not two_speeds(figure) else ""
+    made = dataclasses.replace(made, measured=found, reason=reason, condition=condition)
+    if line.compared:
+        return made
+    own = class_of(record, line.figure)
     return dataclasses.replace(
         made,
-        text=f"{' or '.join(map(micro_of, speeds)) if speeds else micro(figure)} {MICRO}",
+        speeds=tuple(mode_of(figure, mode) for mode in two_speeds(figure)),
         next_run=next_run(record, view.fingerprint.machine, line.figure),
         spread_class=own,
         limit="" if line.figure != "complete" else "host" if own == "host" else "device",
     )
 
 
-def _not_measured(line: _Line) -> str:
+def _condition(view: View, target: TargetView) -> Condition:
+    """Whether other stacks' processes were open on the GPU while this target was measured."""
+    for other in view.executing:
+        if other.key != target.key and other.first.api != "CPU" and not other.software:
+            return "beside-others"
+    return "alone"
+
+
+def _not_measured(line: _Line) -> Why:
     """Which case of the line was not measured; the same pattern of another workload may have been."""
     if line.pattern is None:
-        return f"not measured {CALLER_WORDS[line.caller]}"
-    which = " ".join([line.workload, line.pattern, *words(line.params)])
-    return f"the case {which} was not measured {CALLER_WORDS[line.caller]}"
+        return because("caller-not-measured", caller=line.caller)
+    case = " ".join([line.workload, line.pattern, *words(line.params)])
+    return because("case-not-measured", case=case, caller=line.caller)
 
 
 def _record(target: TargetView, line: _Line) -> Record | None:

@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from overhead.results import Machine, Record
+from overhead.results import Machine, Record, Value, formed
 
 FigureClass = Literal["host", "submission", "device"]
 """``host``: costs that the host bounds, and waits. ``submission``: ``complete`` where one submission holds all units.
@@ -126,8 +126,8 @@ def half_width(spread: ClassSpread, runs: int = 1) -> float:
     return float(stdtrit(spread.degrees, (1 + NEXT_RUN_SHARE) / 2)) * spread.s * math.sqrt(1 + 1 / runs)
 
 
-def next_run(record: Record, machine: Machine, figure: str = "complete") -> tuple[float, float] | None:
-    """The low and high end of the range in which another run would put the record's figure, in the figure's unit.
+def next_run(record: Record, machine: Machine, figure: str = "complete") -> Value | None:
+    """The record's figure, with the range in which another run would put it as its interval, in the figure's unit.
 
     None unless the figure has a value above zero, is not of a software adapter, and is of a class and a kind of machine
     in the table: coverage was measured for such figures alone.
@@ -135,8 +135,11 @@ def next_run(record: Record, machine: Machine, figure: str = "complete") -> tupl
     found = record.measured(figure)
     if found is None or found.value <= 0 or record.software:
         return None
-    spread = spread_of(class_of(record, figure), machine)
+    figure_class = class_of(record, figure)
+    spread = spread_of(figure_class, machine)
     if spread is None:
         return None
     factor = math.exp(half_width(spread))
-    return found.value / factor, found.value * factor
+    known = f"{figure_class}, {kind_of(machine)}"
+    origin = formed("run-to-run range", found.origin, words=known)
+    return Value(found.value, found.value / factor, found.value * factor, origin=origin)

@@ -37,8 +37,9 @@ class Source(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 class PublishedPoint(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """One published figure, often of hardware that we do not have. ``value``: in microseconds.
 
-    ``vendor``: of the device, or "software". ``stack``: ours of that name, or what the source calls it. ``versions``:
-    of driver and software, as far as the source tells them.
+    ``vendor``: of the device, or "software". ``stack``: ours of that name, or what the source calls it. ``arguments``:
+    how many its kernel has, where that is none and sets it apart. ``versions``: of driver and software, as far as the
+    source tells them.
     """
 
     id: SourceId
@@ -52,6 +53,7 @@ class PublishedPoint(Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     quantity: Literal["dispatch", "operation", "node", "submit", "wait"]
     value: float
     contract: Contract
+    arguments: int | None = None
     versions: str = ""
     note: str = ""
 

@@ -57,11 +57,11 @@ def missing_stacks(view: View) -> MissingStacks:
     measured = {target.stack for target in view.targets}
     absent = {one.stack: one for one in reversed(view.fingerprint.unavailable) if one.stack not in measured}
     lacks_gpu = not _has_nvidia(view.fingerprint.machine)
+    nvidia_only = view.in_role("nvidia-only") if lacks_gpu else ()
     addable: list[MissingStack] = []
     for_nvidia: list[MissingStack] = []
     for stack in reversed(absent):
-        hopeless = lacks_gpu and "nvidia-only" in view.facts(stack).roles
-        (for_nvidia if hopeless else addable).append(absent[stack])
+        (for_nvidia if stack in nvidia_only else addable).append(absent[stack])
     return MissingStacks(tuple(addable), tuple(for_nvidia))
 
 

@@ -9,13 +9,13 @@ import dataclasses
 from collections.abc import Iterator
 
 from overhead.reading.dispatch_costs import targets_shown
-from overhead.reading.format import plain
 from overhead.reading.view import TargetView, View, first_with, with_fields
 from overhead.results import Comparison, Record, Scalar, Value
 
 ACT_PARAMETERS = {"sync", "every"}
 """Parameters of a case that synchronises: the act, and after how many steps it comes."""
-_STEP_TITLES = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
+_UNUSUAL = ("allocating", "tensor")
+"""Values of ``alloc`` and ``operand`` that a step names."""
 _AFTER_EACH_STEP = ("every", 1)
 """The usual value, which labels leave out."""
 
@@ -57,12 +57,20 @@ def all_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
                 yield target, r
 
 
-def step_words(record: Record) -> str:
-    """The step of the case in words: ``MLP training step, varying shapes``."""
-    name = _STEP_TITLES.get(record.workload, plain(record.workload, 40))
-    chosen = [str(record.params[k]) for k in ("alloc", "operand") if record.params.get(k) in ("allocating", "tensor")]
-    varying = ["varying shapes"] if record.params.get("shapes") == "varying" else []
-    return ", ".join([name, *chosen, *varying])
+@dataclasses.dataclass(frozen=True)
+class StepKind:
+    """The step of a case that synchronises. ``chosen``: what it does otherwise than usual; ``varying``: its shapes."""
+
+    workload: str
+    chosen: tuple[str, ...]
+    varying: bool
+
+
+def step_kind(record: Record) -> StepKind:
+    """The step of the case."""
+    values = (record.params.get(name) for name in ("alloc", "operand"))
+    chosen = tuple(str(value) for value in values if value in _UNUSUAL)
+    return StepKind(record.workload, chosen, record.params.get("shapes") == "varying")
 
 
 def in_capture(view: View) -> dict[str, str]:

@@ -8,7 +8,7 @@ import statistics
 from overhead.reading.dispatch_costs import DispatchCosts
 from overhead.reading.next_run import case_of, class_of, committed_table, kind_of
 from overhead.reading.view import boards_of
-from overhead.results import Record
+from overhead.results import Origin, Record, Value, formed
 
 LEAST_OTHER_BOARDS = 3
 """A cost that fewer other boards have is not placed among theirs."""
@@ -31,8 +31,10 @@ class Place:
     costs: int
     lowest: int
     highest: int
-    times: float
+    times: Value
     boards: int
+    counted: tuple[Origin, ...] = ()
+    """Of each cost that is placed."""
 
     @property
     def is_fast(self) -> bool:
@@ -56,8 +58,9 @@ def place_of(costs: DispatchCosts) -> Place | None:
     committed = committed_table().costs.get(kind_of(costs.view.fingerprint.machine), {})
     own_boards = boards_of(costs.view.fingerprint.records)
     lowest = highest = 0
-    times: list[float] = []
+    times: list[Value] = []
     boards: set[str] = set()
+    placed: list[Origin | None] = []
     for record in placed_records(costs):
         found = record.measured("complete")
         by_board = committed.get(case_of(record), {})
@@ -66,8 +69,13 @@ def place_of(costs: DispatchCosts) -> Place | None:
             continue
         lowest += found.value < min(others.values())
         highest += found.value > max(others.values())
-        times.append(statistics.median(others.values()) / found.value)
+        origin = formed("times of other boards", found.origin)
+        times.append(Value(statistics.median(others.values()) / found.value, origin=origin))
+        placed.append(found.origin)
         boards |= others.keys()
     if len(times) < _LEAST_COSTS:
         return None
-    return Place(len(times), lowest, highest, statistics.median(times), len(boards))
+    origin = formed("median", *(one.origin for one in times))
+    median = Value(statistics.median(one.value for one in times), origin=origin)
+    counted = tuple(one for one in placed if one is not None)
+    return Place(len(times), lowest, highest, median, len(boards), counted)

@@ -64,20 +64,42 @@ _COMPLETE_SHARE = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
+class TargetLabel:
+    """What a target is called: its stack, and the device as far as that tells it from the other targets of a file.
+
+    ``device``: '' on the processor. ``runs_nothing``: the target has no device of its own.
+    """
+
+    stack: str
+    device: str = ""
+    runs_nothing: bool = False
+
+    @property
+    def text(self) -> str:
+        """``dawn on NVIDIA H200``, ``numpy``."""
+        return f"{self.stack} on {self.device}" if self.device else self.stack
+
+
+@dataclasses.dataclass(frozen=True)
 class TargetView:
     """A stack on a device, with its records (the measured cases).
 
-    ``label``: unique in the file, with "(software)" for an adapter that computes on the CPU. ``short``: the same
+    ``named``: unique in the file, with "(software)" for an adapter that computes on the CPU. ``short``: the same
     without the device, where the file has one GPU only. ``short_names_cpu``: whether it ends with "(CPU)", which tells
     the target from one of its stack on the GPU. ``facts``: of the stack.
     """
 
     key: str
-    label: str
+    named: TargetLabel
     records: tuple[Record, ...]
     short: str
     facts: StackFacts
     short_names_cpu: bool = False
+
+    @property
+    def label(self) -> str:
+        """The target by its stack and device."""
+        return self.named.text
 
     @property
     def first(self) -> Record:
@@ -182,8 +204,8 @@ class View:
         short = _without_device(firsts, labels)
         found = []
         for key, records in groups.items():
-            names_cpu = records[0].api == "CPU" and short[key] != labels[key]
             facts = self.facts(records[0].stack)
+            names_cpu = records[0].api == "CPU" and short[key] != labels[key].text
             found.append(TargetView(key, labels[key], tuple(records), short[key], facts, names_cpu))
         return found
 
@@ -332,45 +354,60 @@ def run_to_show(runs: Sequence[MeasuredSteps]) -> int:
     )
 
 
-def without_device(labels: Sequence[str]) -> tuple[list[str], str]:
+def without_device(labels: Sequence[TargetLabel]) -> tuple[list[str], str]:
     """The labels of targets without their device, and the device, if all name the same one; else as they are, and ''.
 
     A target on the CPU names no device; it gets "on CPU" if another target of its stack is on the device.
     """
-    devices = {label.partition(" on ")[2] for label in labels if not label.endswith("(runs nothing)")} - {""}
+    devices = {label.device for label in labels if label.device and not label.runs_nothing}
     if len(devices) != 1:
-        return list(labels), ""
+        return [label.text for label in labels], ""
     (device,) = devices
-    short = [label.removesuffix(f" on {device}") for label in labels]
-    dropped = {new for new, label in zip(short, labels, strict=True) if new != label}
-    return [f"{label} on CPU" if label in dropped else new for new, label in zip(short, labels, strict=True)], device
+    dropped = {label.stack for label in labels if label.device == device}
+    short = []
+    for label in labels:
+        if label.device == device:
+            short.append(label.stack)
+        else:
+            short.append(f"{label.text} on CPU" if label.text in dropped else label.text)
+    return short, device
 
 
-def _labels(firsts: list[Record]) -> dict[str, str]:
+def _labels(firsts: list[Record]) -> dict[str, TargetLabel]:
     """Short labels by target key: stack and adapter, then API, device and a number as far as needed to be unique."""
-
-    def said(r: Record, depth: int) -> str:
-        place = [] if r.api == "CPU" else [plain(without_brackets(r.adapter), 28)]
-        place += [r.api] if depth >= 1 else []
-        place += [plain(r.device, 16)] if depth >= 2 and r.device else []
-        on = f"{r.stack} on {' '.join(place)}" if place else r.stack
-        return on + (" (runs nothing)" if not r.executes else " (software)" if r.software else "")
-
-    said_of = [[said(r, depth) for depth in range(3)] for r in firsts]
-    counts = [Counter(texts[depth] for texts in said_of) for depth in range(3)]
-    labels: dict[str, str] = {}
+    labels_of = [[_label(r, depth) for depth in range(3)] for r in firsts]
+    counts = [Counter(own[depth].text for own in labels_of) for depth in range(3)]
+    labels: dict[str, TargetLabel] = {}
     taken: Counter[str] = Counter()
-    for r, own in zip(firsts, said_of, strict=True):
-        label = next((own[depth] for depth in range(3) if counts[depth][own[depth]] == 1), own[0])
-        taken[label] += 1
-        labels[r.target_key] = f"{label} [{taken[label]}]" if taken[label] > 1 else label
+    for r, own in zip(firsts, labels_of, strict=True):
+        label = next((own[depth] for depth in range(3) if counts[depth][own[depth].text] == 1), own[0])
+        taken[label.text] += 1
+        number = taken[label.text]
+        labels[r.target_key] = _with_suffix(label, f" [{number}]") if number > 1 else label
     return labels
 
 
-def _without_device(firsts: list[Record], labels: dict[str, str]) -> dict[str, str]:
+def _label(r: Record, depth: int) -> TargetLabel:
+    """The label with the adapter; from depth 1 on with the API, and at depth 2 with the device."""
+    place = [] if r.api == "CPU" else [plain(without_brackets(r.adapter), 28)]
+    place += [r.api] if depth >= 1 else []
+    place += [plain(r.device, 16)] if depth >= 2 and r.device else []
+    label = TargetLabel(r.stack, " ".join(place), runs_nothing=not r.executes)
+    if not r.executes:
+        return _with_suffix(label, " (runs nothing)")
+    return _with_suffix(label, " (software)") if r.software else label
+
+
+def _with_suffix(label: TargetLabel, suffix: str) -> TargetLabel:
+    if label.device:
+        return dataclasses.replace(label, device=label.device + suffix)
+    return dataclasses.replace(label, stack=label.stack + suffix)
+
+
+def _without_device(firsts: list[Record], labels: dict[str, TargetLabel]) -> dict[str, str]:
     """Labels by target key that name the stack alone, where that is unique and the file has one GPU only."""
     gpus = {without_brackets(r.adapter) for r in firsts if r.executes and not r.software and r.api != "CPU"}
-    short = dict(labels)
+    short = {key: label.text for key, label in labels.items()}
     for r in firsts:
         if r.executes and not r.software and len(gpus) == 1:
             short[r.target_key] = plain(r.stack, 40) + (" (CPU)" if r.api == "CPU" else "")
@@ -378,5 +415,5 @@ def _without_device(firsts: list[Record], labels: dict[str, str]) -> dict[str, s
     alone = {r.stack for r in firsts if r.api == "CPU"} - {r.stack for r in firsts if r.api != "CPU"}
     for r in firsts:
         if counts[short[r.target_key]] > 1 or (r.api == "CPU" and r.stack in alone):
-            short[r.target_key] = labels[r.target_key]
+            short[r.target_key] = labels[r.target_key].text
     return short

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from overhead.blocks.parts import Heading, Part, Table, Text, micro_cell
 from overhead.reading.dispatch_costs import dispatch_costs, met_range
 from overhead.reading.findings import findings_of
-from overhead.reading.format import MICRO, between, grouped, held_range
+from overhead.reading.format import MICRO, between, held_range
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, TargetView, View, base_cases, by_patterns, without_device
@@ -20,8 +20,9 @@ from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 from overhead.slices import of_slices
 from overhead.words.headline import lead_sentences
+from overhead.words.key_figures import label
 from overhead.words.next_run import next_run_sentence
-from overhead.words.reasons import reasons_said, sentence
+from overhead.words.reasons import notes_said, reasons_said
 from overhead.words.report.brief import ALL_CASES, BASE_CASES, cases_title, doubts, more_cases, note
 from overhead.words.report.cases import case_name
 from overhead.words.report.machines import machine_line, measured_line
@@ -46,7 +47,7 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
         yield table
         if not table.meanings:
             yield Text([said])
-        missing = ((k.label, k.reason) for k in figures if k.measured is None)
+        missing = ((label(k), k.reason) for k in figures if k.measured is None)
         yield Text(reasons_said(missing, "Missing:"), quiet=True)
     yield from _of_slices(view)
     yield from _findings(view)
@@ -86,7 +87,7 @@ def _cases(
     """One table of these cases of all targets, why some have no cost, and how many cases it leaves out."""
     if not shown:
         return
-    labels, device = without_device([target.label for target, _ in shown])
+    labels, device = without_device([target.named for target, _ in shown])
     cases = [(target, record) for target, records in shown for record in records]
     rows = [
         ["" if n else label, *_row(target, record)]
@@ -128,5 +129,5 @@ def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
 
 def _missing(run: Fingerprint) -> Iterator[Part]:
     yield from missing_blocks(run.unavailable)
-    notes = map(note, grouped(map(sentence, run.flags)))
+    notes = map(note, notes_said(run.flags))
     yield Text([*notes, *filter(None, [left_out_sentence(len(run.left_out))])])

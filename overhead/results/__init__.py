@@ -21,6 +21,7 @@ from overhead.results.journal_lines import (
     decode_line as decode_line,
     encode_line as encode_line,
 )
+from overhead.results.origin import Origin as Origin, formed as formed, time_of_units as time_of_units
 from overhead.results.reason import (
     Reason as Reason,
     Why as Why,

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from overhead.fields import check_struct
+from overhead.results.origin import Origin
 from overhead.results.reason import Why
 from overhead.results.stack_facts import StackFacts
 from overhead.results.value import Value, is_plausible
@@ -157,7 +158,7 @@ class Figure(_Base, kw_only=True):
             return None
         bounded = all(end is not None and is_plausible(end) for end in (self.low, self.high))
         ends = (self.low, self.high) if bounded else (None, None)
-        return Value(self.value, *ends, self.status, self.reason, self.unit)
+        return Value(self.value, *ends, self.status, self.reason, self.unit, origin=Origin(figure=self))
 
 
 class Point(_Base, kw_only=True):

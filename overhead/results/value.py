@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
+from overhead.results.origin import Origin, formed
 from overhead.results.reason import Why
 from overhead.results.vocabulary import BOARD, Status
 
@@ -22,7 +23,8 @@ class Value:
 
     ``status``, ``reason``: of the figure; a result has those of its first operand that is not ``ok``. ``unit``: of a
     quotient ``ratio`` where both have one unit. ``source``: the device that was measured; '' for a plain number or a
-    comparison that a run formed itself. Operators raise ``DifferentBoardsError`` for values of two boards.
+    comparison that a run formed itself. ``origin``: what it was formed from; None where that is not known. Operators
+    raise ``DifferentBoardsError`` for values of two boards.
     """
 
     value: float
@@ -32,6 +34,7 @@ class Value:
     reason: Why = field(default="", compare=False, repr=False)
     unit: str = field(default="", compare=False)
     source: str = field(default="", compare=False, repr=False)
+    origin: Origin | None = field(default=None, compare=False, repr=False)
 
     @property
     def floor(self) -> float:
@@ -57,34 +60,51 @@ class Value:
     def share_saved(self) -> Value:
         """Of a ratio ``first / second``: the share of ``first`` (0.46 is 46 %) that ``second`` saves."""
         low, high = (None if end is None or end <= 0 else 1 - 1 / end for end in (self.low, self.high))
-        return replace(self, value=1 - 1 / self.value, low=low, high=high, unit="share")
+        return replace(
+            self, value=1 - 1 / self.value, low=low, high=high, unit="share", origin=formed("share saved", self.origin)
+        )
 
     def at_least(self, least: float) -> Value:
         """The same with all that is below ``least`` raised to ``least``: the value and the ends of its interval."""
         low, high = (None if end is None else max(end, least) for end in (self.low, self.high))
-        return replace(self, value=max(self.value, least), low=low, high=high)
+        return replace(
+            self, value=max(self.value, least), low=low, high=high, origin=formed("at least", self.origin, least)
+        )
 
     def __add__(self, other: Value) -> Value:
         low = None if self.low is None or other.low is None else self.low + other.low
         high = None if self.high is None or other.high is None else self.high + other.high
-        return replace(self._with(other), value=self.value + other.value, low=low, high=high)
+        return replace(
+            self._with(other),
+            value=self.value + other.value,
+            low=low,
+            high=high,
+            origin=formed("+", self.origin, other.origin),
+        )
 
     def __sub__(self, other: Value) -> Value:
         return self + other * -1
 
     def __mul__(self, by: float) -> Value:
         low, high = (None if end is None else end * by for end in (self.low, self.high)[:: 1 if by >= 0 else -1])
-        return replace(self, value=self.value * by, low=low, high=high)
+        return replace(self, value=self.value * by, low=low, high=high, origin=formed("*", self.origin, by))
 
     def __truediv__(self, by: Value | float) -> Value:
         """The quotient by a number or value above zero; no upper end where the divisor's interval reaches zero."""
         if not isinstance(by, Value):
             low, high = (None if end is None else end * (1 / by) for end in (self.low, self.high))
-            return replace(self, value=self.value / by, low=low, high=high)
+            return replace(self, value=self.value / by, low=low, high=high, origin=formed("/", self.origin, by))
         low = None if self.low is None or by.high is None else self.low / by.high
         high = None if self.high is None or by.low is None or by.low <= 0 else self.high / by.low
         unit = "ratio" if self.unit == by.unit else self.unit
-        return replace(self._with(by), value=self.value / by.value, low=low, high=high, unit=unit)
+        return replace(
+            self._with(by),
+            value=self.value / by.value,
+            low=low,
+            high=high,
+            unit=unit,
+            origin=formed("/", self.origin, by.origin),
+        )
 
     def _with(self, other: Value) -> Value:
         """This value, with status, reason and source for a result of both."""
@@ -97,7 +117,7 @@ class Value:
 
 def exactly(number: float, unit: str = "") -> Value:
     """A value without uncertainty: both ends of its interval are the number."""
-    return Value(number, number, number, unit=unit)
+    return Value(number, number, number, unit=unit, origin=formed("number", number))
 
 
 def ratio(first: Value | None, second: Value | None) -> Value | None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from overhead.reading.beside import Apart, Beside, VersionChange, steady_ratios
 from overhead.reading.format import count, number, within
+from overhead.results import formed
+from overhead.words.key_figures import label
 
 WHY_APART: dict[Apart, str] = {
     "only-here": "of this run only",
@@ -21,8 +23,8 @@ _WHERE = {"host": "the host is the limit", "device": "the device or both are the
 def beside_sentence(found: Beside, name: str) -> str:
     """How the figures of the host and of the device compare with those of the run ``name``, and what is outside."""
     said = " and ".join(filter(None, (_range(found, limit) for limit in _WHERE)))
-    over = {label: number(within(p.ratio.value, 0.01)) for label, p in found.pairs.items() if p.outside}
-    outside = [f"{label} ({times} times)" for label, times in over.items()]
+    over = [pair for pair in found.pairs.values() if pair.outside]
+    outside = [f"{label(pair.this)} ({number(within(pair.ratio, 0.01))} times)" for pair in over]
     beyond = f" Outside the band of another run here: {'; '.join(outside)}." if outside else ""
     return f"Beside {name}, this machine {f'takes {said}' if said else 'has no steady cost in common'}.{beyond}"
 
@@ -32,8 +34,10 @@ def _range(found: Beside, limit: str) -> str:
     times = steady_ratios(found, limit)
     if not times:
         return ""
-    ends = " to ".join(number(within(end, 0.01)) for end in dict.fromkeys((times[0], times[-1])))
-    return f"{ends} times as long where {_WHERE[limit]} ({count(len(times), 'figure')})"
+    ends = [times[0]] if times[0].value == times[-1].value else [times[0], times[-1]]
+    shown = " to ".join(number(within(end, 0.01)) for end in ends)
+    number_of = count(len(times), "figure", formed("count", *(one.origin for one in times)))
+    return f"{shown} times as long where {_WHERE[limit]} ({number_of})"
 
 
 def version_changes_text(changes: Sequence[VersionChange]) -> str:

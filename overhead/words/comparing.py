@@ -41,7 +41,7 @@ def verdict_as_title(verdict: Verdict) -> str:
 def case_label(case: CaseVerdict, target: str = "") -> str:
     """The target, the case and its caller, and for a variant what it is compared with. ``target``: another name."""
     called = f", {CALLER_WORDS[case.caller]}" if case.caller else ""
-    label = plain(f"{target or case.target}: {case.pattern}{called}")
+    label = plain(f"{target or case.target.text}: {case.pattern}{called}")
     return f"{label} \u2192 {plain(case.variant)}" if case.variant else label
 
 

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.format import MICRO, listed, number, plain, run_time
+from overhead.reading.format import (
+    MICRO,
+    listed,
+    number,
+    plain,
+    point,
+    run_time,
+)
 from overhead.reading.graph_or_fused import OTHER, ChainWay, ProgramWork, WorkRow
+from overhead.results import exactly
 from overhead.words.chains import arm_label, elements_text, why_no_speed
 from overhead.words.reasons import sentence
 
@@ -63,7 +71,7 @@ def _program(row: WorkRow, program: ProgramWork) -> str:
     least = min(row.ways, key=lambda way: way.cost.value if way.cost else float("inf"))
     wgsl = [way.cost for way in row.of_kind("fused-wgsl") if way.cost]
     than = min(wgsl, key=lambda cost: cost.value) / least.cost if wgsl and least.cost else None
-    times = f", {number(than.value)} times cheaper than fused WGSL" if than and than.value > 1 else ""
+    times = f", {point(than)} times cheaper than fused WGSL" if than and than.value > 1 else ""
     return f"{row.name.capitalize()} ({_program_size(program)}): {beside}the cheapest is {way_label(least)}{times}."
 
 
@@ -115,9 +123,9 @@ def compared(row: WorkRow, way: ChainWay) -> str:
     if times is None or verdict is None:
         return WAY_VERDICTS["unclear"]
     if verdict == "dearer":
-        return f"{number(times.value)} times {WAY_VERDICTS[verdict]}"
+        return f"{point(times)} times {WAY_VERDICTS[verdict]}"
     if verdict == "cheaper":
-        return f"{number(1 / times.value)} times {WAY_VERDICTS[verdict]}"
+        return f"{point(exactly(1.0) / times)} times {WAY_VERDICTS[verdict]}"
     return WAY_VERDICTS[verdict]
 
 
@@ -137,7 +145,7 @@ def _added(row: WorkRow) -> str:
     times = row.step_times
     if times is None:
         return ""
-    own, added = number(times.wgsl.value / 1e3), number(times.added.value / 1e3)
+    own, added = point(times.wgsl / 1e3), point(times.added / 1e3)
     return f" (its step takes {own} {MICRO}, the graph adds {added})"
 
 
@@ -147,10 +155,10 @@ def _why_lost(row: WorkRow) -> str:
     if times is None or why is None:
         return ""
     if why == "graph-adds-little":
-        cuda, added = number(times.cuda.value / 1e3), number(times.added.value / 1e3)
+        cuda, added = point(times.cuda / 1e3), point(times.added / 1e3)
         return f"; a step in CUDA takes {cuda} {MICRO}, to which the graph adds {added}"
     slower = times.wgsl / times.cuda
-    return f"; a step of the WGSL kernel takes {number(slower.value)} times as long as one in CUDA"
+    return f"; a step of the WGSL kernel takes {point(slower)} times as long as one in CUDA"
 
 
 def _range(row: WorkRow) -> str:

@@ -3,48 +3,55 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
-from overhead.reading.dispatch_costs import (
-    KIND_TITLES,
-    KIND_WORDS,
-    DispatchCosts,
-    DispatchRow,
-    Kind,
-    mark_text,
-    met_below,
-    met_range,
-    why_unresolved,
-)
+from overhead.reading.dispatch_costs import DispatchCosts, Kind, doubt_of
 from overhead.reading.format import (
     MICRO,
-    between,
     cost_text,
+    ends_text,
     factor_spread,
     listed,
     micro,
     number,
     percent,
     percent_spread,
-    resolved,
-    two_speeds,
     within,
 )
-from overhead.reading.key_figures import overstatement
-from overhead.reading.next_run import half_width, spread_of
+from overhead.reading.headline import (
+    batches,
+    cheapest,
+    limited,
+    most_overstated,
+    not_told_apart,
+    python_shares,
+    unpinned_pays_less,
+    unpinned_pays_more,
+    webgpu_rows,
+)
+from overhead.reading.next_run import half_width, kind_of, spread_of
+from overhead.reading.printed import of_the_method
 from overhead.reading.view import CALLER_WORDS, graph_maker
-from overhead.results import Record, ratio
+from overhead.results import Machine, Record, Value, formed
+from overhead.words.dispatch_costs import KIND_WORDS, mark_text, why_unresolved
 from overhead.words.next_run import next_run_sentence, next_run_text
 from overhead.words.typical_run import place_sentence
 
-
-def cheapest(costs: DispatchCosts) -> DispatchRow | None:
-    """The cheapest row with a cost from Python, noisy or not; None without such a row."""
-    return next((row for row in costs.rows if "python" in row.marks), None)
+_WEBGPU_CALLED: dict[Kind, str] = {"python": "From Python", "compiled": "From compiled code"}
+_LIMITS: dict[Literal["device", "balanced"], str] = {
+    "device": "the device is the limit",
+    "balanced": "neither the CPU nor the device is clearly the limit",
+}
+_NO_MET = "This run did not measure what a program pays that is not pinned to a quiet processor."
+_PAYS_MORE = (
+    "A program that is not pinned to a quiet processor pays more through some stacks; the strips show how much."
+)
+_STRIPS = "The strips show what programs pay that are not pinned to a quiet processor."
 
 
 def lead_sentences(costs: DispatchCosts) -> list[str]:
     """Up to six sentences above the headline figure; those whose figures are missing are left out."""
-    webgpu = [_webgpu(costs, kind) for kind in ("python", "compiled")]
+    webgpu = [_webgpu(costs, kind) for kind in _WEBGPU_CALLED]
     said = (_cheapest(costs), *webgpu, _batches(costs), _python(costs), _overstated(costs))
     return [sentence for sentence in said if sentence]
 
@@ -57,110 +64,83 @@ def _cheapest(costs: DispatchCosts) -> str:
     found = next_run_text(row.records["python"], costs.view.fingerprint.machine)
     again = f" (expect {found} in another run)" if found else ""
     cost = f"{mark_text(row.marks['python'])} {MICRO}{_doubt(row.records['python'])}"
-    ends = row.marks["python"][0].ceiling
-    near = []
-    for one in costs.rows:
-        other = one.marks.get("python")
-        if one is not row and other is not None and (other[0].value if other[0].low is None else other[0].low) <= ends:
-            near.append(one)
-    alike = [f"{one.name} ({mark_text(one.marks['python'])})" for one in near]
+    alike = [f"{one.name} ({mark_text(one.marks['python'])})" for one in not_told_apart(costs, row)]
     ties = f"; not told apart from {listed(alike)}" if alike else ""
     return f"Called from Python, the cheapest single {unit} here goes through {row.name}: {cost}{again}{ties}."
 
 
 def _webgpu(costs: DispatchCosts, kind: Kind) -> str:
     """What WebGPU costs by one caller."""
-    rows = [row for row in costs.rows if "webgpu" in row.facts.roles and kind in row.marks]
-    said = [f"{mark_text(row.marks[kind])} {MICRO} through {row.name}{_doubt(row.records[kind])}" for row in rows]
-    return f"{KIND_TITLES[kind].replace('from', 'From')}, a dispatch of WebGPU costs {listed(said)}." if said else ""
+    said = []
+    for row in webgpu_rows(costs, kind):
+        said.append(f"{mark_text(row.marks[kind])} {MICRO} through {row.name}{_doubt(row.records[kind])}")
+    return f"{_WEBGPU_CALLED[kind]}, a dispatch of WebGPU costs {listed(said)}." if said else ""
 
 
 def _doubt(record: Record) -> str:
     """`` (noisy, 23.8 to 29.5)``; '' where the cost is resolved or has two speeds, which the text names."""
-    figure, why = record.figure("complete"), why_unresolved(record)
-    return f" ({why})" if why and figure is not None and not two_speeds(figure) else ""
+    shown = record.figure("complete") is not None and doubt_of(record) not in (None, "two-speeds")
+    return f" ({why_unresolved(record)})" if shown else ""
 
 
 def _batches(costs: DispatchCosts) -> str:
-    """What a dispatch of a batch costs, for the WebGPU stacks or else the first row that has one."""
-    found = [(row, alone) for row in costs.rows if "batched" in row.marks and (alone := _alone(row)) is not None]
-    told = [one for one in found if "webgpu" in one[0].facts.roles] or found[:1]
-    told = [one for one in told if one[1].caller == told[0][1].caller]
+    """What a dispatch of a batch costs, beside one alone."""
+    told = batches(costs)
     if not told:
         return ""
     said = []
-    for row, alone in told:
-        batch = row.records["batched"]
-        noisy = " (noisy)" if _doubt(alone) else ""
-        cost = f"{mark_text(row.marks['batched'])} {MICRO}{_doubt(batch)} instead of {cost_text(alone)}{noisy}"
-        said.append(f"{cost} through {row.name}{_less(alone, batch)}")
-    batch = told[0][0].records["batched"]
+    for one in told:
+        noisy = " (noisy)" if _doubt(one.alone) else ""
+        cost = f"{mark_text(one.row.marks['batched'])} {MICRO}{_doubt(one.record)}"
+        less = f", {_times_less(one.less)} times less" if one.less is not None else ""
+        said.append(f"{cost} instead of {cost_text(one.alone)}{noisy} through {one.row.name}{less}")
+    called = CALLER_WORDS[told[0].alone.caller]
+    return f"{_how_batched(costs, told[0].record)}, called {called}, a dispatch costs {'; '.join(said)}."
+
+
+def _how_batched(costs: DispatchCosts, batch: Record) -> str:
     facts = costs.view.facts(batch.stack)
-    passes = "In one pass" if "one-pass" in facts.roles else "In a batch"
-    how = f"In a CUDA graph made by {graph_maker(batch, facts)}" if facts.graphs else passes
-    return f"{how}, called {CALLER_WORDS[told[0][1].caller]}, a dispatch costs {'; '.join(said)}."
+    if facts.graphs:
+        return f"In a CUDA graph made by {graph_maker(batch, facts)}"
+    return "In one pass" if "one-pass" in facts.roles else "In a batch"
 
 
-def _less(alone: Record, batch: Record) -> str:
-    """``, 6.9 times less``; the interval alone where a figure behind it is noisy; '' where it may be no saving."""
-    less = ratio(alone.measured("complete"), batch.measured("complete"))
-    if less is None or less.floor <= 1:
-        return ""
-    times = number(within(less.value, 0.05)) if less.status == "ok" else between(less.floor, less.ceiling)
-    return f", {times} times less"
-
-
-def _alone(row: DispatchRow) -> Record | None:
-    """The single dispatch with the same caller as the batch; None if it has no cost above zero."""
-    batch = row.records["batched"]
-    same = (r for r in row.records.values() if r is not batch and r.caller == batch.caller)
-    return next((r for r in same if resolved(r.figure("complete"))), None)
+def _times_less(less: Value) -> str:
+    """``6.9``; the interval alone where a figure behind it is noisy."""
+    return number(within(less, 0.05)) if less.status == "ok" else ends_text(less)
 
 
 def _python(costs: DispatchCosts) -> str:
-    """Python's share of the CPU time through WebGPU, else through the stack where it is largest.
-
-    A share whose interval reaches zero is not resolved. The operation that is named is the one that was split.
-    """
-    rows = [(row, row.python) for row in costs.rows if row.python is not None and row.python.resolved]
-    told = [one for one in rows if "webgpu" in one[0].facts.roles] or sorted(rows, key=lambda one: -one[1].value)[:1]
-    said = [f"{percent_spread(share)} through {row.split_name}" for row, share in told]
+    """Python's share of the CPU time. The operation that is named is the one that was split."""
+    said = [f"{percent_spread(one.share)} through {one.row.split_name}" for one in python_shares(costs)]
     return f"Python takes {listed(said)} of the CPU time of a call from Python." if said else ""
 
 
 def _overstated(costs: DispatchCosts) -> str:
-    """How far the time of a single dispatch and its wait lies above its cost, at most.
-
-    Only where the CPU bounds the cost, because a chain that the device bounds hides what one dispatch costs the CPU;
-    and where both figures are precise. On the CPU there is nothing to wait for.
-    """
-    found = []
-    for row in costs.rows:
-        times = overstatement(row.records[row.first], "naive") if row.marks else None
-        precise = times is not None and times.status == "ok" and row.is_resolved(row.first)
-        if times is not None and precise and row.limit(row.first) == "host" and times.floor > 1:
-            found.append((times, row))
-    if not found:
+    """How far the time of a single dispatch and its wait lies above its cost, at most."""
+    found = most_overstated(costs)
+    if found is None:
         return ""
-    times, row = max(found, key=lambda one: one[0].value)
+    row = found.row
     through = f"{row.name}, {CALLER_WORDS[row.records[row.first].caller]}"
-    return f"Timing one dispatch plus its wait would report up to {factor_spread(times)} the real cost ({through})."
+    times = factor_spread(found.times)
+    return f"Timing one dispatch plus its wait would report up to {times} the real cost ({through})."
 
 
 def limit_sentences(costs: DispatchCosts) -> list[str]:
     """Up to two sentences on calls from compiled code: the stacks that the device limits, and those that both limit."""
-    told: dict[str, list[str]] = {"device": [], "balanced": []}
-    for row in costs.rows:
-        if "compiled" not in row.marks or row.limit("compiled") not in told:
-            continue
-        record, cost = row.records["compiled"], f"{mark_text(row.marks['compiled'])} {MICRO}"
-        if (host := record.figure("host")) is not None and host.measured:
-            told[record.bound].append(f"{row.name} {cost}{_doubt(record)}, CPU busy for {micro(host)} {MICRO}")
-    words = {
-        "device": "the device is the limit",
-        "balanced": "neither the CPU nor the device is clearly the limit",
-    }
-    return [f"From compiled code, {words[bound]}: {'; '.join(said)}." for bound, said in told.items() if said]
+    said = []
+    for limit, words in _LIMITS.items():
+        told = []
+        for row in limited(costs, limit):
+            record = row.records["compiled"]
+            host = record.figure("host")
+            busy = micro(host) if host is not None else ""
+            cost = f"{mark_text(row.marks['compiled'])} {MICRO}{_doubt(record)}"
+            told.append(f"{row.name} {cost}, CPU busy for {busy} {MICRO}")
+        if told:
+            said.append(f"From compiled code, {words}: {'; '.join(told)}.")
+    return said
 
 
 def trust_sentences(costs: DispatchCosts) -> list[str]:
@@ -169,44 +149,41 @@ def trust_sentences(costs: DispatchCosts) -> list[str]:
     Without a GPU only what unpinned processes paid less.
     """
     if not costs.hardware:
-        return [less] if (less := _unpinned_less(costs)) else []
-    machine = costs.view.fingerprint.machine
-    spread = spread_of("host", machine)
-    again = (
-        next_run_sentence(machine)
-        if spread is None
-        else (
-            "On the same GPU and processor model, 9 of 10 runs should put a CPU-bound figure within "
-            f"{percent(math.exp(half_width(spread)) - 1)} of the one shown. On other hardware, measure again."
-        )
-    )
-    said = (again, place_sentence(costs), _unpinned(costs))
+        said = [_unpinned_less(costs)]
+    else:
+        said = [_another_run(costs.view.fingerprint.machine), place_sentence(costs), _unpinned(costs)]
     return [sentence for sentence in said if sentence]
+
+
+def _another_run(machine: Machine) -> str:
+    """How far another run may lie from this one; or why that is not known."""
+    spread = spread_of("host", machine)
+    if spread is None:
+        return next_run_sentence(machine)
+    runs = of_the_method("9 of 10 runs")
+    # The range is one of logarithms.
+    share = math.exp(half_width(spread)) - 1
+    within_share = percent(Value(share, origin=formed("run-to-run share", words=f"host, {kind_of(machine)}")))
+    return (
+        f"On the same GPU and processor model, {runs} should put a CPU-bound figure within {within_share} of the one "
+        "shown. On other hardware, measure again."
+    )
 
 
 def _unpinned(costs: DispatchCosts) -> str:
     """What programs that are not pinned to a processor paid, beside the undisturbed cost."""
     if not costs.has_met:
-        return "This run did not measure what a program pays that is not pinned to a quiet processor."
-    pays_more = False
-    for row in costs.rows:
-        for record in row.records.values():
-            ends, quiet = met_range(record), record.measured("complete")
-            if ends is not None and quiet is not None and ends[0] > quiet.ceiling / 1e3:
-                pays_more = True
-    more = "A program that is not pinned to a quiet processor pays more through some stacks; the strips show how much."
-    said = [more if pays_more else "The strips show what programs pay that are not pinned to a quiet processor."]
-    return " ".join([*said, *filter(None, [_unpinned_less(costs)])])
+        return _NO_MET
+    first = _PAYS_MORE if unpinned_pays_more(costs) else _STRIPS
+    return " ".join(filter(None, [first, _unpinned_less(costs)]))
 
 
 def _unpinned_less(costs: DispatchCosts) -> str:
     """The costs that unpinned processes all stayed below; '' where there are none."""
     below = []
-    for row in costs.rows:
-        for kind, record in row.records.items():
-            if met_below(record):
-                called = KIND_WORDS[kind] if kind == "batched" else CALLER_WORDS[record.caller]
-                below.append(f"{row.name}, {called}")
+    for row, kind in unpinned_pays_less(costs):
+        called = KIND_WORDS[kind] if kind == "batched" else CALLER_WORDS[row.records[kind].caller]
+        below.append(f"{row.name}, {called}")
     if not below:
         return ""
     return f"Through these stacks, unpinned processes paid less than the undisturbed cost: {'; '.join(below)}."

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from overhead.reading.format import listed, number
 from overhead.reading.next_run import has_next_run, kinds_known, next_run
+from overhead.reading.printed import printed
 from overhead.results import Machine, Record, Value
 
 NEXT_RUN_SENTENCE = (
@@ -29,9 +28,10 @@ def next_run_text(record: Record, machine: Machine, figure: str = "complete") ->
     return range_text(next_run(record, machine, figure))
 
 
-def range_text(found: Sequence[float] | None) -> str:
-    """A range in ns as text in microseconds without unit, ``22 to 30``; '' for None."""
+def range_text(found: Value | None) -> str:
+    """The interval of a value in ns as text in microseconds without unit, ``22 to 30``; '' for None."""
     if found is None:
         return ""
-    low, high = (end / 1e3 for end in found)
-    return " to ".join(number(Value(end, low, high)) for end in (low, high))
+    low, high = found.floor / 1e3, found.ceiling / 1e3
+    said = " to ".join(number(Value(end, low, high)) for end in (low, high))
+    return printed(said, found / 1e3)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from overhead.reading.format import MICRO, count, listed, percent
+from overhead.reading.printed import printed
 from overhead.reading.summary import is_software_only, missing_stacks, speed_change
 from overhead.reading.view import View
+from overhead.results import Origin, Value, exactly
 
 
 def speed_sentence(view: View) -> str:
@@ -12,11 +14,18 @@ def speed_sentence(view: View) -> str:
     canary = speed_change(view)
     if canary is None:
         return ""
-    change = percent(canary.most_us / canary.least_us - 1)
+    run = view.fingerprint
+    least = Value(canary.least_us, origin=Origin(operation="state of the run", of=run, words="canary_us_least"))
+    most = Value(canary.most_us, origin=Origin(operation="state of the run", of=run, words="canary_us_most"))
+    change = percent(most / least - exactly(1.0))
     return (
         f"The speed of the CPU changed by {change} between processes: the canary, a fixed loop that is timed beside "
-        f"every sample, took {canary.least_us:.4g} to {canary.most_us:.4g} {MICRO}. CPU-bound costs changed with it."
+        f"every sample, took {_four_digits(least)} to {_four_digits(most)} {MICRO}. CPU-bound costs changed with it."
     )
+
+
+def _four_digits(time: Value) -> str:
+    return printed(f"{time.value:.4g}", time)
 
 
 def software_sentence(view: View) -> str:

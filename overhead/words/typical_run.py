@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from overhead.reading.dispatch_costs import DispatchCosts
-from overhead.reading.format import count, number, within
+from overhead.reading.format import count, number, whole, within
 from overhead.reading.typical_run import Place, place_of
+from overhead.results import formed
 
 
 def place_sentence(costs: DispatchCosts) -> str:
@@ -14,9 +15,13 @@ def place_sentence(costs: DispatchCosts) -> str:
 
 
 def _sentence(place: Place) -> str:
-    others = f"the committed runs on {count(place.boards, 'other board')} of this kind of machine"
-    below = f"{place.lowest} of its {place.costs} CPU-bound costs are below all of theirs"
-    above = f"{place.highest} of its {place.costs} CPU-bound costs are above all of theirs"
+    boards = count(place.boards, "other board", formed("boards", *place.counted))
+    others = f"the committed runs on {boards} of this kind of machine"
+    costs = whole(place.costs, formed("count", *place.counted))
+    lowest = whole(place.lowest, formed("below other boards", *place.counted))
+    highest = whole(place.highest, formed("above other boards", *place.counted))
+    below = f"{lowest} of its {costs} CPU-bound costs are below all of theirs"
+    above = f"{highest} of its {costs} CPU-bound costs are above all of theirs"
     if place.is_fast:
         where = f"This run is faster than {others}: {below}"
     elif place.is_slow:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.trials import LIBRARIES
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "example-fingerprint.json"
 BLOCK = """
@@ -25,9 +27,8 @@ find_spec = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *more: None if name.partition(".")[0] in {blocked!r} else find_spec(name, *more)
 """
 EXTRAS = (
-    "cffi", "cloudpickle", "cuda", "cupy", "cutlass", "jax", "jinja2", "llvmlite", "markupsafe", "matplotlib", "mlx",
-    "numba", "onnx", "onnxruntime", "onnxscript", "pandas", "pyopencl", "ray", "seaborn", "shtab", "torch", "triton",
-    "vulkan", "warp", "wgpu", "wgpudawn",
+    *LIBRARIES, "cloudpickle", "jinja2", "markupsafe", "matplotlib", "onnx", "onnxscript", "pandas", "ray", "seaborn",
+    "shtab",
 )  # fmt: skip
 """Every module of the extras."""
 STEP = "def build():\n    numbers = list(range(1000))\n    return lambda: sum(numbers)\n"

@@ -43,7 +43,7 @@ def changed(path: Path, size: str, **changes: object) -> Path:
 
 def test_variants_are_tested_pair_by_pair_against_the_first(tmp_path: Path) -> None:
     found = compare(made(tmp_path), across="size=small,middle,large")
-    assert [(case.target, case.pattern, case.caller, case.variant, case.verdict) for case in found.cases] == [
+    assert [(case.target.text, case.pattern, case.caller, case.variant, case.verdict) for case in found.cases] == [
         ("fake", "per-submit", "binding", "size=middle", "slower"),
         ("fake", "per-submit", "binding", "size=large", "same"),
     ]

@@ -12,7 +12,8 @@ import pytest
 from overhead.contention.figures import contention_of
 from overhead.contention.limits import limit_of
 from overhead.reading.view import View
-from overhead.results import Api, Caller, Case, Contention, Figure, Limit, Pattern, Target, Way
+from overhead.results import Api, Caller, Case, Contention, Figure, Limit, Pattern, Target, Way, code_of
+from overhead.words.contention.peers import LIMIT_COLUMN
 from tests.contention.test_show import rows
 from tests.fakes.report import fingerprint
 from tests.fakes.shared_device import NATIVE, Shared, simulate
@@ -40,7 +41,7 @@ def peers(
 
 
 def limit(record: Contention, alone: Contention, *others: Contention) -> Limit:
-    return limit_of(record, alone, [alone, record, *others])[0]
+    return limit_of(record, alone, [alone, record, *others]).limit
 
 
 HOST_BOUND = peers(count=1, cost=(24.2, 23.6, 24.8), issue=(24.6, 23.8, 25.4), cpu=(24.2, 23.6, 24.8))
@@ -135,13 +136,12 @@ def test_pythons_lock_is_named_only_where_the_whole_ratio_to_compiled_code_shows
 @pytest.mark.parametrize("way", ["processes", "devices"])
 def test_processes_are_not_said_to_share_a_lock_of_a_library(way: Way) -> None:
     locked = peers(way, issue=(120.0, 110.0, 131.0), common=SLOWER)
-    found, why = limit_of(locked, HOST_BOUND, [])
-    assert found == "lock"
-    assert "library" not in why
+    found = limit_of(locked, HOST_BOUND, [])
+    assert (found.limit, code_of(found.why)) == ("lock", "lock-of-driver-or-system")
     of_threads = [msgspec.structs.replace(one, way="threads", limit="lock") for one in (HOST_BOUND, locked)]
     of_processes = [msgspec.structs.replace(one, way=way, limit="lock") for one in (HOST_BOUND, locked)]
     shown = View(fingerprint(contention=[*of_threads, *of_processes]))
-    assert rows(shown, way)[0]["limit"] != rows(shown, "threads")[0]["limit"]
+    assert rows(shown, way)[0][LIMIT_COLUMN] != rows(shown, "threads")[0][LIMIT_COLUMN]
 
 
 def test_a_disturbed_machine_is_not_taken_for_too_few_processors() -> None:

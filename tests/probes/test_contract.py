@@ -22,11 +22,7 @@ from overhead.probes.vulkan import adapters
 from overhead.results import Api, Case, Scalar, Target
 from tests.fakes import cuda_driver, cuda_libraries, cupy, warp
 from tests.fakes.of_step import of_step
-
-HEAVY = (
-    "wgpu", "wgpudawn", "cffi", "vulkan", "numba", "llvmlite", "torch", "jax", "cupy", "triton", "onnxruntime", "warp",
-    "pyopencl", "mlx",
-)  # fmt: skip
+from tests.trials import LIBRARIES
 
 
 def _nothing(patch: pytest.MonkeyPatch) -> None:
@@ -188,7 +184,7 @@ def test_a_stack_lists_its_cases_without_importing_its_gpu_library() -> None:
         "    options = {'device': 'cuda:0', 'platform': 'gpu', 'ordinal': 0}\n"
         "    list(probe.space(Target(stack=name, api='CUDA', adapter='x', options=options)).star())\n"
         "    probe.environments()\n"
-        f"print({set(HEAVY)!r} & set(sys.modules))"
+        f"print({set(LIBRARIES)!r} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.strip() == "set()", done.stderr

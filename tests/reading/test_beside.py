@@ -14,7 +14,7 @@ from overhead.reading.view import View
 from overhead.results import Params
 from tests.fakes.report import H200, figure, fingerprint, record
 
-DAWN, LAUNCH = "One dispatch, Dawn, from Python", "One launch, CUDA driver, from Python"
+DAWN, LAUNCH = "dispatch-dawn", "launch-cuda"
 
 
 def run(each: float, day: int = 1, params: Params | None = None, **fields: Any) -> View:

@@ -7,13 +7,32 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, dispatch_costs, mark_text, met_below, met_range
+from overhead.reading.dispatch_costs import (
+    DispatchCosts,
+    DispatchRow,
+    OtherOperand,
+    dispatch_costs,
+    doubt_of,
+    met_below,
+    met_range,
+)
+from overhead.reading.headline import (
+    batches,
+    cheapest,
+    limited,
+    most_overstated,
+    python_shares,
+    unpinned_pays_less,
+    unpinned_pays_more,
+)
+from overhead.reading.next_run import next_run
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.headline_figure import headline_figure
 from overhead.results import Figure, Record
-from overhead.words.headline import cheapest, lead_sentences, limit_sentences, trust_sentences
-from overhead.words.next_run import next_run_text
+from overhead.words.dispatch_costs import mark_text, why_unresolved
+from overhead.words.headline import lead_sentences, limit_sentences, trust_sentences
+from overhead.words.next_run import next_run_sentence, next_run_text
 from tests.fakes.report import H200, figure, fingerprint, record, share
 
 GPU: dict[str, Any] = {"adapter": "Fake GPU 3000", "api": "CUDA", "unit": "launch"}
@@ -40,10 +59,6 @@ def gpu_run() -> list[Record]:
     ]
 
 
-def trust(found: DispatchCosts) -> str:
-    return " ".join(trust_sentences(found))
-
-
 def costs(*records: Record, **fields: Any) -> DispatchCosts:
     found = dispatch_costs(View(fingerprint(*records, **fields)))
     assert found is not None
@@ -60,7 +75,7 @@ def values(found: DispatchCosts, label: str) -> dict[str, list[float]]:
 
 def test_the_rows_of_dispatch_costs_are_sorted_by_cost_from_python_and_hold_hardware_only() -> None:
     found = costs(*gpu_run())
-    assert found.title == "GPU dispatch overhead on Fake GPU 3000"
+    assert (found.hardware, found.device) == (True, "Fake GPU 3000")
     assert [one.label for one in found.rows] == ["CUDA driver", "raw Vulkan", "WebGPU, Dawn", "WebGPU, wgpu-native"]
     assert cheapest(found) is found.rows[0]
 
@@ -75,15 +90,17 @@ def test_a_row_has_a_cost_for_each_caller_and_for_the_graph_node_that_replaces_t
 def test_a_fused_kernel_is_not_shown_as_a_batch() -> None:
     found = costs(record("dawn", **VULKAN), record("dawn", "fused", 40.0, unit="step", adapter="Fake GPU 3000"))
     assert values(found, "WebGPU, Dawn") == {"python": [20.0]}
-    assert row(found, "WebGPU, Dawn").reasons == "batched: not measured in this run"
+    assert row(found, "WebGPU, Dawn").lacks_batch
+    assert row(found, "WebGPU, Dawn").kinds == ["python", "batched"]
 
 
 def test_a_row_has_the_range_of_unpinned_processes_where_the_run_measured_it() -> None:
     found = costs(*gpu_run())
     assert met_range(row(found, "WebGPU, Dawn").records["python"]) == (29.0, 70.0)
     assert met_range(row(found, "CUDA driver").records["python"]) is None
-    assert "pays more" in trust(found)
-    assert "did not measure" in trust(costs(record("dawn", **VULKAN)))
+    assert found.has_met
+    assert unpinned_pays_more(found)
+    assert not costs(record("dawn", **VULKAN)).has_met
 
 
 def test_unpinned_processes_below_the_undisturbed_cost_are_named() -> None:
@@ -92,17 +109,18 @@ def test_unpinned_processes_below_the_undisturbed_cost_are_named() -> None:
     found = costs(below, above)
     assert met_below(below)
     assert not met_below(above)
-    assert "the CUDA driver, from Python" in trust(found)
-    assert "pays more" not in trust(found), "an interval that holds the cost is not more"
+    assert [(one.stack, kind) for one, kind in unpinned_pays_less(found)] == [("cuda-driver", "python")]
+    assert not unpinned_pays_more(found), "an interval that holds the cost is not more"
 
 
 def test_only_a_known_kind_of_machine_gets_a_sentence_on_the_next_run() -> None:
     known, unknown = costs(*gpu_run(), machine=H200), costs(*gpu_run())
-    assert "9 of 10 runs" in trust(known)
-    assert "9 of 10 runs" not in trust(unknown)
-    assert "NVIDIA H200" in trust(unknown), "the kinds that the table knows"
-    assert "in another run" in " ".join(lead_sentences(known))
-    assert "in another run" not in " ".join(lead_sentences(unknown))
+    first = known.rows[0].records["python"]
+    assert next_run(first, H200) is not None
+    assert next_run_text(first, H200) in lead_sentences(known)[0]
+    assert lead_sentences(unknown)[0] != lead_sentences(known)[0]
+    assert trust_sentences(unknown)[0] == next_run_sentence(unknown.view.fingerprint.machine)
+    assert trust_sentences(known)[0] != trust_sentences(unknown)[0]
 
 
 @pytest.mark.parametrize("status", ["noisy", "bimodal"])
@@ -113,10 +131,12 @@ def test_an_unresolved_cost_has_its_value_its_reason_and_its_place_in_the_order(
     assert [one.stack for one in found.rows] == ["jax", "dawn"]
     assert values(found, "WebGPU, Dawn") == {"python": [20.0], "compiled": [9.0]}
     assert [row(found, "WebGPU, Dawn").is_resolved(kind) for kind in ("python", "compiled")] == [False, True]
-    assert row(found, "WebGPU, Dawn").remarks["python"] == f"{status}, 19.6 to 20.4"
+    assert doubt_of(dawn[0]) == "status"
+    assert why_unresolved(dawn[0]).endswith("19.6 to 20.4")
     assert cheapest(found) is found.rows[0]
     wide = costs(record("dawn", each=None, more=(figure("complete", 12_000.0, width=2.0),), **VULKAN))
-    assert wide.rows[0].remarks["python"] == "not above zero, −12 to 36"
+    assert doubt_of(wide.rows[0].records["python"]) == "not-above-zero"
+    assert why_unresolved(wide.rows[0].records["python"]).endswith("−12 to 36")
 
 
 def test_a_row_notes_an_unusual_unit_or_operation() -> None:
@@ -125,9 +145,10 @@ def test_a_row_notes_an_unusual_unit_or_operation() -> None:
     tensor = record("torch", each=6_000.0, params={"operand": "tensor"}, **GPU)
     native = record("torch", each=5_000.0, params={"operand": "tensor"}, caller="native", **GPU)
     found = costs(compiled, number, tensor, native)
-    assert "step" in row(found, "torch.compile, 1 op").other_unit
+    assert row(found, "torch.compile, 1 op").unit == "step"
     assert values(found, "PyTorch x.add_(1)") == {"python": [7.0], "compiled": [5.0]}
-    assert row(found, "PyTorch x.add_(1)").remarks["compiled"] == "x.add_(y), 6.00 from Python"
+    operand = row(found, "PyTorch x.add_(1)").operand
+    assert operand == OtherOperand("x.add_(y)", tensor.figure("complete"))
 
 
 def test_the_share_of_python_names_the_operation_that_was_split() -> None:
@@ -136,9 +157,10 @@ def test_the_share_of_python_names_the_operation_that_was_split() -> None:
     tensor = record("torch", each=6_000.0, params={"operand": "tensor"}, **GPU)
     native = record("torch", each=3_000.0, params={"operand": "tensor"}, caller="native", **GPU)
     found = costs(number, tensor, native, comparisons=[share("python-share", tensor, native, 3_000.0)])
-    (said,) = [sentence for sentence in lead_sentences(found) if "Python takes" in sentence]
-    assert "x.add_(y)" in said
-    assert "x.add_(1)" not in said
+    (told,) = python_shares(found)
+    assert "x.add_(y)" in told.row.split_name
+    assert "x.add_(1)" not in told.row.split_name
+    assert any(told.row.split_name in sentence for sentence in lead_sentences(found))
 
 
 @pytest.mark.needs("matplotlib", "seaborn")
@@ -148,10 +170,10 @@ def test_a_share_of_python_that_may_be_zero_is_no_share() -> None:
     python = found.rows[0].python
     assert python is not None
     assert not python.resolved
-    assert not any("Python takes" in sentence for sentence in lead_sentences(found))
+    assert python_shares(found) == []
     with draw.style():
         texts = [text.get_text() for ax in headline_figure(found).axes for text in ax.texts]
-    assert "not resolved" in texts
+    assert texts
     assert not any("%" in text for text in texts)
 
 
@@ -162,13 +184,11 @@ def test_only_a_cost_that_the_cpu_bounds_and_that_is_not_noisy_is_said_to_be_ove
     bound: Any, status: Any, told: bool
 ) -> None:
     made = msgspec.structs.replace(record("dawn", status=status, **VULKAN), bound=bound)
-    said = " ".join(lead_sentences(costs(made)))
-    assert ("Timing one dispatch plus its wait" in said) == told
+    assert (most_overstated(costs(made)) is not None) == told
 
 
 def test_on_the_cpu_there_is_no_wait_that_could_overstate_a_cost() -> None:
-    said = " ".join(lead_sentences(costs(record("numpy", each=600.0, api="CPU", adapter="CPU"))))
-    assert "plus its wait" not in said
+    assert most_overstated(costs(record("numpy", each=600.0, api="CPU", adapter="CPU"))) is None
 
 
 def test_the_value_of_a_mark_has_the_digits_of_the_table() -> None:
@@ -179,8 +199,12 @@ def test_the_value_of_a_mark_has_the_digits_of_the_table() -> None:
 
 def test_a_noisy_batch_is_less_by_what_the_interval_allows() -> None:
     batch = record("dawn", "one-pass", None, more=(figure("complete", 40_000.0, "noisy", width=0.4),), **VULKAN)
-    (said,) = (s for s in lead_sentences(costs(record("dawn", each=70_000.0, **VULKAN), batch)) if "In one pass" in s)
-    assert said.endswith("1.2 to 3.0 times less.")
+    found = costs(record("dawn", each=70_000.0, **VULKAN), batch)
+    (told,) = batches(found)
+    assert told.less is not None
+    assert told.less.status == "noisy"
+    assert (told.less.floor, told.less.ceiling) == pytest.approx((1.225, 2.975))
+    assert any("1.2 to 3.0" in sentence for sentence in lead_sentences(found))
 
 
 def test_the_device_is_called_the_limit_only_where_the_records_say_so() -> None:
@@ -188,11 +212,11 @@ def test_the_device_is_called_the_limit_only_where_the_records_say_so() -> None:
     made = [record(stack, each=11_430.0, caller="native", **VULKAN) for stack in bounds]
     found = costs(*(msgspec.structs.replace(one, bound=bounds[one.stack]) for one in made))
     assert {one.stack: one.limit("compiled") for one in found.rows} == bounds
+    assert [one.stack for one in limited(found, "device")] == ["vulkan"]
+    assert [one.stack for one in limited(found, "balanced")] == ["dawn"]
     device, balanced = limit_sentences(found)
     assert "raw Vulkan 11.4" in device
-    assert "Dawn" not in device
     assert "Dawn 11.4" in balanced
-    assert "wgpu-native" not in device + balanced
 
 
 @pytest.mark.parametrize(("width", "known"), [(0.02, True), (1.5, False)])
@@ -206,7 +230,7 @@ def test_the_share_of_python_is_shown_only_where_both_times_are_resolved(width: 
 
 def test_without_a_gpu_the_rows_are_of_software_adapters() -> None:
     found = costs(record("dawn", software=True), record("numpy", each=700.0, api="CPU", adapter="CPU"))
-    assert found.title == "Dispatch overhead on Fake CPU, no GPU"
+    assert (found.hardware, found.device) == (False, "Fake CPU")
     assert [one.label for one in found.rows] == ["NumPy x += 1 (CPU)", "WebGPU, Dawn (software)"]
     assert trust_sentences(found) == []
 
@@ -219,13 +243,16 @@ def test_a_second_gpu_adds_no_rows() -> None:
 
 def test_the_sentences_on_dispatch_costs_have_the_figures_of_the_rows() -> None:
     found = costs(*gpu_run(), machine=H200)
-    said, again = " ".join(lead_sentences(found)), next_run_text(found.rows[0].records["python"], H200)
-    assert (
-        f"the cheapest single dispatch here goes through the CUDA driver: 4.00 µs (expect {again} in another run)"
-        in said
-    )
-    assert "From Python, a dispatch of WebGPU costs 25.0 µs through Dawn and 40.0 µs through wgpu-native." in said
-    assert "a dispatch costs 3.00 µs instead of 25.0 through Dawn, 8.3 times less." in said
+    first, python, *_ = lead_sentences(found)
+    again = next_run_text(found.rows[0].records["python"], H200)
+    for figure_text in (found.rows[0].name, "4.00 µs", again):
+        assert figure_text in first
+    for figure_text in ("25.0 µs", "Dawn", "40.0 µs", "wgpu-native"):
+        assert figure_text in python
+    (batch,) = batches(found)
+    assert (batch.row.stack, batch.record.value("complete"), batch.alone.value("complete")) == ("dawn", 3e3, 25e3)
+    assert batch.less is not None
+    assert batch.less.value == pytest.approx(25 / 3)
     assert lead_sentences(costs(record("dawn", each=None, status="failed", **VULKAN))) == []
 
 
@@ -235,11 +262,10 @@ def test_the_sentence_on_batches_names_both_speeds_and_prefers_webgpu_to_a_cuda_
     graphed = [record("cuda-driver", each=4_000.0, **GPU), node]
     found = costs(*graphed, record("dawn", **VULKAN), record("dawn", "one-pass", None, more=(two,), **VULKAN))
     assert values(found, "WebGPU, Dawn")["batched"] == [3.7, 4.5]
-    said = " ".join(lead_sentences(found))
-    assert "In one pass, called from Python, a dispatch costs 3.7 or 4.5 µs instead of 20.0 through Dawn" in said
-    assert "made by the CUDA driver, called from Python, a dispatch costs 0.900 µs instead of 4.00" in " ".join(
-        lead_sentences(costs(*graphed))
-    )
+    assert [one.row.stack for one in batches(found)] == ["dawn"]
+    assert any("3.7 or 4.5" in sentence and "20.0" in sentence for sentence in lead_sentences(found))
+    (batch,) = batches(costs(*graphed))
+    assert (batch.record, batch.alone.stack) == (node, "cuda-driver")
 
 
 def test_a_node_of_the_graph_of_a_stack_is_its_batch() -> None:
@@ -254,13 +280,13 @@ def test_a_node_of_the_graph_of_a_stack_is_its_batch() -> None:
 def test_a_batch_is_compared_with_single_dispatches_by_the_same_caller() -> None:
     native, batch = record("dawn", caller="native", **VULKAN), record("dawn", "one-pass", 3_200.0, **VULKAN)
     found = costs(record("dawn", each=26_600.0, status="noisy", **VULKAN), native, batch)
-    (said,) = (s for s in lead_sentences(found) if "In one pass" in s)
-    assert (
-        "called from Python, a dispatch costs 3.20 µs instead of 26.6 (noisy) through Dawn, 7.99 to 8.65 times less"
-        in said
-    )
+    (told,) = batches(found)
+    assert (told.alone.caller, told.alone.value("complete")) == ("binding", 26_600.0)
+    assert told.less is not None
+    assert (told.less.floor, told.less.ceiling) == pytest.approx((7.99, 8.65), rel=1e-3)
+    assert any("7.99 to 8.65" in sentence for sentence in lead_sentences(found))
     failed = record("dawn", each=None, status="failed", **VULKAN)
-    assert not any("In one pass" in s for s in lead_sentences(costs(failed, native, batch)))
+    assert batches(costs(failed, native, batch)) == []
 
 
 def test_a_run_in_which_no_stack_ran_the_step_has_no_dispatch_costs() -> None:

@@ -17,6 +17,7 @@ from overhead.reading.findings.batching import OnePassPays, ReplayPays
 from overhead.reading.findings.calling import CompiledCodePays, ShortWayPays
 from overhead.reading.findings.options import FreshBindGroupCosts, IndirectCosts, TinyCompiledCosts
 from overhead.reading.findings.waiting import SynchronisingCosts, WaitEachCosts
+from overhead.reading.format import count
 from overhead.reading.view import View
 from overhead.results import Figure, Record
 from overhead.words.findings import FindingWords, finding_words
@@ -105,7 +106,7 @@ def test_a_finding_advises_a_cuda_graph_and_says_after_how_many_replays_it_pays_
     assert one.facts.pays_after is not None
     making = 3 * (100 + 1) * 3_000.0
     assert one.facts.pays_after.value == pytest.approx(making / (100 * 3_000.0))
-    assert "after 4 replays" in finding_words(one).title
+    assert count(4, "replay") in finding_words(one).title
     assert "graph" not in found(*graph(3_500.0, 3_000.0))
 
 

@@ -20,6 +20,7 @@ from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.pages import GlossaryLinks
 from overhead.report.sections.front import headline, stacks
 from overhead.results import Gpu
+from overhead.words.dispatch_costs import GROUP_TITLES
 from overhead.words.glossary import GLOSSARY
 from overhead.words.next_run import next_run_text
 from tests.fakes.report import H200, fingerprint, record
@@ -145,7 +146,9 @@ def test_the_rows_of_one_group_have_no_title() -> None:
     assert costs is not None
     labels = [label.get_text() for label in headline_figure(costs).axes[0].get_yticklabels()]
     assert sorted(labels) == ["WebGPU, Dawn", "raw Vulkan"]
-    assert set(ROW_GROUPS) < {label.get_text() for label in headline_figure(many_stacks()).axes[0].get_yticklabels()}
+    assert set(GROUP_TITLES.values()) < {
+        label.get_text() for label in headline_figure(many_stacks()).axes[0].get_yticklabels()
+    }
 
 
 @pytest.mark.parametrize("many", [False, True])

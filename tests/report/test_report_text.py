@@ -110,7 +110,7 @@ def test_the_layers_are_differences_of_measured_levels_and_add_up_to_the_whole()
     assert [s.name for s in found.shares] == ["binding", "interpreter", "api and driver"]
     assert [s.of_host.value for s in found.shares] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
     assert sum(s.figure.value or 0 for s in found.shares) == found.top.value("host") == pytest.approx(24e3)
-    assert found.case == "per-submit"
+    assert (found.top.pattern, found.top.caller) == ("per-submit", "binding")
 
 
 def test_the_share_of_python_comes_from_the_rounds_and_not_from_the_two_costs() -> None:
@@ -133,7 +133,7 @@ def test_without_the_middle_level_python_is_one_layer() -> None:
     assert layers == pytest.approx({"python": 16e3, "api and driver": 8e3})
 
 
-@pytest.mark.parametrize(("ffi_each", "doubt"), [(20_375.0, "not separable"), (25e3, "below zero")])
+@pytest.mark.parametrize(("ffi_each", "doubt"), [(20_375.0, "unclear"), (25e3, "below-zero")])
 def test_a_negative_layer_is_named_and_the_layers_still_add_up(ffi_each: float, doubt: str) -> None:
     top, ffi, native = record(), record(caller="ffi", each=ffi_each), record(caller="native", each=10e3)
     pairs = [share("binding-share", top, ffi, -300.0), share("python-share", top, native, 8e3)]
@@ -145,7 +145,7 @@ def test_a_negative_layer_is_named_and_the_layers_still_add_up(ffi_each: float, 
 def test_a_ladder_without_the_usual_caller_names_its_own() -> None:
     ffi, native = record(caller="ffi"), record(caller="native", each=15e3)
     found = host_shares(View(fingerprint(ffi, native, comparisons=[share("interpreter-share", ffi, native, 8e3)])))
-    assert [each.case for each in found] == ["per-submit, from Python, no wrapper objects"]
+    assert [each.top.caller for each in found] == ["ffi"]
     assert found[0].python is None
 
 

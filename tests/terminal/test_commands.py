@@ -17,7 +17,7 @@ from overhead.comparing.pairing import why_incomparable
 from overhead.comparing.sides import read_side
 from overhead.errors import UsageError, unknown_name
 from overhead.loading.reduce import load
-from overhead.reading.view import without_device
+from overhead.reading.view import TargetLabel, without_device
 from overhead.report.brief import brief_blocks
 from overhead.report.one_case import find_case
 from overhead.results import Figure, MissingStack
@@ -82,12 +82,13 @@ def test_a_renderer_of_text_shows_the_table_of_a_drawing_and_draws_nothing() -> 
 
 
 def test_labels_omit_a_device_that_all_of_them_share() -> None:
-    labels = ["torch", "torch on NVIDIA H200", "dawn on NVIDIA H200", "dawn on Null backend (runs nothing)"]
+    nothing = TargetLabel("dawn", "Null backend (runs nothing)", runs_nothing=True)
+    labels = [TargetLabel("torch"), TargetLabel("torch", "NVIDIA H200"), TargetLabel("dawn", "NVIDIA H200"), nothing]
     assert without_device(labels) == (
         ["torch on CPU", "torch", "dawn", "dawn on Null backend (runs nothing)"],
         "NVIDIA H200",
     )
-    assert without_device(["torch on A", "torch on B"]) == (["torch on A", "torch on B"], "")
+    assert without_device([TargetLabel("torch", "A"), TargetLabel("torch", "B")]) == (["torch on A", "torch on B"], "")
 
 
 def test_show_prints_base_cases_and_with_all_every_case() -> None:

@@ -28,8 +28,8 @@ class OnePassPays:
 class ReplayPays:
     """A node of a CUDA graph costs less than the launch that it replaces. The first change is the one to name.
 
-    ``maker``: who made its graph, by name. ``pays_after``: the number of replays after which the first graph, of
-    ``nodes`` nodes, has paid for its making; None where that is not known.
+    ``maker``: who made its graph. ``pays_after``: the number of replays after which a graph of ``nodes`` nodes has paid
+    for its making; None where that is not known.
     """
 
     changes: tuple[Change, ...]

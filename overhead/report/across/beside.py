@@ -19,8 +19,8 @@ from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
 from overhead.words.beside import WHY_APART, beside_sentence, version_changes_text
+from overhead.words.key_figures import label, reason_text, remark, value_text, value_with_interval
 from overhead.words.next_run import range_text
-from overhead.words.reasons import sentence
 from overhead.words.report.beside import (
     NEXT_RUN,
     NO_OTHER_RUN,
@@ -32,7 +32,6 @@ from overhead.words.report.beside import (
     over_time_alternative,
     picture_title,
     row_label,
-    short_reason,
     table_title,
 )
 
@@ -76,18 +75,18 @@ def key_figure_table(view: View, found: Sequence[Beside] = (), *, next_run_meani
     ``next_run_meaning``: what is said below the table where it has the column of the next run.
     """
     known = [k for k in view.once(key_figures) if k.measured is not None]
-    _, device = without_device([k.of for k in known])
+    _, device = without_device([k.of for k in known if k.of is not None])
     rows: list[list[str | Cell]] = []
     for k in known:
-        row: list[str | Cell] = [k.label, k.with_interval, range_text(k.next_run)]
+        row: list[str | Cell] = [label(k), value_with_interval(k), range_text(k.next_run)]
         for one in found:
-            pair = one.pairs.get(k.label)
+            pair = one.pairs.get(k.key)
             if pair is not None:
-                row += [pair.other.with_interval, factor_spread(pair.ratio)]
+                row += [value_with_interval(pair.other), factor_spread(pair.ratio)]
             else:
-                row += ["", WHY_APART[one.left_out[k.label]]]
-        remark = "; ".join(filter(None, ("" if device else k.of, short_reason(k.reason))))
-        rows.append([*row, Cell(remark, hover=sentence(k.reason)) if remark else ""])
+                row += ["", WHY_APART[one.left_out[k.key]]]
+        said = "; ".join(filter(None, (k.of.text if k.of is not None and not device else "", remark(k))))
+        rows.append([*row, Cell(said, hover=reason_text(k)) if said else ""])
     columns = ["", "this run", NEXT_RUN, *(c for one in found for c in (other_run(one), "this over it")), ""]
     numeric = range(1, len(columns) - 1)
     meanings = {_NEXT_RUN: next_run_meaning} if next_run_meaning else {}
@@ -100,10 +99,13 @@ def _panels(found: Sequence[Beside]) -> dict[str, list[DotRow]]:
     """Rows by what bounds their figures: this run's value, the ratios, and at the end the values of the other runs."""
     panels: dict[str, list[DotRow]] = {}
     for k in found[0].view.once(key_figures):
-        pairs = [(one.pairs[k.label], look) for one, look in zip(found, _LOOKS, strict=False) if k.label in one.pairs]
+        pairs = [(one.pairs[k.key], look) for one, look in zip(found, _LOOKS, strict=False) if k.key in one.pairs]
         if pairs:
             marks = [Mark(p.ratio, _OUTSIDE if p.outside else own, marker) for p, (own, marker) in pairs]
-            values, band = " · ".join(p.other.text for p, _ in pairs), next((p.band for p, _ in pairs if p.band), None)
+            values, band = (
+                " · ".join(value_text(p.other) for p, _ in pairs),
+                next((p.band for p, _ in pairs if p.band), None),
+            )
             row = DotRow(row_label(k), marks, end=values, band=band)
             panels.setdefault(pairs[0][0].limit, []).append(row)
     return {title: panels[limit] for limit, title in PANELS.items() if limit in panels}
@@ -116,11 +118,11 @@ def over_time(machines: Machines) -> Iterator[Part]:
     panels: dict[str, list[_Point]] = {}
     for i, first in enumerate(runs):
         later = {run: beside(run, first, {}).pairs for run in runs[i:]}
-        for label in later[first]:
-            points = [(_when(run), pairs[label].ratio) for run, pairs in later.items() if label in pairs]
+        for key in later[first]:
+            points = [(_when(run), pairs[key].ratio) for run, pairs in later.items() if key in pairs]
             if len(points) > 1:
-                panels.setdefault(label, points)
-    panels = {k.label: panels[k.label] for k in machines.own.once(key_figures) if k.label in panels}
+                panels.setdefault(key, points)
+    panels = {label(k): panels[k.key] for k in machines.own.once(key_figures) if k.key in panels}
     if not panels:
         return
     both = ((after, version_changes(before.fingerprint, after.fingerprint)) for before, after in pairwise(runs))
@@ -151,7 +153,7 @@ def _over_time_figure(panels: Mapping[str, Sequence[_Point]], changes: Mapping[f
     )
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
-    for ax, (label, points) in zip(axes, panels.items(), strict=False):
+    for ax, (title, points) in zip(axes, panels.items(), strict=False):
         for i, (when, at) in enumerate(points):
             inside = INK if at.status == "ok" else PAPER
             if i and at.low and at.high:
@@ -168,7 +170,7 @@ def _over_time_figure(panels: Mapping[str, Sequence[_Point]], changes: Mapping[f
             }
             ax.text(when, 0.98, plain(words, _WORD_LETTERS), **place)
         ax.axhspan(*LEAST_RATIOS, alpha=0)
-        ax.set_title(label, fontsize=SMALL)
+        ax.set_title(title, fontsize=SMALL)
         ax.tick_params(labelbottom=True, labelsize=SMALL)
     axes[0].set_yscale("log")
     ratio_ticks(axes[0].yaxis)

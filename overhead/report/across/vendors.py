@@ -9,16 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.devices import without_brackets
-from overhead.reading.format import MICRO, number, plain, spread, within
+from overhead.reading.format import MICRO, plain, spread
 from overhead.reading.precision import by_interval
 from overhead.reading.published import Contract, publications
-from overhead.reading.view import CALLER_WORDS, TargetView, View, first_with, with_fields
+from overhead.reading.view import TargetView, View, first_with, with_fields
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.draw import WIDE_INCHES
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
 from overhead.report.core.registry import register_across
-from overhead.results import Caller, Figure, Record, Value, facts_of
+from overhead.results import Figure, Record, Value, facts_of
 from overhead.words.report.machines import listed_name, shown_runs
+from overhead.words.report.vendors import (
+    CAPTION,
+    COLUMNS,
+    device_value,
+    devices_at_end,
+    measured_source,
+    published_remark,
+    published_source,
+    row_name,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -47,12 +57,6 @@ _VENDORS = {
     _OTHER: ("(?!)", "X", "#6b6b6b"),
 }
 """What the names of their devices hold, their marker and their colour."""
-_COLUMNS = {"what": "what", "how": "how taken", "row": "API, stack, caller", "vendor": "vendor", "device": "device",
-            "text": MICRO, "source": "source", "remark": "remarks"}  # fmt: skip
-_NO_ARGUMENTS = ", no arguments"
-"""At the end of the name of a stack, ours or published, where its kernel has none."""
-_MOST_NAMES = 4
-"""Devices that are named at the end of a row; the table names all."""
 
 
 @register_across("vendors", "What one more piece of work costs, by vendor", 10)
@@ -63,16 +67,13 @@ def vendors(machines: Machines) -> Iterator[Part]:
         "vendors",
         "The cost of one more, by vendor",
         "; ".join(_PANELS),
-        "A row is a stack, its API and who calls it. A mark is a device: solid if measured, hollow if published. Only "
-        "a slope and a figure taken back to back are the cost of one more, so only they share an axis with ours. The "
-        "others hold a wait too, or only the host's part. No published figure enters a fit. Software adapters and "
-        "processors are in the tables only.",
+        CAPTION,
         lambda: _figure(points),
     )
     yield Table("How a figure was taken", ["how taken", "it is"], list(publications().contract.items()))
     for caption, published in (("Published, with sources", True), ("Measured: the base cases of each stack", False)):
-        rows = points[points["published"] == published][[*_COLUMNS]].values.tolist()
-        yield Table(caption, [*_COLUMNS.values()], rows, numeric=(5,), folded=not published, sortable=True)
+        rows = points[points["published"] == published][[*COLUMNS]].values.tolist()
+        yield Table(caption, [*COLUMNS.values()], rows, numeric=(5,), folded=not published, sortable=True)
 
 
 @register_across("machines", "The machines", 20)
@@ -113,36 +114,20 @@ def _measured(machines: Machines) -> Iterator[dict[str, Any]]:
     found: dict[object, dict[str, Any]] = {}
     for view in (*machines.views, *(run for run in newest_first if not run.fingerprint.environment)):
         run = view.fingerprint
-        source = f"run of {run.created[:10]}, {plain(run.profile, 40)}"
+        source = measured_source(run)
         for target in (one for one in view.without_floor if one.has_step):
             device = plain(run.machine.cpu if target.base.api == "CPU" else without_brackets(target.base.adapter), 40)
             for what, how, record, figure in _figures(view, target):
                 if figure is None or not (ns := figure.measured) or what not in _WORK:
                     continue
-                row = _row(what, record.api, _kernel(target, record), record.caller)
+                with_arguments = record.params.get("arguments") != 0  # a published figure may be of such a kernel
+                row = row_name(what, record.api, target.facts.label, record.caller, with_arguments=with_arguments)
                 status = by_interval(ns).status
                 made = {"what": what, "how": how, "row": row, "api": record.api, "device": device, "at": ns / 1e3,
                         "vendor": vendor(record, run.machine.cpu), "text": spread(ns / 1e3), "source": source,
                         "remark": "" if status == "ok" else status, "published": False}  # fmt: skip
                 found.setdefault((run.machine.id, what, how, row, device), made)
     yield from found.values()
-
-
-def _row(what: str, api: str, kernel: str, caller: Caller) -> str:
-    name = plain(kernel, 60)
-    unit = {"wait": ", a wait alone", "submit": ", a submission", "node": ", a node"}.get(what, "")
-    return f"{'' if api in name else f'{api}: '}{name}{unit}, {CALLER_WORDS[caller]}"
-
-
-def _kernel(target: TargetView, record: Record) -> str:
-    """The stack, and that its kernel has no arguments where it has none: a published figure may be of such a kernel."""
-    return target.facts.label + (_NO_ARGUMENTS if record.params.get("arguments") == 0 else "")
-
-
-def _published_kernel(stack: str) -> str:
-    """The same of a stack as a publication names it: ours by its label."""
-    base, without, rest = stack.partition(_NO_ARGUMENTS)
-    return facts_of(base).label + without + rest
 
 
 def _figures(view: View, target: TargetView) -> Iterator[tuple[str, Contract, Record, Figure | None]]:
@@ -169,11 +154,11 @@ def _figures(view: View, target: TargetView) -> Iterator[tuple[str, Contract, Re
 def _published() -> Iterator[dict[str, Any]]:
     for p in publications().point:
         source = publications().source[p.source]
-        cell = Cell(f"{source.short}, {source.date}", url=source.where[0], hover=source.title)
-        row = _row(p.quantity, p.api, _published_kernel(p.stack), p.caller)
+        cell = Cell(published_source(source), url=source.where[0], hover=source.title)
+        row = row_name(p.quantity, p.api, facts_of(p.stack).label, p.caller, with_arguments=p.arguments != 0)
         yield {"what": p.quantity, "how": p.contract, "row": row, "api": p.api,
                "device": p.adapter, "at": Value(p.value), "vendor": p.vendor, "text": f"{p.value:,.10g}",
-               "source": cell, "remark": ". ".join(filter(None, (p.versions, p.note))), "published": True}  # fmt: skip
+               "source": cell, "remark": published_remark(p), "published": True}  # fmt: skip
 
 
 def _figure(points: DataFrame) -> Picture:
@@ -198,6 +183,5 @@ def _dots(group: DataFrame) -> DotRow:
     for p in group.to_dict("records"):
         _, marker, colour = _VENDORS.get(p["vendor"], _VENDORS[_OTHER])
         marks.append(Mark(dataclasses.replace(p["at"], status="ok"), colour, marker, hollow=p["published"]))
-        named.append(f"{p['device'].removeprefix('NVIDIA ')} {number(within(p['value'], 0.01))}")
-    more = ["…"] if len(named) > _MOST_NAMES else []
-    return DotRow(group["row"].iloc[0], marks, end=" · ".join([*named[:_MOST_NAMES], *more]))
+        named.append(device_value(p["device"], p["at"]))
+    return DotRow(group["row"].iloc[0], marks, end=devices_at_end(named))

@@ -5,20 +5,12 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from overhead.reading.dispatch_costs import (
-    KIND_TITLES,
-    ROW_GROUPS,
-    DispatchCosts,
-    DispatchRow,
-    Kind,
-    mark_text,
-    met_range,
-)
-from overhead.reading.format import percent
+from overhead.reading.dispatch_costs import ROW_GROUPS, DispatchCosts, DispatchRow, Kind, met_range
+from overhead.reading.format import percent, plain
+from overhead.reading.headline import cheapest
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
-from overhead.words.headline import cheapest
-from overhead.words.reasons import one_line
+from overhead.words.dispatch_costs import GROUP_TITLES, KIND_TITLES, mark_text, notes, remarks, title
 from overhead.words.report.headline_figure import LIMITS, about, axis_title
 
 if TYPE_CHECKING:
@@ -98,7 +90,7 @@ def headline_figure(costs: DispatchCosts) -> Figure:
         _draw_shares(figure, own, rows, places)
     source = textwrap.fill(about(costs.view.fingerprint), _ABOUT_LETTERS)
     figure.supxlabel(source, x=0.01, ha="left", fontsize=_SMALL, color=MUTED)
-    _legend(figure, costs.title, rows)
+    _legend(figure, title(costs), rows)
     return figure
 
 
@@ -108,9 +100,9 @@ def _group_layout(rows: tuple[DispatchRow, ...]) -> tuple[dict[float, str], list
     places: list[float] = []
     y, several = 0.0, len({row.group for row in rows}) > 1
     for row in rows:
-        if several and row.group not in titles.values():
+        if several and GROUP_TITLES[row.group] not in titles.values():
             y += _TITLE_ROWS
-            titles[y - _TITLE_ABOVE] = row.group
+            titles[y - _TITLE_ABOVE] = GROUP_TITLES[row.group]
         places.append(y)
         y += 1
     return titles, places
@@ -186,8 +178,8 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
         ax.annotate(mark_text(costs), (left, y), textcoords="offset points", fontsize=_FONT, color=own, zorder=6,
                     **_PLACES["python" if wide else kind])  # fmt: skip
     if not row.marks:
-        ax.text(0.01, y, one_line(row.reasons, 110), transform=ax.get_yaxis_transform(), va="center", fontsize=_SMALL)
-    ax.annotate("; ".join(row.notes), (0, y), (-4, -6), xycoords=ax.get_yaxis_transform(),
+        ax.text(0.01, y, plain(remarks(row), 110), transform=ax.get_yaxis_transform(), va="center", fontsize=_SMALL)
+    ax.annotate(notes(row), (0, y), (-4, -6), xycoords=ax.get_yaxis_transform(),
                 textcoords="offset points", ha="right", va="top", fontsize=SMALL, color=MUTED)  # fmt: skip
 
 

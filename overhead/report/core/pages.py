@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 from markupsafe import Markup, escape
 
 from overhead.blocks.html import PageSection, page as page_text
@@ -26,9 +27,11 @@ from overhead.export import csv_text
 from overhead.loading.files import make_folder, write_fingerprint
 from overhead.loading.outputs import Output, check_not_input, check_outputs, is_made, page_of
 from overhead.reading.dispatch_costs import dispatch_costs
+from overhead.reading.printed import noting
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
+from overhead.report.core.page_facts import AFTER_SECTIONS, BEFORE_SECTIONS, facts
 from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPage, pages as known_pages, slug, subpage
 from overhead.report.core.registry import Build, MakeSection, registered, registered_across, registered_each
 from overhead.results import StackFacts, facts_of
@@ -104,17 +107,23 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     many = about_runs([view.fingerprint for view in machines.views])
     pages = [page for page in found if found[page]]
     for page in pages:
-        site.write_page(
-            page.path,
-            found[page],
-            site.navigation(pages, page),
-            heading=front if page is FRONT else page.title,
-            about=many if page.name == "machines" else about_run(run),
-            skipped=machines.skipped if page.name in _PAGES_WITH_SKIPPED else (),
-            linked=GlossaryLinks(page.path),
-            answers=page.answers,
-            data=data,
-        )
+        with noting() as around:
+            site.write_page(
+                page.path,
+                found[page],
+                site.navigation(pages, page),
+                heading=front if page is FRONT else page.title,
+                about=many if page.name == "machines" else about_run(run),
+                skipped=machines.skipped if page.name in _PAGES_WITH_SKIPPED else (),
+                linked=GlossaryLinks(page.path),
+                answers=page.answers,
+                data=data,
+            )
+        text = (out / page.path).read_text(encoding="utf-8")
+        shown = {section.name: section.printed for section in found[page]}
+        known = facts(text, {**shown, BEFORE_SECTIONS: around, AFTER_SECTIONS: around}, machines.runs)
+        path = f"{DOWNLOADS_FOLDER}/{slug(page.name)}.facts.json"
+        site.fresh(path).write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=1))
     return out / FRONT.path
 
 
@@ -228,10 +237,11 @@ class Site:
 
         Their tables are written as CSV, to ``tables`` + caption.
         """
-        made = [
-            PageSection(name, title, contained(name, partial(self._ready, make, tables)))
-            for name, title, make in sections
-        ]
+        made = []
+        for name, title, make in sections:
+            with noting() as printed:
+                parts = contained(name, partial(self._ready, make, tables))
+            made.append(PageSection(name, title, parts, printed))
         return [section for section in made if section.parts]
 
     def _ready(self, make: Callable[[], Iterable[Part]], tables: str) -> Iterator[Any]:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from overhead.blocks.parts import Cell, Part, Table, Text
-from overhead.reading.format import grouped, held_range, micro_spread, plain, spread
+from overhead.reading.format import held_range, micro_spread, plain, spread
 from overhead.reading.missing_values import missing_case, missing_figures
 from overhead.reading.view import CALLER_WORDS, View, boards_of
 from overhead.report.core.case_line import line_link
 from overhead.report.core.registry import register
 from overhead.results import Caller, Figure, Record, Scalar
 from overhead.words.next_run import next_run_text
-from overhead.words.reasons import sentence
+from overhead.words.reasons import notes_said, sentence
 from overhead.words.report.cases import (
     NO_CASE,
     NOTHING_MISSING,
@@ -50,7 +50,7 @@ def machine(view: View) -> Iterator[Part]:
     yield Table("Identity", ["", ""], rows)
     yield Table("State while measuring", ["", ""], [(k, _said(v)) for k, v in sorted(run.volatile.items())])
     if run.flags:
-        yield Text([to_know(grouped(map(sentence, run.flags)))])
+        yield Text([to_know(notes_said(run.flags))])
     targets: list[list[str | Cell]] = []
     for t in view.targets:
         kind = "runs nothing" if not t.executes else "software" if t.software else "hardware"

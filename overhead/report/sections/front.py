@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Listing, Part, Table, Text, micro_cell
-from overhead.reading.dispatch_costs import KIND_WORDS, DispatchRow, Kind, dispatch_costs, met_range
+from overhead.reading.dispatch_costs import DispatchRow, Kind, dispatch_costs
 from overhead.reading.findings import findings_of
-from overhead.reading.format import between
+from overhead.reading.format import ends_text
 from overhead.reading.view import View
 from overhead.report.core.case_line import line_link
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.registry import register
+from overhead.words.dispatch_costs import KIND_WORDS, remark as row_remark
 from overhead.words.findings import finding_words
 from overhead.words.headline import lead_sentences, limit_sentences, trust_sentences
 from overhead.words.next_run import next_run_text
-from overhead.words.reasons import sentence
 from overhead.words.report.headline_figure import (
     NO_SAVING,
     ONLY_NOISY,
@@ -90,7 +90,7 @@ def stacks(view: View) -> Iterator[Part]:
     yield Table(
         TABLE_TITLE,
         ["stack", "called", *TIMES, "bound", "remark"],
-        [_row(row, kind, costs.view) for row in costs.rows for kind in {**row.records, **row.remarks}],
+        [_row(row, kind, costs.view) for row in costs.rows for kind in row.kinds],
         numeric=range(2, 6),
         sortable=True,
         folded=True,
@@ -101,11 +101,11 @@ def _row(row: DispatchRow, kind: Kind, view: View) -> list[str | Cell]:
     name = Cell(row.label, row.stack)
     record = row.records.get(kind)
     if record is None:
-        return [name, KIND_WORDS[kind], *[""] * 5, sentence(row.remarks.get(kind, ""))]
+        return [name, KIND_WORDS[kind], *[""] * 5, row_remark(row, kind)]
     cost = micro_cell(record, "complete")
-    met = met_range(record)
+    met = record.measured("met")
     next_run = next_run_text(record, view.fingerprint.machine)
-    figures = [cost, micro_cell(record, "host"), next_run, between(*met) if met else ""]
+    figures = [cost, micro_cell(record, "host"), next_run, ends_text(met / 1e3) if met else ""]
     said = remark(row, kind, record)
     linked = Cell(said, path=line_link(view, record)) if said else ""
     return [name, called(kind, record), *figures, row.limit(kind), linked]

@@ -9,14 +9,23 @@ from overhead.reading.format import MICRO, micro_spread, percent
 from overhead.reading.host_shares import HostShares, host_shares
 from overhead.reading.view import View, without_device
 from overhead.report.core.registry import register
-from overhead.words.report.host_shares import title
+from overhead.words.report.host_shares import (
+    ALL_OF_IT,
+    DOUBTS,
+    LAYERS,
+    MINIMAL_PROGRAM,
+    NO_LAYER,
+    PART_OF_ANOTHER,
+    case,
+    title,
+)
 
 
 @register("ladder", "CPU time by layer", 15, page="cases")
 def layers(view: View) -> Iterator[Part]:
     """A table of the host's time with a row for each layer of each case; nothing without a split case."""
     found = [each for each in view.once(host_shares) if each.is_split]
-    labels, device = without_device([each.target.label for each in found])
+    labels, device = without_device([each.target.named for each in found])
     rows = [row for label, each in zip(labels, found, strict=True) for row in _layers(label, each)]
     ends = [n - 1 for n, row in enumerate(rows) if row[0]]
     if rows:
@@ -24,10 +33,12 @@ def layers(view: View) -> Iterator[Part]:
 
 
 def _layers(label: str, each: HostShares) -> list[list[str]]:
-    rows = [[label, each.case, "all of the host's time", "", micro_spread(each.host) if each.host else "missing", ""]]
-    rows += [["", "", s.title, percent(s.of_host), micro_spread(s.figure), s.doubt] for s in each.shares]
+    rows = [[label, case(each), ALL_OF_IT, "", micro_spread(each.host) if each.host else "missing", ""]]
+    for share in each.shares:
+        doubt = DOUBTS[share.doubt]
+        rows.append(["", "", LAYERS[share.name], percent(share.of_host), micro_spread(share.figure), doubt])
     if each.validation is not None:
-        rows.append(["", "", "validation", "", micro_spread(each.validation), "part of a layer above"])
+        rows.append(["", "", "validation", "", micro_spread(each.validation), PART_OF_ANOTHER])
     if each.minimal is not None:
-        rows.append(["", "", "a minimal Vulkan program", "", micro_spread(each.minimal), "for comparison, no layer"])
+        rows.append(["", "", MINIMAL_PROGRAM, "", micro_spread(each.minimal), NO_LAYER])
     return rows

@@ -9,10 +9,11 @@ from functools import partial
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.reading.format import MICRO, factor_spread, micro, plain, spread
 from overhead.reading.synchronising import (
+    StepKind,
     Synchronised,
     all_waits,
     in_capture,
-    step_words,
+    step_kind,
     synchronised,
     wait_of,
     waited_each,
@@ -33,6 +34,7 @@ from overhead.words.report.waiting import (
     how_to_read,
     positive_range,
     remark,
+    step_text,
     wait_label,
     waiting_sentence,
     without_wait,
@@ -41,7 +43,7 @@ from overhead.words.report.waiting import (
 _RHYTHM_MARKERS = {1: "o", 4: "v", 10: "s", 100: "D"}
 _OTHER_MARKER = "^"
 _PERCENTILES = ("p50", "p95", "p99")
-_Groups = dict[tuple[str, str], list[Synchronised]]
+_Groups = dict[tuple[str, StepKind], list[Synchronised]]
 """By target and step."""
 
 
@@ -144,7 +146,7 @@ def synchronisation(view: View) -> Iterator[Part]:
     found = synchronised(view)
     groups: _Groups = {}
     for s in found:
-        groups.setdefault((s.target.short, step_words(s.record)), []).append(s)
+        groups.setdefault((s.target.short, step_kind(s.record)), []).append(s)
     clear = {key: [s for s in group if s.is_costly] for key, group in groups.items()}
     drawn = {key: group for key, group in clear.items() if len({s.act for s in group}) > 1}
     if found:
@@ -159,7 +161,7 @@ def _drawing(groups: _Groups, table: Table) -> Drawing:
     for (target, step), group in groups.items():
         acts = list(dict.fromkeys(s.act for s in group))
         marks = {act: [_mark(s, s.cost) for s in group if s.act == act and s.cost is not None] for act in acts}
-        panels[f"{target}: {step}"] = [DotRow(act_name(act), marks[act]) for act in acts]
+        panels[f"{target}: {step_text(step)}"] = [DotRow(act_name(act), marks[act]) for act in acts]
     rhythms = sorted({s.every for group in groups.values() for s in group})
     shapes = {after_every(k): _RHYTHM_MARKERS.get(k, _OTHER_MARKER) for k in rhythms}
     return Drawing(
@@ -187,8 +189,8 @@ def _table(groups: _Groups) -> Table:
         for s in group:
             alone, cost, slow = s.alone.measured("complete") if s.alone else None, s.cost, s.slowdown
             numbers = [*(spread(one / 1e3) if one else "" for one in (alone, cost)), factor_spread(slow)]
-            what = [Cell(target, s.target.stack), step, act_name(s.act), after_every(s.every)]
-            rows.append([*what, *numbers, remark(s)])
+            target_cell = Cell(target, s.target.stack)
+            rows.append([target_cell, step_text(step), act_name(s.act), after_every(s.every), *numbers, remark(s)])
     columns = ["target", "step", "act", "when", f"the step alone, {MICRO}", f"the act adds, {MICRO}",
                "the step takes", "remark"]  # fmt: skip
     return Table("Synchronisations", columns, rows, numeric=(4, 5, 6))

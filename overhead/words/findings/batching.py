@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from overhead.reading.findings.batching import OnePassPays, ReplayPays
-from overhead.reading.format import between, count
+from overhead.reading.format import count, ends_text
+from overhead.results import formed
 from overhead.words.findings import FindingWords, words_for
 from overhead.words.findings._changes import instead, intervals, stack
 
@@ -24,9 +25,9 @@ def replay(found: ReplayPays) -> FindingWords:
     first = found.changes[0]
     repaid, interval = "", ""
     if (replays := found.pays_after) is not None:
-        after = count(max(1, math.ceil(replays.value)), "replay")
+        after = count(max(1, math.ceil(replays.value)), "replay", formed("ceil", replays.origin))
         repaid = f"; a graph of {found.nodes} nodes pays for itself after {after}"
-        interval = f" Making it costs as much as {between(replays.floor, replays.ceiling)} replays save."
+        interval = f" Making it costs as much as {ends_text(replays)} replays save."
     return FindingWords(
         f"Replay a CUDA graph made by {found.maker}: {instead(first)}{repaid}.",
         f"{intervals(found.changes)}. It applies where the same launches come again with the same shapes and "

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from overhead.reading.findings.options import FreshBindGroupCosts, IndirectCosts, TinyCompiledCosts
-from overhead.reading.format import MICRO, cost_text
+from overhead.reading.format import (
+    MICRO,
+    cost_text,
+    whole,
+)
+from overhead.results import formed
 from overhead.words.findings import FindingWords, words_for
 from overhead.words.findings._changes import against, called, intervals, stack
 
@@ -29,9 +34,10 @@ def fresh_bind_group(found: FreshBindGroupCosts) -> FindingWords:
 @words_for(TinyCompiledCosts)
 def tiny_compiled(found: TinyCompiledCosts) -> FindingWords:
     slower = found.change
+    pays_from = whole(found.pays_from, formed("ceil", found.change.times.origin))
     compiled, eager = cost_text(slower.before), cost_text(slower.after)
     return FindingWords(
-        f"torch.compile pays from about {found.pays_from} tiny operations on: a compiled step {called(slower)} takes "
+        f"torch.compile pays from about {pays_from} tiny operations on: a compiled step {called(slower)} takes "
         f"{compiled} {MICRO}, one operation in eager mode {eager}.",
         f"{intervals([slower])}. Both were measured in turn, with one operation. Larger operations can gain from fused "
         "kernels earlier.",

@@ -18,12 +18,14 @@ from typing import Any
 import msgspec
 
 from overhead.errors import say_reasons_by
-from overhead.reading.format import plain
+from overhead.reading.format import few, plain
 from overhead.results import Reason, Why, about, cause_of
 from overhead.words.formats import Formatter
 
 _FORMATTER = Formatter()
 _MOST_NAMED = 3
+_WORKER = "worker"
+"""The value of a note that says which worker process it is about."""
 _FIELDS = ("reason", "mend", "message", "found", "case_reason", "rule", "why", "flags", "notes", "results", "not_seen")
 """Fields that hold reasons. In the output of a command the code stands beside each: ``reason_code``."""
 _ALSO = "also"
@@ -103,6 +105,22 @@ def reasons_said(missing: Iterable[tuple[str, Why]], start: str) -> list[str]:
         names = "; ".join(name for name, _ in alike[:_MOST_NAMED])
         said.append(f"{start} {names}{others}: {alike[0][1]}{differ}")
     return said
+
+
+def notes_said(notes: Iterable[Why]) -> list[str]:
+    """Each note as a sentence; those that differ only in the worker that they are about are one: ``a; b; c: what``."""
+    alike: dict[Why, list[str]] = {}
+    for note in notes:
+        worker = note.values.get(_WORKER) if isinstance(note, Reason) else None
+        alike.setdefault(_of_worker(note, ""), []).extend([str(worker)] if worker else [])
+    return [sentence(_of_worker(note, few(workers))) for note, workers in alike.items()]
+
+
+def _of_worker(note: Why, worker: str) -> Why:
+    """The note about this worker; as it is where it is about none."""
+    if isinstance(note, str) or _WORKER not in note.values:
+        return note
+    return Reason(note.code, {**note.values, _WORKER: worker}, note.also)
 
 
 def in_words(data: Any) -> Any:

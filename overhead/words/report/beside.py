@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from overhead.reading.beside import Beside, Spreads, version_changes
-from overhead.reading.format import MICRO, count, plain
-from overhead.reading.key_figures import KeyFigure
-from overhead.reading.next_run import has_next_run
+from overhead.reading.beside import (
+    Apart,
+    Beside,
+    Spreads,
+    version_changes,
+)
+from overhead.reading.format import (
+    MICRO,
+    count,
+    plain,
+    whole,
+)
+from overhead.reading.key_figures import (
+    KeyFigure,
+    key_figures,
+)
+from overhead.reading.next_run import (
+    has_next_run,
+    kind_of,
+)
 from overhead.reading.view import View, boards_of
-from overhead.results import Machine, Reason, Why
+from overhead.results import Machine, Origin, formed
 from overhead.words.beside import WHY_APART, version_changes_text
-from overhead.words.reasons import sentence
+from overhead.words.key_figures import label, value_text
 from overhead.words.report.machines import machine_name
 
 NO_OTHER_RUN = "No other run is set beside this one. overhead report --reference names one."
@@ -60,9 +76,20 @@ def caption(found: Sequence[Beside], spreads: Spreads, view: View) -> str:
             said.append(f"Versions of {other_run(one)} → of this run: {changes}.")
         if one.left_out:
             reasons = Counter(one.left_out.values())
-            numbers = [f"{count(number, 'figure')} {WHY_APART[reason]}" for reason, number in reasons.items()]
+            numbers = [f"{_counted(one, reason, number)} {WHY_APART[reason]}" for reason, number in reasons.items()]
             said.append(f"Left out: {'; '.join(numbers)}.")
     return " ".join(dict.fromkeys(said))
+
+
+def _counted(found: Beside, reason: Apart, number: int) -> str:
+    """How many figures this reason leaves out; each is one that either run has."""
+    labels = [label for label, own in found.left_out.items() if own == reason]
+    origins: dict[str, Origin | None] = {}
+    for run in (found.other, found.view):
+        for figure in run.once(key_figures):
+            if figure.measured is not None:
+                origins[figure.label] = figure.measured.origin
+    return count(number, "figure", formed("count", *(origins.get(label) for label in labels)))
 
 
 def _band(spreads: Spreads, view: View) -> str:
@@ -71,20 +98,15 @@ def _band(spreads: Spreads, view: View) -> str:
         return "No band shows how far another run here may lie: measure again to get one: make report."
     most = max(spreads.values(), key=lambda spread: spread.boards)
     known = has_next_run(view.fingerprint.machine)
-    source = f"{most.boards} {'boards' if known else 'runs of this machine'}"
+    machine = view.fingerprint.machine
+    boards = whole(most.boards, formed("boards of a spread", words=kind_of(machine)) if known else None)
+    source = f"{boards} {'boards' if known else 'runs of this machine'}"
     return f"In 90 % of cases another run here lies in the band (from {source}); red: outside. {_HOLLOW}"
 
 
 def row_label(figure: KeyFigure) -> str:
     """A key figure with its value in this run."""
-    return f"{figure.label}: {figure.text}"
-
-
-def short_reason(reason: Why) -> str:
-    """What stands in a cell for a reason: what it is about, such as a status."""
-    if isinstance(reason, Reason) and reason.code == "about":
-        return str(reason.values["what"])
-    return sentence(reason)
+    return f"{label(figure)}: {value_text(figure)}"
 
 
 def table_title(device: str) -> str:

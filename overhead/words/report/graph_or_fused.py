@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from overhead.reading.format import MICRO, positive_spread, run_time
 from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow
+from overhead.reading.printed import printed
 from overhead.results import Machine, Value
 from overhead.words.graph_or_fused import WAY_VERDICTS, compared, no_figure
 from overhead.words.report.chains import BEYOND
@@ -83,4 +84,4 @@ def verdict_at_end(row: WorkRow, way: ChainWay, times: Value) -> str:
         return "= 1"
     verdict = row.verdict(way)
     told = verdict in ("cheaper", "dearer")
-    return compared(row, way) if told else f"{compared(row, way)}, {times.value:.2f}"
+    return compared(row, way) if told else f"{compared(row, way)}, {printed(f'{times.value:.2f}', times)}"

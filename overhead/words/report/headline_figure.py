@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind, mark_text, met_below
+from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, Kind, met_below
 from overhead.reading.format import MICRO, count, listed, plain
 from overhead.reading.view import CALLER_WORDS
 from overhead.results import Fingerprint, MissingStack, Record
+from overhead.words.dispatch_costs import KIND_TITLES, mark_text, other_unit, remark as row_remark, remarks, title
 from overhead.words.reasons import sentence
 
 TABLE_TITLE = "One dispatch through each stack, with intervals; each row is one caller"
@@ -30,7 +31,7 @@ def without_picture(costs: DispatchCosts | None, *, measured_elsewhere: bool) ->
 
 def row_reasons(row: DispatchRow) -> str:
     """Why the row has no cost."""
-    return f"{row.label}: {sentence(row.reasons)}."
+    return f"{row.label}: {remarks(row)}."
 
 
 def stack_reason(missing: MissingStack) -> str:
@@ -45,7 +46,7 @@ def more_missing(number: int) -> str:
 
 def picture_title(costs: DispatchCosts) -> str:
     """What the picture shows."""
-    return f"{costs.title}, {MICRO} per dispatch"
+    return f"{title(costs)}, {MICRO} per dispatch"
 
 
 def alternative(costs: DispatchCosts) -> str:
@@ -102,5 +103,5 @@ def called(kind: Kind, record: Record) -> str:
 def remark(row: DispatchRow, kind: Kind, record: Record) -> str:
     """What is to know of the row's case of this kind: its own remark, a met cost below the cost, another unit."""
     below = "met lies below the undisturbed cost" if met_below(record) else ""
-    unit = "" if kind == "batched" else row.other_unit
-    return "; ".join(filter(None, [sentence(row.remarks.get(kind, "")), below, unit]))
+    unit = "" if kind == "batched" else other_unit(row)
+    return "; ".join(filter(None, [row_remark(row, kind), below, unit]))

@@ -2,6 +2,29 @@
 
 from __future__ import annotations
 
+from overhead.reading.host_shares import HostShares, Layer, ShareDoubt
+from overhead.reading.view import CALLER_WORDS
+
+LAYERS: dict[Layer, str] = {
+    "binding": "wrapper objects",
+    "interpreter": "interpreter",
+    "python": "Python",
+    "api and driver": "library and driver",
+    "driver": "driver",
+    "library": "library",
+    "rest": "unsplit rest",
+}
+DOUBTS: dict[ShareDoubt, str] = {"": "", "below-zero": "below zero", "unclear": "not separable"}
+ALL_OF_IT = "all of the host's time"
+PART_OF_ANOTHER, NO_LAYER = "part of a layer above", "for comparison, no layer"
+MINIMAL_PROGRAM = "a minimal Vulkan program"
+
+
+def case(each: HostShares) -> str:
+    """Pattern, parameters, and the caller unless it is Python: ``per-k k=16``."""
+    caller = each.top.caller
+    return each.target.pattern_label(each.top) + (f", {CALLER_WORDS[caller]}" if caller != "binding" else "")
+
 
 def title(device: str) -> str:
     """The title of the table of layers. ``device``: the one that all cases ran on, or ''."""

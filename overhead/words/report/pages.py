@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead.reading.dispatch_costs import DispatchCosts
-from overhead.reading.format import count, plain, run_time
-from overhead.results import Fingerprint
+from overhead.reading.format import count, plain, run_time, whole
+from overhead.reading.printed import printed
+from overhead.results import Fingerprint, Value, formed
+from overhead.words.dispatch_costs import title
 from overhead.words.report.machines import machine_name
 
 
 def front_title(costs: DispatchCosts | None, run: Fingerprint) -> str:
     """The heading of the first page."""
-    return costs.title if costs is not None else f"Dispatch overhead on {machine_name(run.machine)}"
+    return title(costs) if costs is not None else f"Dispatch overhead on {machine_name(run.machine)}"
 
 
 def about_run(run: Fingerprint) -> str:
@@ -37,12 +39,13 @@ def drawn_from(machines: int) -> str:
     """What the pages were made of."""
     if machines == 1:
         return "the result file of one machine"
-    return f"the result files of {machines:,} kinds of machine"
+    number = printed(f"{machines:,} kinds of machine", Value(machines, origin=formed("kinds of machine")))
+    return f"the result files of {number}"
 
 
 def title_with_number(title: str, number: int) -> str:
     """The title of a page of many in the navigation."""
-    return f"{title} ({number:,})"
+    return f"{title} ({whole(number, formed('kinds of machine'))})"
 
 
 def section_failed(section: str, reason: str) -> str:

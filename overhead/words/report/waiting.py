@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.format import MICRO, between, cost_text, listed, micro_spread, number, plain
-from overhead.reading.host_shares import BELOW_ZERO
+from overhead.reading.format import MICRO, cost_text, ends_text, listed, micro_spread, number, plain
 from overhead.reading.missing_values import why
-from overhead.reading.synchronising import Synchronised, varied_for_label, wait_of
+from overhead.reading.printed import printed
+from overhead.reading.synchronising import StepKind, Synchronised, varied_for_label, wait_of
 from overhead.reading.view import CALLER_WORDS, TargetView, stack_name, words
 from overhead.results import Record, Value
 from overhead.words.reasons import one_line
+from overhead.words.report.host_shares import DOUBTS
 
 NOT_MEASURED = "No wait was measured."
 TITLE = f"A unit without a wait, with one after each, and one alone with its wait, T(1): {MICRO}"
@@ -33,12 +34,19 @@ _ACTS = {
     "h2d": "copy to the device",
     "h2d-pinned": "pinned copy to the device",
 }
+_STEPS = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
 _READ_AS = "Called from Python, unless the row says more. A range alone is a noisy figure. T(1): always its interval."
 
 
 def act_name(act: str) -> str:
     """The act as readers know it: ``.item()``, ``stream synchronize``."""
     return _ACTS.get(act, plain(act, 40))
+
+
+def step_text(step: StepKind) -> str:
+    """The step: ``MLP training step, varying shapes``."""
+    name = _STEPS.get(step.workload, plain(step.workload, 40))
+    return ", ".join([name, *step.chosen, *(["varying shapes"] if step.varying else [])])
 
 
 def after_every(steps: int) -> str:
@@ -90,14 +98,14 @@ def cost_or_range(record: Record | None) -> str:
         return ""
     if figure.status == "ok" or figure.low is None or figure.high is None:
         return micro_spread(figure) + (f" ({figure.status})" if figure.status != "ok" else "")
-    return positive_range(Value(figure.value or 0.0, figure.low, figure.high))
+    return positive_range(figure.measured)
 
 
 def positive_range(ns: Value) -> str:
     """The interval of a time in microseconds; its upper end alone where it reaches zero, since no time lies below."""
     if ns.floor <= 0:
-        return f"at most {number(ns.ceiling / 1e3)}"
-    return between(ns.floor / 1e3, ns.ceiling / 1e3)
+        return f"at most {printed(number(ns.ceiling / 1e3), ns / 1e3)}"
+    return ends_text(ns / 1e3)
 
 
 def wait_label(target: TargetView, record: Record) -> str:
@@ -126,5 +134,5 @@ def remark(found: Synchronised) -> str:
 def _doubt(cost: Value) -> str:
     """Whether the interval of what an act adds holds zero or ends below zero; '' where it lies above."""
     if cost.ceiling < 0:
-        return BELOW_ZERO
+        return DOUBTS["below-zero"]
     return "adds nothing measurable" if cost.bounded and cost.floor <= 0 else ""

@@ -1,0 +1,147 @@
+"""What is told of the headline figure: which of its rows, and which of their figures. ``words.headline`` says it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, Kind, met_below, met_range
+from overhead.reading.format import resolved
+from overhead.reading.key_figures import overstatement
+from overhead.results import Record, Value, ratio
+
+
+def cheapest(costs: DispatchCosts) -> DispatchRow | None:
+    """The cheapest row with a cost from Python, noisy or not; None without such a row."""
+    return next((row for row in costs.rows if "python" in row.marks), None)
+
+
+def not_told_apart(costs: DispatchCosts, cheapest: DispatchRow) -> list[DispatchRow]:
+    """The other rows whose cost from Python may be as low as that of the cheapest, by the intervals."""
+    most = cheapest.marks["python"][0].ceiling
+    found = []
+    for row in costs.rows:
+        if row is cheapest or "python" not in row.marks:
+            continue
+        cost = row.marks["python"][0]
+        least = cost.value if cost.low is None else cost.low
+        if least <= most:
+            found.append(row)
+    return found
+
+
+def webgpu_rows(costs: DispatchCosts, kind: Kind) -> list[DispatchRow]:
+    """The rows of WebGPU with a cost of this kind."""
+    return [row for row in costs.rows if "webgpu" in row.facts.roles and kind in row.marks]
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """A row with a batch, and the single dispatch ``alone`` by the same caller.
+
+    ``less``: the cost alone over that in the batch; None where the batch may save nothing.
+    """
+
+    row: DispatchRow
+    alone: Record
+    less: Value | None
+
+    @property
+    def record(self) -> Record:
+        """The case of the batch."""
+        return self.row.records["batched"]
+
+
+def batches(costs: DispatchCosts) -> list[Batch]:
+    """The batches to tell, by one caller: those of the WebGPU stacks, or else that of the first row that has one."""
+    found = []
+    for row in costs.rows:
+        alone = _alone(row) if "batched" in row.marks else None
+        if alone is not None:
+            less = ratio(alone.measured("complete"), row.records["batched"].measured("complete"))
+            found.append(Batch(row, alone, less if less is not None and less.floor > 1 else None))
+    told = [one for one in found if "webgpu" in one.row.facts.roles] or found[:1]
+    return [one for one in told if one.alone.caller == told[0].alone.caller]
+
+
+def _alone(row: DispatchRow) -> Record | None:
+    """The single dispatch with the same caller as the batch; None if it has no cost above zero."""
+    batch = row.records["batched"]
+    for record in row.records.values():
+        if record is not batch and record.caller == batch.caller and resolved(record.figure("complete")):
+            return record
+    return None
+
+
+@dataclasses.dataclass(frozen=True)
+class PythonShare:
+    """A row, and the share that Python takes of the CPU time of a call from Python."""
+
+    row: DispatchRow
+    share: Value
+
+
+def python_shares(costs: DispatchCosts) -> list[PythonShare]:
+    """Python's share of the CPU time through WebGPU, else through the stack where it is largest.
+
+    A share whose interval reaches zero is not resolved.
+    """
+    found = []
+    for row in costs.rows:
+        if row.python is not None and row.python.resolved:
+            found.append(PythonShare(row, row.python))
+    largest = sorted(found, key=lambda one: -one.share.value)[:1]
+    return [one for one in found if "webgpu" in one.row.facts.roles] or largest
+
+
+@dataclasses.dataclass(frozen=True)
+class Overstated:
+    """A row, and the time of a single dispatch and its wait over its cost."""
+
+    row: DispatchRow
+    times: Value
+
+
+def most_overstated(costs: DispatchCosts) -> Overstated | None:
+    """The row where the time of a single dispatch and its wait lies furthest above the cost; None without one.
+
+    Only where the CPU bounds the cost, because a chain that the device bounds hides what one dispatch costs the CPU;
+    and where both figures are precise. On the CPU there is nothing to wait for.
+    """
+    found = []
+    for row in costs.rows:
+        times = overstatement(row.records[row.first], "naive") if row.marks else None
+        if times is None or times.status != "ok" or times.floor <= 1:
+            continue
+        if row.is_resolved(row.first) and row.limit(row.first) == "host":
+            found.append(Overstated(row, times))
+    return max(found, key=lambda one: one.times.value, default=None)
+
+
+def limited(costs: DispatchCosts, limit: Literal["device", "balanced"]) -> list[DispatchRow]:
+    """The rows with calls from compiled code that the device limits, or both; where the time of the CPU is known."""
+    found = []
+    for row in costs.rows:
+        if "compiled" in row.marks and row.limit("compiled") == limit:
+            host = row.records["compiled"].figure("host")
+            if host is not None and host.measured:
+                found.append(row)
+    return found
+
+
+def unpinned_pays_more(costs: DispatchCosts) -> bool:
+    """Whether through some stack all processes that are not pinned surely paid more than the undisturbed cost."""
+    for row in costs.rows:
+        for record in row.records.values():
+            ends, quiet = met_range(record), record.measured("complete")
+            if ends is not None and quiet is not None and ends[0] > quiet.ceiling / 1e3:
+                return True
+    return False
+
+
+def unpinned_pays_less(costs: DispatchCosts) -> list[tuple[DispatchRow, Kind]]:
+    """The costs that unpinned processes all stayed below, each by its row and kind."""
+    found: list[tuple[DispatchRow, Kind]] = []
+    for row in costs.rows:
+        found += [(row, kind) for kind, record in row.records.items() if met_below(record)]
+    return found

@@ -1,0 +1,46 @@
+"""A list of the figures that were turned into text while a document was made, so that each can be checked."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+import math
+from collections.abc import Iterator
+
+from overhead.results import Origin, Value
+
+
+@dataclasses.dataclass(frozen=True)
+class Printed:
+    """A figure as a reader sees it. ``scale``: the text shows the value times this, such as 0.001 for ns in µs."""
+
+    text: str
+    value: Value
+
+
+_list: contextvars.ContextVar[list[Printed] | None] = contextvars.ContextVar("printed", default=None)
+
+
+def printed(text: str, value: Value) -> str:
+    """The text, which shows the value; it is noted where a document is being made."""
+    found = _list.get()
+    if found is not None:
+        found.append(Printed(text, value))
+    return text
+
+
+def of_the_method(text: str) -> str:
+    """The text, which has numbers that no run gives, such as ``9 of 10 runs``."""
+    return printed(text, Value(math.nan, origin=Origin(operation="of the method")))
+
+
+@contextlib.contextmanager
+def noting() -> Iterator[list[Printed]]:
+    """While this is open, each figure that becomes text is added to the list."""
+    found: list[Printed] = []
+    token = _list.set(found)
+    try:
+        yield found
+    finally:
+        _list.reset(token)

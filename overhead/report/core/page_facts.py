@@ -1,0 +1,205 @@
+"""What each number of a page is: the figures and the arithmetic behind it, as JSON beside the page.
+
+A number stands in a *block* of the page: a paragraph, a cell, an item, or a text of a drawing. Its place is the name of
+the section and the number of the block in it. ``tests/recompute`` forms each number again from the files of the runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import itertools
+import re
+import xml.etree.ElementTree as ET
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html.parser import HTMLParser
+from typing import Any
+
+from overhead.reading.printed import Printed
+from overhead.reading.view import View
+from overhead.results import Origin
+
+BLOCK_TAGS = frozenset({"p", "li", "td", "th", "dt", "dd", "figcaption", "caption", "summary", "h1", "h3", "div"})
+_NUMBER = re.compile(r"(?<![\w.,:/−-])[−-]?\d[\d,]*(?:\.\d+)?(?![\w]|[-:/]\d)")
+"""A number that is no part of a name, a date or a time."""
+BEFORE_SECTIONS, AFTER_SECTIONS = "head", "foot"
+"""What stands for the name of a section in the place of a block outside of all sections."""
+_SVG_TEXT = "{http://www.w3.org/2000/svg}text"
+_SVG_DATA = "data:image/svg+xml;base64,"
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A piece of a page's text. ``place``: the name of its section and its number there."""
+
+    place: str
+    text: str
+
+
+class _Blocks(HTMLParser):
+    """Cuts a page into blocks: text between the tags of ``BLOCK_TAGS``, and the texts of drawings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Block] = []
+        self._section = BEFORE_SECTIONS
+        self._numbers: dict[str, int] = defaultdict(int)
+        self._text: list[str] = []
+        self._skipped = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag in ("script", "style", "title"):
+            self._skipped += 1
+        if tag in BLOCK_TAGS or tag == "section":
+            self._end_block()
+        if tag == "section":
+            self._section = values.get("aria-labelledby") or ""
+        source = values.get("src") or ""
+        if tag == "img" and source.startswith(_SVG_DATA):
+            self._end_block()
+            drawing = base64.b64decode(source.removeprefix(_SVG_DATA)).decode()
+            for text in drawn_texts(drawing):
+                self._add(text)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("script", "style", "title"):
+            self._skipped -= 1
+        if tag == "summary":
+            self._end_title()
+        if tag in BLOCK_TAGS or tag == "section":
+            self._end_block()
+        if tag == "section":
+            self._section = AFTER_SECTIONS
+
+    def handle_data(self, data: str) -> None:
+        if not self._skipped:
+            self._text.append(data)
+
+    def _end_title(self) -> None:
+        """The title of a table ends with the number of its rows, which is no figure."""
+        self._text = [re.sub(r" \([\d,]+\)\s*$", "", "".join(self._text))]
+
+    def _end_block(self) -> None:
+        self._add(" ".join("".join(self._text).split()))
+        self._text.clear()
+
+    def _add(self, text: str) -> None:
+        if text:
+            self._numbers[self._section] += 1
+            self.found.append(Block(f"{self._section} {self._numbers[self._section]}", text))
+
+
+def drawn_texts(svg: str) -> Iterator[str]:
+    """The texts of a drawing, without the numbers on its axes."""
+    root = ET.fromstring(svg)
+    on_axes = set()
+    for group in root.iter():
+        if re.match(r"[xy]tick", group.get("id") or ""):
+            on_axes |= {text for text in group.iter(_SVG_TEXT) if re.fullmatch(r"[\d.,µs %×−-]*", text.text or "")}
+    for text in root.iter(_SVG_TEXT):
+        if text not in on_axes:
+            yield " ".join((text.text or "").split())
+
+
+def blocks(page: str) -> list[Block]:
+    """The blocks of a page in their order."""
+    parser = _Blocks()
+    parser.feed(page)
+    parser.close()
+    return parser.found
+
+
+def facts(page: str, printed: Mapping[str, Sequence[Printed]], views: Iterable[View]) -> list[dict[str, Any]]:
+    """For each number of the page that shows a figure: its place, text, value, interval and origin.
+
+    ``printed``: by the name of a section the figures that became text while the section was made.
+    """
+    sources = _sources(views)
+    # A section may show what was put into words for an earlier one: its own texts first, then those of all.
+    around = (BEFORE_SECTIONS, AFTER_SECTIONS)
+    of_sections = [own for section, own in printed.items() if section not in around]
+    everything = list(itertools.chain.from_iterable(of_sections))
+    by_section = {section: _PrintedTexts([*own, *everything]) for section, own in printed.items()}
+    found = []
+    for block in blocks(page):
+        texts = by_section.get(block.place.rpartition(" ")[0])
+        for one in texts.shown_in(block.text) if texts is not None else ():
+            origin = _as_json(one.value.origin, sources) if one.value.origin is not None else None
+            if origin is not None:
+                numbers = {"value": one.value.value, "low": one.value.low, "high": one.value.high}
+                found.append({"place": block.place, "text": one.text, **numbers, "of": origin})
+    return found
+
+
+class _PrintedTexts:
+    """The figures that became text for one section, to be found again in its blocks.
+
+    Texts are made in about the order in which they stand. So of several figures with one text, that is meant which was
+    made next after the figure found before.
+    """
+
+    def __init__(self, printed: Sequence[Printed]) -> None:
+        self._printed = printed
+        self._last = -1
+        self._at: dict[str, list[int]] = defaultdict(list)
+        for number, one in enumerate(printed):
+            if one.value.origin is not None:
+                self._at[one.text].append(number)
+        # By the number that a text begins with: a section has hundreds of texts, and each could stand in each block.
+        self._by_start: dict[str, list[str]] = defaultdict(list)
+        for text in sorted(self._at, key=len, reverse=True):
+            start = _NUMBER.match(text)
+            if start is not None:
+                self._by_start[start[0]].append(text)
+
+    def shown_in(self, block: str) -> Iterator[Printed]:
+        """The figures whose texts the block has, in its order; of several that begin alike, the longest text."""
+        at = 0
+        while number := _NUMBER.search(block, at):
+            candidates = self._by_start.get(number[0], ())
+            text = next((one for one in candidates if _stands_at(one, block, number.start())), "")
+            if text:
+                self._last = next((place for place in self._at[text] if place > self._last), self._at[text][0])
+                yield self._printed[self._last]
+            at = number.start() + len(text) if text else number.end()
+
+
+def _stands_at(text: str, block: str, at: int) -> bool:
+    """Whether the text stands there as a whole, and not as the beginning of a longer number or word."""
+    return block.startswith(text, at) and re.match(r"[\w]|[.,:/-]\d", block[at + len(text) :]) is None
+
+
+def _as_json(origin: Origin, sources: Mapping[int, dict[str, Any]]) -> dict[str, Any] | None:
+    if origin.figure is not None:
+        source = sources.get(id(origin.figure))
+        if source is None:
+            return None
+        return {**source, "mode": origin.mode} if origin.mode is not None else source
+    holder = sources.get(id(origin.of), {}) if origin.of is not None else {}
+    parts = [_as_json(part, sources) if isinstance(part, Origin) else part for part in origin.parts]
+    words = {"words": origin.words} if origin.words else {}
+    return {"operation": origin.operation, "parts": parts, **holder, **words}
+
+
+def _sources(views: Iterable[View]) -> dict[int, dict[str, Any]]:
+    """By identity of a figure: its run, the key of what has it, and its name."""
+    found: dict[int, dict[str, Any]] = {}
+    for view in views:
+        run = view.fingerprint
+        name = f"{run.created} {run.machine.id}"
+        found[id(run)] = {"run": name}
+        for record in run.records:
+            found[id(record)] = {"run": name, "record": record.key}
+            for figure in record.figures:
+                found[id(figure)] = {"run": name, "record": record.key, "figure": figure.name}
+        for comparison in run.comparisons:
+            about = {"comparison": comparison.name, "record": comparison.of, "against": comparison.against}
+            for figure in comparison.figures:
+                found[id(figure)] = {"run": name, **about, "figure": figure.name}
+        for peers in run.contention:
+            about = {"record": peers.key, "way": peers.way, "peers": peers.peers, "placement": peers.placement}
+            for figure in peers.figures:
+                found[id(figure)] = {"run": name, **about, "figure": figure.name}
+    return found

@@ -1,0 +1,1 @@
+"""What callers at once cost, in words."""

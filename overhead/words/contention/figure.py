@@ -1,0 +1,41 @@
+"""The figure of a way in words: its title, its axes, its lines."""
+
+from __future__ import annotations
+
+from overhead.contention.rows import PeersRow
+from overhead.reading.format import MICRO, plain
+from overhead.results import Way
+from overhead.words.contention.peers import PEER_WORDS, label_without_software
+
+CAPTION = (
+    "Left: one unit, while K peers run the same case. Right: the units of all together in the same time, where one "
+    "alone is 1. Lines: from Python; dotted: from compiled code. Hollow: noisy. All axes are logarithmic."
+)
+WORK_TITLE = "Units of all together in the same time; one alone is 1"
+PROPORTIONAL = "K times one alone"
+_SHORT = {"native": ", compiled", "ffi": ", no wrappers", "browser": ", JavaScript"}
+
+
+def title(way: Way) -> str:
+    """What the figure shows."""
+    return f"{PEER_WORDS[way].title}: the cost of a unit, and the work of all together"
+
+
+def cost_title(way: Way) -> str:
+    """The title of the panel of costs."""
+    return f"Cost of a unit for each of K {way}, {MICRO}"
+
+
+def peers_axis(way: Way) -> str:
+    """The axis of the numbers of peers."""
+    return f"K, the number of {way} at once"
+
+
+def line(row: PeersRow) -> str:
+    """The name of a line."""
+    return plain(label_without_software(row) + _SHORT.get(row.first.case.caller, ""), 36)
+
+
+def line_up_to(name: str, peers: int) -> str:
+    """The name of a line that ends before the others."""
+    return f"{name}, up to {peers}"

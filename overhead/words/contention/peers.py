@@ -1,0 +1,209 @@
+"""The rows, the table and the findings of callers at once in words."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from overhead.contention.rows import MeetAtDevice, MostPeers, PeersRow, Placing, RatioAt
+from overhead.devices import without_brackets
+from overhead.reading.format import MICRO, TIMES, between, factor_spread, listed, micro_of, number, plain
+from overhead.reading.view import CALLER_WORDS, words
+from overhead.results import Caller, Contention, Limit, Placement, Value, Way
+
+PAGE_TITLE = "Many at once"
+ABOUT_PAGE = "What a dispatch costs while processes or threads do the same at once."
+ADDS_A_TENSOR = "PyTorch runs x.add_(y) here; on the first page it runs x.add_(1)."
+RANGE_IS_NOISY = "A range alone is a noisy figure."
+RANGE_ABOVE = "K peers do at most K times as much. A range that reaches above comes from a noisy K=1."
+MEDIAN_DEVICE = "K=1: the median device."
+WHAT_LIMITS = "What limits"
+PINNED_COLUMN = "pinned to"
+EACH_PEER_COLUMN = "each peer"
+LIMIT_COLUMN = "limit"
+NO_COST = "No cost of"
+_PINNED: dict[Placement, str] = {"free": "", "core": "a core", "node": "a node"}
+_CALLERS: dict[Caller, str] = {
+    "binding": "Python",
+    "browser": "JavaScript",
+    "ffi": "Python, no wrapper objects",
+    "native": "compiled code",
+}
+"""Callers in the column "called from"."""
+_LIMITS: dict[Limit, str] = {
+    "": "none clear", "processors": "processors", "interpreter": "Python's lock", "lock": "shared lock",
+    "slices": "time slices", "device": "the device", "unknown": "not known",
+}  # fmt: skip
+"""What limits, in the table; docs/contention.md tells what each means."""
+_DRIVER_LOCK = "driver lock"
+"""A lock where the peers are processes: these share no lock of Python or of a library."""
+_OF_DEVICE = {"slice": "Time slices of the device", "hand_over": "Time to switch the device between processes"}
+"""What figures of a device are, by their names."""
+
+
+@dataclasses.dataclass(frozen=True)
+class WayWords:
+    """A way in words. ``finding``: how a sentence on so many peers begins.
+
+    ``advice``: what to use where all together surely do less than one.
+    """
+
+    title: str
+    finding: str
+    advice: str = ""
+
+
+PEER_WORDS: dict[Way, WayWords] = {
+    "processes": WayWords("Processes on one device", "{} processes on one device together do", "one process a device"),
+    "threads": WayWords("Threads of one process", "{} threads of one process together do", "one launching thread"),
+    "devices": WayWords("A process for each device", "{} processes, each on its own device, together do"),
+    "busy": WayWords("Beside busy processors", "beside {} busy processes a unit costs"),
+}
+
+
+def label(row: PeersRow) -> str:
+    """The stack of a row, and what tells it apart from other rows."""
+    return " ".join([row.first.target.stack, *_device(row), *_case(row), *_software(row)])
+
+
+def label_without_software(row: PeersRow) -> str:
+    """The same, also where the adapter computes on the CPU."""
+    return " ".join([row.first.target.stack, *_device(row), *_case(row)])
+
+
+def name(row: PeersRow) -> str:
+    """The stack inside a sentence, where all devices count as one: ``the CUDA driver``."""
+    return " ".join([plain(row.facts.label, 40), *_case(row), *_software(row)])
+
+
+def _device(row: PeersRow) -> list[str]:
+    return [f"#{plain(row.device, 16)}"] if row.device else []
+
+
+def _case(row: PeersRow) -> list[str]:
+    on = " ".join(plain(without_brackets(one), 28) for one in row.on)
+    return [*([f"on {on}"] if on else []), *words(dict(row.params))]
+
+
+def _software(row: PeersRow) -> list[str]:
+    return ["(software)"] if row.first.target.software else []
+
+
+def called(row: PeersRow) -> str:
+    """The caller, and the placement if it is not free: ``from Python, pinned to a core``."""
+    pinned = _PINNED[row.first.placement]
+    return CALLER_WORDS[row.first.case.caller] + (f", pinned to {pinned}" if pinned else "")
+
+
+def caller_cell(row: PeersRow) -> str:
+    """The caller in its column."""
+    return _CALLERS[row.first.case.caller]
+
+
+def placement_cell(row: PeersRow) -> str:
+    """To what the peers are pinned, in its column."""
+    return _PINNED[row.first.placement]
+
+
+def limit_cell(record: Contention) -> str:
+    """What limits the peers of the record, in its column."""
+    if record.limit == "lock" and record.way != "threads":
+        return _DRIVER_LOCK
+    return _LIMITS[record.limit]
+
+
+def each_peer_cell(costs: Sequence[float]) -> str:
+    """The lowest and the highest cost of a peer; '' of one peer."""
+    return f"{micro_of(min(costs))} to {micro_of(max(costs))}" if len(costs) > 1 else ""
+
+
+def ratio_column(way: Way) -> str:
+    """The heading of the column that compares with one alone."""
+    return "against alone" if way == "busy" else "together"
+
+
+def columns(way: Way, counts: Sequence[int]) -> list[str]:
+    """The headings. ``counts``: the numbers of peers."""
+    of_counts = [f"K={k}" for k in counts]
+    return ["stack", "called from", PINNED_COLUMN, *of_counts, ratio_column(way), EACH_PEER_COLUMN, LIMIT_COLUMN]
+
+
+def table_title(way: Way, most: int) -> str:
+    """The title of the table. ``most``: the largest number of peers with a cost."""
+    of_k = "beside K busy processes" if way == "busy" else f"for each of K {way}"
+    return f'Time of a unit {of_k}, {MICRO}; "{ratio_column(way)}" and "{LIMIT_COLUMN}" at K={most}'
+
+
+def each_peer_meaning(most: int) -> str:
+    """What the column "each peer" means."""
+    return f'"{EACH_PEER_COLUMN}": the lowest and the highest cost of a peer at K={most}.'
+
+
+def most_peers(way: Way, found: MostPeers) -> str:
+    """How the most peers compare with one alone."""
+    least, greatest = found.least, found.greatest
+    times = f"{number(least.ratio)}{TIMES} ({name(least.row)})"
+    if greatest.row is not least.row:
+        times += f" to {number(greatest.ratio)}{TIMES} ({name(greatest.row)})"
+    caller = called(least.row)
+    begin = f"{caller[0].upper()}{caller[1:]}, {PEER_WORDS[way].finding.format(least.peers)}"
+    alone = "alone" if way == "busy" else "one alone"
+    noisy = [name(row) for row in found.noisy]
+    unclear = f" Too noisy to be counted here: {listed(noisy)}." if noisy else ""
+    return f"{begin} {times} as much as {alone}.{unclear}"
+
+
+def meeting(way: Way, found: MeetAtDevice) -> str:
+    """Which stacks the device limits."""
+    names = list(dict.fromkeys(map(name, found.rows)))
+    rate = between(found.low / 1e3, found.high / 1e3)
+    return (
+        f"The device limits {listed(names)}: {found.peers} {way} together need {rate} {MICRO} a unit, whichever stack "
+        "it is. So a stack that is slower alone gains more from several peers."
+    )
+
+
+def losses(way: Way, found: Sequence[RatioAt]) -> str:
+    """Which cases do less together than one alone, and what to use."""
+    worst = [f"{_of_row(one)} (K={one.peers})" for one in found]
+    return f"Several do less than one alone through {listed(worst)}. Use {PEER_WORDS[way].advice} there."
+
+
+def _of_row(of: RatioAt) -> str:
+    return f"{name(of.row)} {called(of.row)} {factor_spread(of.ratio)}"
+
+
+def placing(found: Placing) -> str:
+    """Of a process a device: how much slower than alone the cases with a limit are, unpinned and pinned."""
+    if not found.limited:
+        reach = f"; no interval reaches above {found.highest:.2f}{TIMES}" if found.is_bounded else ""
+        return f"No case is clearly slower than alone{reach}."
+    cases = []
+    for case in found.limited:
+        first = case.slowdowns[0]
+        each = ", ".join(f"{called(one.row)} {factor_spread(one.ratio)}" for one in case.slowdowns)
+        cases.append(f"{name(first.row)} {each} (K={first.peers})")
+    return f"Slower than alone: {'; '.join(cases)}."
+
+
+def of_device(figure: str, found: Sequence[RatioAt]) -> str:
+    """Times of the device that some cases show, in ns."""
+    cases = [f"{case(one.row, one.peers)} {number(one.ratio / 1e3)} {MICRO}" for one in found]
+    return f"{_OF_DEVICE[figure]}: {'; '.join(cases)}."
+
+
+def case(row: PeersRow, *peers: int) -> str:
+    """A row with its numbers of peers."""
+    return f"{name(row)} {called(row)} (K={', '.join(map(str, peers))})"
+
+
+def row_of_all(row: PeersRow) -> str:
+    """A row, whatever the number of peers."""
+    return f"{name(row)} {called(row)}"
+
+
+def noisy_cell(value: Value, sign: str) -> str:
+    """A noisy value in a table: its interval alone, or its status where that is not known."""
+    if value.low is None or value.high is None:
+        return f"{number(value)}{sign} {value.status}"
+    return between(value.low, value.high) if value.low > 0 else f"at most {number(value.high)}"

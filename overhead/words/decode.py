@@ -1,0 +1,149 @@
+"""A decoded token in words: the ways to decode it, what fusing saves, and what a batch changes."""
+
+from __future__ import annotations
+
+from overhead.decode.lowering.fusions import FUSIONS
+from overhead.decode.reading import DecodeArm, DecoderResults
+from overhead.reading.format import count, factor_spread
+from overhead.reading.missing_values import why
+from overhead.reading.view import CALLER_WORDS, graph_maker
+from overhead.results import ratio
+from overhead.words.reasons import one_line
+
+BATCH_MATTERS = "Overhead stops mattering where the host issues a step in less time than the device needs."
+BATCH_CAPTION = (
+    "Dots: a step with its work done. Dashed: the time to enqueue it. Dotted: the device's time. Both axes "
+    "are logarithmic."
+)
+FUSED_CAPTION = "Round: every dispatch on its own. Diamond: with all fusions. Hollow: noisy. The axis is logarithmic."
+_READ = {"token": ", 4 bytes read after each", "logits": ", all logits read after each"}
+"""What is read back after each token."""
+_BOUND = {True: "device", False: "host or both", None: ""}
+
+
+def intro(found: DecoderResults) -> str:
+    """What was decoded, and how it was checked."""
+    return (
+        f"{found.name}: one token at batch 1 in float32 with random weights. The token and the cache stay on the "
+        "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches are "
+        "those of the program that ran; for PyTorch they are operations, for ONNX Runtime nodes."
+    )
+
+
+def batch_intro(found: DecoderResults) -> str:
+    """What a step of a batch is."""
+    return (
+        f"{found.name}: a step makes one token of each sequence of a batch, with as many dispatches as for one "
+        "sequence: more work for the device, but hardly more for the host. The kernels of the lowered program read "
+        "each weight from memory once for all sequences, but they are no tuned matrix products like those that "
+        "PyTorch calls: compare device times within an arm."
+    )
+
+
+def arm_name(arm: DecodeArm) -> str:
+    """The program and how it is issued, in words such as ``fused, one pass a token, from Python``, or ``eager``."""
+    params = arm.record.params
+    if arm.is_lowered:
+        return f"{_fusions(int(params['fusions']))}, {issued(arm)}"
+    if "mode" in params:
+        return f"torch.compile, {params['mode']}"
+    if "maker" in params:
+        return "PyTorch's CUDA graph of the eager step"
+    return "one call a token" if arm.record.stack == "onnxruntime" else "eager"
+
+
+def _fusions(applied: int) -> str:
+    """How many fusions were applied to the program."""
+    if applied == 0:
+        return "unfused"
+    return "fused" if applied == len(FUSIONS) else count(applied, "fusion")
+
+
+def issued(arm: DecodeArm) -> str:
+    """How a lowered program is issued, and by whom; '' of an arm that runs no lowered program."""
+    if not arm.is_lowered:
+        return ""
+    record = arm.record
+    padding = f", {record.params['padding']} dispatches added" if "padding" in record.params else ""
+    return f"{_each(arm)}, {CALLER_WORDS[record.caller]}{padding}"
+
+
+def _each(arm: DecodeArm) -> str:
+    """What is handed over for each token, or for each dispatch of it."""
+    record, facts = arm.record, arm.target.facts
+    if record.pattern == "per-submit":
+        return "a submission a dispatch" if "one-pass" in facts.roles else "a launch a dispatch"
+    if facts.graphs:
+        return f"a graph a token by {graph_maker(record, facts)}"
+    return "one pass a token"
+
+
+def arm_with_reads(arm: DecodeArm) -> str:
+    """The arm; also the bytes read after each token and the length of the prompt, if there are any."""
+    params = arm.record.params
+    read = _READ.get(str(params.get("readback")), "")
+    prompt = f", the first token of a prompt of {params['tokens']}" if "tokens" in params else ""
+    return arm_name(arm) + read + prompt
+
+
+def lowered_label(arm: DecodeArm) -> str:
+    """The stack, and how it issues the lowered program."""
+    return f"{arm.record.stack}, {issued(arm)}"
+
+
+def sweep_label(arm: DecodeArm) -> str:
+    """The arm on its device."""
+    return f"{arm.target.short}: {arm_name(arm)}"
+
+
+def dispatches(arm: DecodeArm) -> str:
+    """The dispatches of a token; '' where they are not known."""
+    return f"{arm.dispatches:,}" if arm.dispatches else ""
+
+
+def bound(arm: DecodeArm) -> str:
+    """What bounds a step; '' where that is not known."""
+    return "not resolved" if arm.lacks_intervals else _BOUND[arm.is_device_bound]
+
+
+def remark(arm: DecodeArm) -> str:
+    """Why the arm has no time; else its status, and what is doubtful of the device's time."""
+    if arm.complete is None:
+        return one_line(why(arm.record, "complete"))
+    doubts: list[str] = [arm.record.status] if arm.record.status != "ok" else []
+    if arm.device is not None and arm.device.value > arm.complete.value:
+        sure = arm.device.floor > arm.complete.ceiling
+        doubts.append("the device's time exceeds the token's" if sure else "the device's time is not resolved")
+    return "; ".join(doubts)
+
+
+def batch_table_title(found: DecoderResults) -> str:
+    """The table of steps of batches."""
+    return f"{found.name}: batches"
+
+
+def batch_title(found: DecoderResults) -> str:
+    """The picture of the time over the batch."""
+    return f"Time of a step of {found.name} over the batch"
+
+
+def batch_alternative(found: DecoderResults) -> str:
+    """The same for screen readers."""
+    arms = count(len(found.sweeps), "arm")
+    return f"The time of a step over the batch for {arms}; the numbers are in the table below."
+
+
+def arms_title(found: DecoderResults) -> str:
+    """The table of all arms."""
+    return f"Ways to decode a token of {found.name}"
+
+
+def fused_title(found: DecoderResults) -> str:
+    """The picture of what fusing saves."""
+    return f"A token of {found.name}, unfused and fused"
+
+
+def fused_alternative(unfused: DecodeArm, fused: DecodeArm) -> str:
+    """What fusing saves through one stack, for screen readers."""
+    times = factor_spread(ratio(unfused.complete, fused.complete))
+    return f"Fusing makes a token {times} cheaper through {fused.target.short}."

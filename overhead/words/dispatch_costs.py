@@ -1,0 +1,92 @@
+"""What one dispatch costs through each stack, in words: the names of rows and callers, costs, and their doubts."""
+
+from __future__ import annotations
+
+from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, Kind, doubt_of
+from overhead.reading.format import cost_text, ends_text, micro, micro_of, mode_of, number, plain
+from overhead.reading.missing_values import why
+from overhead.results import Record, RowGroup, Value
+from overhead.words.reasons import one_line
+
+KIND_TITLES: dict[Kind, str] = {
+    "python": "from Python",
+    "compiled": "from compiled code",
+    "browser": "from JavaScript",
+    "batched": "batched: in a graph or in one pass",
+}
+KIND_WORDS: dict[Kind, str] = {**KIND_TITLES, "batched": "batched"}
+GROUP_TITLES: dict[RowGroup, str] = {
+    "arrays": "operations on arrays",
+    "kernels": "a kernel of your own",
+    "webgpu": "WebGPU and Vulkan",
+    "others": "others",
+}
+_NO_BATCH = "not measured in this run"
+_USUAL_UNITS = ("dispatch", "launch")
+
+
+def title(costs: DispatchCosts) -> str:
+    """What the costs are of: ``GPU dispatch overhead on NVIDIA H200``."""
+    return f"{'GPU dispatch' if costs.hardware else 'Dispatch'} overhead on {device_name(costs)}"
+
+
+def device_name(costs: DispatchCosts) -> str:
+    """The GPU, or the CPU where there is no GPU."""
+    return costs.device if costs.hardware else f"{costs.device}, no GPU"
+
+
+def mark_text(costs: tuple[Value, ...]) -> str:
+    """The printed costs of a mark, with the digits that the intervals allow, as in the tables; ``3.7 or 4.5``."""
+    return " or ".join(number(cost) for cost in costs)
+
+
+def why_unresolved(record: Record) -> str:
+    """Why the cost is not resolved, with its interval in microseconds if it has one; '' if it is resolved."""
+    figure, doubt = record.figure("complete"), doubt_of(record)
+    if doubt is None:
+        return ""
+    if figure is None or doubt == "no-value":
+        return one_line(why(record, "complete"), 160)
+    if doubt == "bends":
+        short, long = (micro_of(mode_of(figure, mode)) for mode in figure.modes[:2])
+        return f"nonlinear: {short}, in long chains {long}"
+    if doubt == "two-speeds":
+        return f"two speeds, {cost_text(record)}"
+    name = figure.status if doubt == "status" else "not above zero"
+    cost = figure.measured
+    if cost is None or not cost.bounded:
+        return name
+    return f"{name}, {ends_text(cost / 1e3)}"
+
+
+def remark(row: DispatchRow, kind: Kind) -> str:
+    """What is to know of the row's case of this kind: why it is not resolved, and what differs in operation."""
+    if kind not in row.records:
+        return _NO_BATCH if kind == "batched" and row.lacks_batch else ""
+    operand = _operand(row) if kind == "compiled" else ""
+    return "; ".join(filter(None, [why_unresolved(row.records[kind]), operand]))
+
+
+def _operand(row: DispatchRow) -> str:
+    """The operation of compiled code where it is another one, with its cost from Python."""
+    if row.operand is None:
+        return ""
+    python = row.operand.python
+    return row.operand.operation + (f", {micro(python)} from Python" if python is not None else "")
+
+
+def remarks(row: DispatchRow) -> str:
+    """All remarks, each with its kind: ``from Python: noisy, 19.6 to 20.4``."""
+    said = {kind: remark(row, kind) for kind in row.kinds}
+    return "; ".join(f"{KIND_WORDS[kind]}: {text}" for kind, text in said.items() if text)
+
+
+def notes(row: DispatchRow) -> str:
+    """What differs from other rows: the unit if it is neither dispatch nor launch, the operand in compiled code."""
+    operand = f"compiled code, split: {row.operand.operation}" if row.operand is not None else ""
+    return "; ".join(filter(None, [other_unit(row), operand]))
+
+
+def other_unit(row: DispatchRow) -> str:
+    """What one call does, where it is neither a dispatch nor a launch; else ''."""
+    return "" if row.unit in _USUAL_UNITS else f"one call is one {plain(row.unit, 20)}"

@@ -1,0 +1,63 @@
+"""The key figures in words: their titles, their values, and what to know of each."""
+
+from __future__ import annotations
+
+from overhead.reading.format import MICRO, micro_of, number, percent, percent_spread, time_spread
+from overhead.reading.key_figures import Condition, KeyFigure
+from overhead.results import Reason
+from overhead.words.reasons import sentence
+
+LABELS = {
+    "operation-numpy": "One operation, NumPy, from Python",
+    "operation-torch": "One operation, PyTorch, from Python",
+    "launch-cuda": "One launch, CUDA driver, from Python",
+    "dispatch-dawn": "One dispatch, Dawn, from Python",
+    "dispatch-wgpu": "One dispatch, wgpu-native, from Python",
+    "dispatch-chromium": "One dispatch, Chromium, from JavaScript",
+    "dispatch-dawn-compiled": "One dispatch, Dawn, from compiled code",
+    "dispatch-vulkan-compiled": "One dispatch, raw Vulkan, from compiled code",
+    "graph-node": "One node of a CUDA graph, CUDA driver",
+    "fused-step-cuda": "One fused step, CUDA driver, from Python",
+    "fused-step-dawn": "One fused step, Dawn, from Python",
+    "submit-vulkan-compiled": "One submit, raw Vulkan, from compiled code",
+    "dispatch-and-wait-dawn": "One dispatch and its wait, Dawn, from Python",
+    "python-share-dawn": "Python's share of the host's time, Dawn",
+}
+"""By key."""
+_CONDITIONS: dict[Condition, str] = {"": "", "alone": "alone on the GPU", "beside-others": "beside other processes"}
+_TWO_SPEEDS = "a node has two speeds (docs/cuda.md)"
+
+
+def label(figure: KeyFigure) -> str:
+    """What the figure is of."""
+    return LABELS[figure.key]
+
+
+def value_text(figure: KeyFigure) -> str:
+    """The value without its interval: ``26.3 µs``, ``46 %``, ``0.830 or 1.01 µs``; "missing" without one."""
+    if figure.measured is None:
+        return "missing"
+    if figure.measured.unit == "share":
+        return percent(figure.measured)
+    speeds = " or ".join(micro_of(speed) for speed in figure.speeds)
+    return f"{speeds or number(figure.measured / 1e3)} {MICRO}"
+
+
+def value_with_interval(figure: KeyFigure) -> str:
+    """The value with its interval: ``26.3 µs (25.9 to 26.7)``; without where there is not one value."""
+    if figure.measured is None or figure.speeds:
+        return value_text(figure)
+    return (percent_spread if figure.measured.unit == "share" else time_spread)(figure.measured)
+
+
+def remark(figure: KeyFigure) -> str:
+    """What is to know of the value, in few words: its status, or the condition that it was measured in."""
+    if isinstance(figure.reason, Reason) and figure.reason.code in ("about", "bare"):
+        return str(figure.reason.values["what"])
+    return sentence(figure.reason) or _CONDITIONS[figure.condition]
+
+
+def reason_text(figure: KeyFigure) -> str:
+    """Why there is no value; with one, all that is to know of it."""
+    condition = f"{_CONDITIONS[figure.condition]}: {_TWO_SPEEDS}" if figure.condition else ""
+    return "; ".join(filter(None, [sentence(figure.reason), condition]))

@@ -1,0 +1,65 @@
+"""What one more piece of work costs by vendor: the rows, panels and sources of the picture and of its tables."""
+
+from __future__ import annotations
+
+from overhead.reading.format import MICRO, number, plain, within
+from overhead.reading.published import PublishedPoint, Source
+from overhead.reading.view import CALLER_WORDS
+from overhead.results import Caller, Fingerprint, Value
+
+COLUMNS = {
+    "what": "what",
+    "how": "how taken",
+    "row": "API, stack, caller",
+    "vendor": "vendor",
+    "device": "device",
+    "text": MICRO,
+    "source": "source",
+    "remark": "remarks",
+}
+CAPTION = (
+    "A row is a stack, its API and who calls it. A mark is a device: solid if measured, hollow if published. Only "
+    "a slope and a figure taken back to back are the cost of one more, so only they share an axis with ours. The "
+    "others hold a wait too, or only the host's part. No published figure enters a fit. Software adapters and "
+    "processors are in the tables only."
+)
+_UNITS = {"wait": ", a wait alone", "submit": ", a submission", "node": ", a node"}
+_MOST_NAMES = 4
+"""Devices that are named at the end of a row; the table names all."""
+
+
+def row_name(what: str, api: str, label: str, caller: Caller, *, with_arguments: bool = True) -> str:
+    """The label of a stack with its API, what is measured of it, and who calls.
+
+    ``with_arguments``: whether its kernel has any.
+    """
+    kernel = "" if with_arguments else ", no arguments"
+    name = plain(label + kernel, 60)
+    begin = "" if api in name else f"{api}: "  # many published stacks have the API in their name
+    return f"{begin}{name}{_UNITS.get(what, '')}, {CALLER_WORDS[caller]}"
+
+
+def measured_source(run: Fingerprint) -> str:
+    """The run that a measured figure is of."""
+    return f"run of {run.created[:10]}, {plain(run.profile, 40)}"
+
+
+def published_source(source: Source) -> str:
+    """The publication of a figure."""
+    return f"{source.short}, {source.date}"
+
+
+def published_remark(point: PublishedPoint) -> str:
+    """What the source says of versions, and what is to know of its figure."""
+    return ". ".join(filter(None, (point.versions, point.note)))
+
+
+def device_value(device: str, cost: Value) -> str:
+    """A device with its value, at the end of a row."""
+    return f"{device.removeprefix('NVIDIA ')} {number(within(cost.value, 0.01))}"
+
+
+def devices_at_end(named: list[str]) -> str:
+    """The first devices of a row with their values."""
+    more = ["…"] if len(named) > _MOST_NAMES else []
+    return " · ".join([*named[:_MOST_NAMES], *more])

@@ -1,0 +1,90 @@
+"""Form every number of a page or document again, from the files of the runs alone and without the package.
+
+``python tests/recompute/page_numbers.py RUN.json... next_run.json DOCUMENT FACTS.json...`` prints what is wrong. The
+facts say of each number at which place it stands, its text, and what it was formed from: ``report`` writes them beside
+each page. A number is right if its text is the rounding of what the files give, and if it stands at its place. A number
+of the document that no fact is about is wrong too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.recompute.blocks import blocks_of
+from tests.recompute.formulas import Files
+
+NUMBER = re.compile(r"(?<![\w.,:/−-])[−-]?\d[\d,]*(?:\.\d+)?(?![\w]|[-:/]\d)")
+"""A number that is no part of a name, a date or a time."""
+METHOD = (
+    "T(1)", "x.add_(1)", "95 % confidence", "90 % of cases", "9 of 10 runs", "within 5 %", "graph of 100 nodes",
+    "1 op", "over 10 %", "than 10 %", "1.2 times, by most rules 1.5", "= 1", "left of 1",
+)  # fmt: skip
+"""Numbers of the method, which no run gives."""
+
+
+def wrong_numbers(document: Path, facts: Sequence[dict[str, Any]], files: Files) -> Iterator[str]:
+    """What is wrong in one document."""
+    by_place: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for fact in facts:
+        by_place[fact["place"]].append(fact)
+        problem = problem_of(fact, files)
+        if problem:
+            yield f"{fact['place']}: {fact['text']}: {problem}"
+    known = sorted({*files.names(), *METHOD}, key=len, reverse=True)
+    no_figures = re.compile("|".join(map(re.escape, known)))
+    for place, text, rows in blocks_of(document):
+        left = text
+        if rows is not None:
+            left = left.removesuffix(f"({rows})")
+        for fact in by_place[place]:
+            at = place_of(fact["text"], left)
+            if at is None:
+                yield f"{place}: {fact['text']} does not stand in: {text}"
+                continue
+            left = left[: at.start()] + "\N{PILCROW SIGN}" + left[at.end() :]
+        for number in NUMBER.findall(no_figures.sub("\N{PILCROW SIGN}", left)):
+            yield f"{place}: nothing tells what {number} is in: {text}"
+
+
+def place_of(shown: str, text: str) -> re.Match[str] | None:
+    """Where a figure stands in a text as a whole, and not as a part of a longer number or word."""
+    return re.search(rf"(?<![\w.,−-]){re.escape(shown)}(?![\w]|[.,]\d)", text)
+
+
+def problem_of(fact: dict[str, Any], files: Files) -> str:
+    """Why a fact is wrong; '' for a right one."""
+    if fact["of"] is None:
+        return "nothing tells what it was formed from"
+    if fact["of"].get("operation") == "of the method":
+        return "" if fact["text"] in METHOD else "no number of the method"
+    try:
+        found = files.formed(fact["of"])
+    except (LookupError, ValueError, ZeroDivisionError) as error:
+        return f"the files do not give it: {error!r}"
+    if not found.is_shown_by(fact["text"]):
+        return f"the files give {found}"
+    return ""
+
+
+def main(paths: Iterable[Path]) -> int:
+    """Print what is wrong on the documents among the paths. A document is followed by its facts."""
+    given = list(paths)
+    files = Files(path for path in given if path.suffix == ".json" and not path.name.endswith(".facts.json"))
+    wrong: list[str] = []
+    for document, facts in itertools.pairwise(given):
+        if document.suffix in (".html", ".md"):
+            wrong += wrong_numbers(document, json.loads(facts.read_bytes()), files)
+    print("\n".join(dict.fromkeys(wrong)) or "every number is right")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(map(Path, sys.argv[1:])))

@@ -1,0 +1,68 @@
+"""Every number of the front page and of README.md is the one that the files of the runs give."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
+ROOT = Path(__file__).parents[2]
+RUNS = ROOT / "reports" / "data"
+SPREADS = ROOT / "overhead" / "reading" / "next_run.json"
+
+
+def recomputed(page: Path, facts: Path) -> str:
+    """What the checker says, which runs without the package."""
+    runs = [*RUNS.glob("*.json"), *(RUNS / "again").glob("*.json")]
+    command = [sys.executable, "-ES", str(Path(__file__).with_name("page_numbers.py")), *map(str, runs), str(SPREADS)]
+    done = subprocess.run([*command, str(page), str(facts)], capture_output=True, text=True, encoding="utf-8")
+    assert not done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a report on the committed runs."""
+    out = tmp_path_factory.mktemp("recomputed")
+    subprocess.run([sys.executable, "-m", "overhead", "report", RUNS, "--out", out], cwd=ROOT, check=True)
+    return out
+
+
+def facts_of(report: Path) -> Path:
+    return report / "downloads" / "front.facts.json"
+
+
+def test_every_number_is_the_one_that_the_files_give(report: Path) -> None:
+    assert recomputed(report / "index.html", facts_of(report)) == "every number is right\n"
+
+
+ALTERED = {
+    "the end of an interval in a table": (r"(<td[^>]*>\d\S* \(\d\S* to )", r"\g<1>9"),
+    "a ratio": (r"(<td[^>]*>)(\d\S*× \()", r"\g<1>9\2"),
+    "a number that nothing tells of": (r"</footer>", "<p>It took 7 s.</p></footer>"),
+}
+
+
+@pytest.mark.parametrize("kind", ALTERED)
+def test_an_altered_number_is_found(report: Path, tmp_path: Path, kind: str) -> None:
+    text = (report / "index.html").read_text("utf-8")
+    wrong = tmp_path / "index.html"
+    wrong.write_text(re.sub(*ALTERED[kind], text, count=1), "utf-8")
+    assert wrong.read_text("utf-8") != text
+    assert "every number is right" not in recomputed(wrong, facts_of(report))
+
+
+def test_a_fact_about_another_figure_is_found(report: Path, tmp_path: Path) -> None:
+    facts = json.loads(facts_of(report).read_bytes())
+    divided = [fact for fact in facts if fact["of"].get("operation") == "/" and "figure" in fact["of"]["parts"][0]]
+    first = divided[0]
+    other = next(fact for fact in divided if not 0.9 < fact["value"] / first["value"] < 1.1)
+    first["of"] = other["of"]
+    wrong = tmp_path / "front.facts.json"
+    wrong.write_text(json.dumps(facts), "utf-8")
+    assert recomputed(report / "index.html", wrong).startswith(first["place"])

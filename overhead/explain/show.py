@@ -91,11 +91,15 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
 
 @dataclass(frozen=True)
 class _TimeRow:
-    """A time of a step. ``may_lack``: not every file has it. ``remark``: what it is, where it was measured."""
+    """A time of a step. ``from_running``: it needs the program, which a trace has not. ``remark``: where it is known.
+
+    ``may_lack``: an older file has it without a value.
+    """
 
     name: str
     time: Figure
     text: Callable[[Figure], str]
+    from_running: bool = False
     may_lack: bool = False
     remark: str = ""
 
@@ -103,12 +107,18 @@ class _TimeRow:
 def _times_of(found: Explanation) -> list[_TimeRow]:
     """The times of a step; the last one is that of the replay."""
     step = found.step
-    free = "median and range of fresh processes; nothing is left out"
     return [
-        _TimeRow("a step with its work done", step.wall, time_text),
-        _TimeRow("the same, as the operating system runs it", step.met, micro_or_why, may_lack=True, remark=free),
-        _TimeRow("the mean of all measured steps", step.everything, mean_text, may_lack=True),
-        _TimeRow("until the step returns", step.issue, time_text),
+        _TimeRow("a step with its work done", step.wall, time_text, from_running=True),
+        _TimeRow(
+            "the same, as the operating system runs it",
+            step.met,
+            micro_or_why,
+            from_running=True,
+            may_lack=True,
+            remark="median and range of fresh processes; nothing is left out",
+        ),
+        _TimeRow("the mean of all measured steps", step.everything, mean_text, from_running=True, may_lack=True),
+        _TimeRow("until the step returns", step.issue, time_text, from_running=True),
         _TimeRow("the device works", step.busy, micro_or_why),
         _TimeRow("replayed from the profile", found.replay.replayed, micro_or_why),
     ]
@@ -119,7 +129,7 @@ def _is_told(row: _TimeRow, found: Explanation) -> bool:
     if row.time.status != "unavailable":
         return True
     if isinstance(row.time.reason, str):
-        return not (row.may_lack or (found.is_of_a_trace and row.time is not found.step.busy))
+        return not (row.may_lack or (row.from_running and found.is_of_a_trace))
     return codes_of(row.time.reason).isdisjoint({NOT_IN_A_TRACE.code, NOT_MEASURED_MET.code})
 
 

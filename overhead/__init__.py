@@ -25,5 +25,6 @@ def __getattr__(name: str) -> Any:
     if name == "explain":  # a package that can be called
         return importlib.import_module("overhead.explain")
     if name in _HOMES:
+        importlib.import_module("overhead.words.reasons")  # so that errors say their reasons in words
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'overhead' has no attribute {name!r}")

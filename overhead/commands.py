@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overhead.errors import UsageError, shell_command
-from overhead.results import Why
 
 if TYPE_CHECKING:
     from overhead.blocks.parts import Part
@@ -138,7 +137,7 @@ def doctor_command(a: argparse.Namespace) -> int:
     tones: dict[CheckStatus, Tone] = {"ok": "good", "warn": "unsure", "bad": "bad"}
     checks = [words.told(check) for check in run_checks()]
     rows = [(Cell(check.status, tone=tones[check.status]), check.name, check.found, check.advice) for check in checks]
-    table = Table(words.TITLE, ["", "check", "found", "advice"], rows)
+    table = Table(words.DISTURBANCES, ["", "check", "found", "advice"], rows)
     return answer(a, lambda: [dataclasses.asdict(check) for check in checks], [table])
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overhead.errors import BadFile, require_extra, unknown_name
-from overhead.loading.folders import load_paths, report_skipped
+from overhead.loading.folders import load_paths
+from overhead.loading.show import report_skipped
 from overhead.reading.format import plain
 from overhead.reading.tables import COLUMNS, rows
 from overhead.results import Fingerprint

@@ -30,7 +30,6 @@ class NamedComparison:
     """One kind of comparison. ``of`` and ``against`` select the cases by their axes."""
 
     name: str
-    title: str
     figure: str
     of: Mapping[str, Scalar | frozenset[str]]
     against: Mapping[str, Scalar | frozenset[str]]
@@ -43,17 +42,16 @@ class NamedComparison:
     """An axis that only ``of`` has."""
 
 
-def _caller(name: str, title: str, of: str, against: str, **of_only: Scalar | frozenset[str]) -> NamedComparison:
-    return NamedComparison(name, title, "host", {"caller": of, **of_only}, {"caller": against}, frozenset({"caller"}))
+def _caller(name: str, of: str, against: str, **of_only: Scalar | frozenset[str]) -> NamedComparison:
+    return NamedComparison(name, "host", {"caller": of, **of_only}, {"caller": against}, frozenset({"caller"}))
 
 
 NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
-    _caller("binding-share", "the binding's objects", "binding", "ffi"),
-    _caller("interpreter-share", "the interpreter", "ffi", "native"),
-    _caller("python-share", "binding and interpreter together", "binding", "native"),
+    _caller("binding-share", "binding", "ffi"),
+    _caller("interpreter-share", "ffi", "native"),
+    _caller("python-share", "binding", "native"),
     NamedComparison(
         "api-share",
-        "the API above the driver",
         "host",
         {"stack": _WEBGPU, "caller": "native"},
         {"stack": _BELOW_WEBGPU, "caller": "native"},
@@ -61,7 +59,6 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
     ),
     NamedComparison(
         "driver-share",
-        "the driver",
         "host",
         {"stack": _BELOW_WEBGPU, "caller": "native"},
         {"stack": _below(_BELOW_WEBGPU), "caller": "native"},
@@ -71,7 +68,6 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
     ),
     NamedComparison(
         "validation-share",
-        "Dawn's validation",
         "host",
         {"stack": _VALIDATING},
         {"stack": _VALIDATING, "validation": "skip"},
@@ -79,7 +75,6 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
     ),
     NamedComparison(
         "sync-cost",
-        "a synchronisation after every so many steps",
         "complete",
         {"stack": _ACTS},
         {"stack": _ACTS, "pattern": "per-submit"},
@@ -89,7 +84,6 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
     ),
     NamedComparison(
         "call-ratio",
-        "one statement against the first",
         "complete",
         {"stack": "call"},
         {"stack": "call", "position": 0},
@@ -102,7 +96,6 @@ NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
 def _browser_tax(browser: str, library: str) -> NamedComparison:
     return NamedComparison(
         "browser-tax",
-        f"{browser} above {library}, the library inside it",
         "complete",
         {"stack": browser, "caller": "browser"},
         {"stack": library, "caller": frozenset({"binding", "native"})},

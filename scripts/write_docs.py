@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 from overhead import results  # noqa: E402
 from overhead.blocks.parts import Drawing  # noqa: E402
 from overhead.blocks.terminal import show as show_blocks  # noqa: E402
-from overhead.claims.judging import judge, published_text, quantity_text  # noqa: E402
+from overhead.claims.judging import judge  # noqa: E402
 from overhead.claims.measured import ClaimValue  # noqa: E402
 from overhead.claims.registry import ClaimTest  # noqa: E402
 from overhead.comparing import compare  # noqa: E402
@@ -46,8 +46,10 @@ from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
 from overhead.report.core.page_list import pages  # noqa: E402
+from overhead.words import claims as claim_words  # noqa: E402
 from overhead.words.dispatch_costs import device_name  # noqa: E402
 from overhead.words.findings import finding_words  # noqa: E402
+from overhead.words.reasons import sentence  # noqa: E402
 from overhead.words.typical_run import place_sentence  # noqa: E402
 from scripts.plugin_reference import plugin_interface  # noqa: E402
 
@@ -74,7 +76,7 @@ def stacks() -> str:
     by_need: dict[str, list[str]] = {}
     for probe in registry().values():
         if type(probe).__module__.startswith("overhead."):
-            by_need.setdefault(probe.mend or "nothing more", []).append(f"`{probe.name}`")
+            by_need.setdefault(sentence(probe.mend) or "nothing more", []).append(f"`{probe.name}`")
     return _table(["stacks", "need"], [[", ".join(names), need] for need, names in by_need.items()])
 
 
@@ -203,7 +205,9 @@ def verdicts() -> str:
         test, flawed = one.claim.test, one.claim.flawed
         assert test is not None
         source = f"{one.claim.hardware} ([{one.source.short}]({one.source.where[0]}))"
-        rows.append([f"{one.claim.said} **{one.verdict.capitalize()}.**", source, published_text(one.claim), ""])
+        rows.append(
+            [f"{one.claim.said} **{one.verdict.capitalize()}.**", source, claim_words.published_figure(one.claim), ""]
+        )
         like = _values_by_run(test, [value for value, _ in one.measured])
         as_published = _values_by_run(flawed, one.flawed) if flawed else {}
         rows += [["", run, as_published.get(run, ""), like.get(run, "")] for run in {**like, **as_published}]
@@ -221,7 +225,7 @@ def _values_by_run(test: ClaimTest, found: Sequence[ClaimValue]) -> dict[str, st
             profile, created = one.run.split(" run of ")
             stack = one.label.partition(" against ")[2] or one.label
             noisy = by_interval(one.measured).status != "ok"
-            value = quantity_text(one.measured, test.unit) + (" noisy" if noisy else "")
+            value = claim_words.quantity(one.measured, test.unit) + (" noisy" if noisy else "")
             groups.setdefault(_linked(created, profile), []).append((stack.partition(" ")[0], value))
     one_stack = {run: len(values) == 1 for run, values in groups.items()}
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import collections
+import contextlib
 import functools
 import graphlib
 import importlib
@@ -252,8 +253,8 @@ def test_every_stack_of_the_suite_has_facts() -> None:
 
 
 PRESENTERS = {
-    "arguments", "blocks", "brief", "cli", "commands", "export", "figure", "in_words", "listing", "page", "page_list",
-    "pages", "progress", "pytest_plugin", "report", "saved", "sections", "show", "terminal",
+    "across", "arguments", "blocks", "brief", "cli", "commands", "export", "figure", "in_words", "listing", "page",
+    "page_list", "pages", "progress", "pytest_plugin", "report", "saved", "sections", "show", "terminal",
 }  # fmt: skip
 """Packages, and modules of other packages, that show something. They take their sentences from ``words``."""
 OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "explain/nsys_queries")
@@ -282,14 +283,19 @@ def literal(node: ast.AST) -> str | None:
 
 
 def is_program(text: str) -> bool:
-    """Whether a string is a program for another Python process: such a text imports something or has several lines."""
-    if not re.search(r"\bimport\b|\n", text):
+    """Whether a string is Python for another process or for ``compile``: a call, an assignment, an import, or lines.
+
+    The head of a loop or of a function counts, and markup, which begins with an angle bracket.
+    """
+    if text.lstrip().startswith("<"):
+        return True
+    if not re.search(r"\bimport\b|\n|\w\(|[\w}] :?= ", text):
         return False
-    try:
-        ast.parse(text.replace("{}", "x"))
-    except SyntaxError:
-        return False
-    return True
+    for whole in (text, f"{text}\n    pass", f"{text}\ndef f(): pass"):
+        with contextlib.suppress(SyntaxError):
+            ast.parse(whole.replace("{}", "x"))
+            return True
+    return False
 
 
 def docstrings(tree: ast.AST) -> set[int]:
@@ -302,9 +308,9 @@ def docstrings(tree: ast.AST) -> set[int]:
 @functools.cache
 def errors_of_wrong_use() -> frozenset[str]:
     """The names of the classes of errors of wrong use, with Python's own for a mistake in the code."""
-    own = (ValueError, TypeError, OSError)
+    own = (ValueError, TypeError, OSError, AttributeError, NotImplementedError)
     found = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, own)}
-    found |= {"ArgumentTypeError", "unknown_name"}
+    found |= {"ArgumentTypeError", "raising_cannot_write", "unknown_name"}
     bases: dict[str, set[str]] = {}
     for path in MODULES.values():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -320,6 +326,11 @@ def is_wrong_use(made: ast.Call) -> bool:
     return ast.unparse(made.func).rpartition(".")[2] in errors_of_wrong_use()
 
 
+def is_pattern(made: ast.Call) -> bool:
+    """Whether a call compiles or searches a regular expression."""
+    return ast.unparse(made.func).startswith("re.")
+
+
 def sentences(path: Path) -> Iterator[tuple[int, str]]:
     """Line and text of each string of a module that is a sentence: no docstring, no help, no error of wrong use."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -328,7 +339,9 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
     def visit(node: ast.AST) -> Iterator[tuple[int, str]]:
         if id(node) in documented or (isinstance(node, ast.keyword) and node.arg in HELP):
             return
-        if isinstance(node, ast.Call) and is_wrong_use(node):
+        if isinstance(node, ast.Call) and (is_wrong_use(node) or is_pattern(node)):
+            return
+        if isinstance(node, ast.ClassDef) and node.name in errors_of_wrong_use():
             return
         text = literal(node)
         if text is not None:
@@ -355,128 +368,50 @@ BELOW_WORDS = [
     and "words" not in path.parts
     and not any(f"/{name}/" in f"{path.with_suffix('').as_posix()}/" for name in OTHER_LANGUAGES)
 ]
+_WINDOW = "a name in the window of a record, which files hold"
+_DEVICE = "a name of a device, which files hold"
+_COMMAND = "a command for a shell"
+_REFUSAL = "what a wrong request to the local server gets"
+OTHER_STRINGS = {
+    "decode/chain.py": (4, _WINDOW),
+    "decode/lowered.py": (1, "WGSL"),
+    "decode/onnxruntime_chain.py": (1, _WINDOW),
+    "machine/identity.py": (1, _COMMAND),
+    "machine/state.py": (1, _COMMAND),
+    "probes/browser/identity.py": (1, _DEVICE),
+    "probes/browser/importing.py": (1, _DEVICE),
+    "probes/browser/server.py": (5, f"{_REFUSAL}, and a security policy"),
+    "probes/common/statements.py": (1, "the error of a user's text, with its line"),
+    "probes/cuda/cupy.py": (1, _WINDOW),
+    "probes/cuda/session.py": (1, _WINDOW),
+    "probes/pyopencl.py": (1, _WINDOW),
+    "probes/torch/bodies.py": (1, _WINDOW),
+    "probes/torch/chains.py": (1, _WINDOW),
+    "probes/torch/graphs.py": (1, _WINDOW),
+    "probes/torch/workload.py": (1, _WINDOW),
+    "probes/vulkan/adapters.py": (3, f"{_COMMAND}, and a path"),
+    "probes/vulkan/chains.py": (1, _WINDOW),
+    "probes/vulkan/commands.py": (1, _WINDOW),
+    "probes/vulkan/device_time.py": (2, _WINDOW),
+    "probes/warp.py": (1, _WINDOW),
+    "probes/webgpu/device_time.py": (1, _WINDOW),
+    "probes/webgpu/targets.py": (2, f"{_COMMAND}, and {_DEVICE}"),
+}
+"""How many strings of a module look like sentences and are none, and what they are."""
 NOT_YET: dict[str, int] = {
-    "__init__.py": 1,
-    "checking/calls.py": 10,
-    "checking/check.py": 1,
-    "checking/child.py": 1,
-    "checking/contract.py": 6,
-    "checking/findings.py": 2,
-    "child.py": 5,
-    "claims/across.py": 1,
-    "claims/judging.py": 12,
-    "claims/measured.py": 8,
-    "claims/rules.py": 1,
-    "claims/show.py": 2,
-    "commands.py": 4,
     "contention/measuring.py": 1,
     "contention/peer.py": 2,
-    "contention/profiles.py": 1,
-    "decode/arms/browser.py": 2,
-    "decode/arms/cuda.py": 2,
-    "decode/arms/webgpu.py": 1,
-    "decode/chain.py": 7,
-    "decode/decoders.py": 1,
-    "decode/lowered.py": 2,
-    "decode/onnxruntime_chain.py": 5,
-    "decode/reference.py": 1,
-    "errors.py": 3,
-    "loading/figures.py": 5,
-    "loading/files.py": 3,
-    "loading/folders.py": 2,
-    "loading/outputs.py": 1,
-    "loading/reduce.py": 6,
-    "machine/doctor.py": 14,
-    "machine/identity.py": 1,
-    "machine/redaction.py": 1,
-    "machine/state.py": 1,
-    "measure/fitting/across_processes.py": 6,
-    "measure/fitting/anchors.py": 5,
-    "measure/fitting/case_figures.py": 20,
-    "measure/fitting/curvature.py": 2,
-    "measure/fitting/one_off_figures.py": 6,
-    "measure/fitting/paired.py": 4,
-    "measure/fitting/slow_samples.py": 2,
-    "measure/fitting/two_speeds.py": 2,
-    "measure/sampling/anchors.py": 3,
-    "measure/sampling/calibrate.py": 2,
-    "measure/sampling/case.py": 2,
-    "measure/sampling/chain.py": 2,
-    "measure/sampling/met.py": 3,
-    "measure/sampling/one_off.py": 4,
-    "measure/sampling/rounds.py": 1,
-    "named_comparisons.py": 4,
-    "probes/__init__.py": 3,
-    "probes/base.py": 1,
-    "probes/browser/browsers.py": 4,
-    "probes/browser/chain.py": 7,
-    "probes/browser/identity.py": 2,
-    "probes/browser/importing.py": 2,
-    "probes/browser/launch.py": 3,
-    "probes/browser/page_files.py": 6,
-    "probes/browser/server.py": 5,
-    "probes/browser/session.py": 2,
-    "probes/browser/workload.py": 1,
-    "probes/common/availability.py": 5,
-    "probes/common/entry_points.py": 1,
-    "probes/common/loops.py": 1,
-    "probes/common/native_loop.py": 8,
-    "probes/common/statements.py": 10,
-    "probes/common/step.py": 1,
-    "probes/common/workload_arms.py": 1,
-    "probes/cuda/api.py": 8,
-    "probes/cuda/chains.py": 2,
-    "probes/cuda/cuda_driver.py": 2,
-    "probes/cuda/cupy.py": 2,
-    "probes/cuda/graphs.py": 1,
-    "probes/cuda/launch.py": 1,
-    "probes/cuda/library.py": 1,
-    "probes/cuda/numba_cuda.py": 3,
-    "probes/cuda/session.py": 4,
-    "probes/cuda/workload.py": 1,
-    "probes/floor.py": 2,
-    "probes/held_chain.py": 1,
-    "probes/in_order.py": 1,
-    "probes/mlx.py": 1,
-    "probes/numpy.py": 1,
-    "probes/pyopencl.py": 4,
-    "probes/torch/bodies.py": 4,
-    "probes/torch/chains.py": 1,
-    "probes/torch/compiled.py": 1,
-    "probes/torch/devices.py": 3,
-    "probes/torch/graphs.py": 1,
-    "probes/torch/libtorch_add.py": 4,
-    "probes/torch/torch.py": 1,
-    "probes/torch/torch_compile.py": 1,
-    "probes/torch/unrolled_loop.py": 1,
-    "probes/torch/workload.py": 3,
-    "probes/vulkan/adapters.py": 8,
-    "probes/vulkan/chains.py": 1,
-    "probes/vulkan/commands.py": 2,
-    "probes/vulkan/device_time.py": 6,
-    "probes/vulkan/gpu.py": 2,
-    "probes/vulkan/vulkan.py": 7,
-    "probes/warp.py": 1,
-    "probes/webgpu/cases.py": 6,
-    "probes/webgpu/chain.py": 5,
-    "probes/webgpu/device_time.py": 5,
-    "probes/webgpu/library.py": 5,
-    "probes/webgpu/resources.py": 1,
-    "probes/webgpu/targets.py": 7,
+    "explain/call_syntax.py": 7,
+    "explain/conditions.py": 1,
+    "explain/profiling.py": 12,
+    "explain/steps.py": 1,
+    "explain/timing.py": 5,
+    "explain/trace_file.py": 1,
+    "explain/user_statement.py": 8,
+    "explain/waits.py": 6,
     "probes/webgpu/webgpu.py": 1,
-    "probes/webgpu/workload.py": 5,
-    "probes/workload_chain.py": 7,
-    "profiles.py": 1,
     "reading/view.py": 1,
-    "results/value.py": 2,
-    "runner/campaign.py": 4,
-    "runner/discovery.py": 2,
-    "runner/interpreter.py": 4,
-    "runner/output.py": 3,
-    "runner/progress.py": 1,
-    "runner/run.py": 2,
-    "runner/schedule.py": 8,
-    "runner/worker.py": 1,
+    "results/value.py": 1,
 }
 """Modules that still have sentences, and how many."""
 
@@ -484,7 +419,8 @@ NOT_YET: dict[str, int] = {
 @pytest.mark.parametrize("path", BELOW_WORDS, ids=relative)
 def test_below_the_words_there_are_no_sentences(path: Path) -> None:
     found = [f"{path.name}:{line}: {text}" for line, text in sentences(path)]
-    assert len(found) == NOT_YET.get(relative(path), 0), "\n".join(found)
+    others, _ = OTHER_STRINGS.get(relative(path), (0, ""))
+    assert len(found) == NOT_YET.get(relative(path), 0) + others, "\n".join(found)
 
 
 @pytest.mark.parametrize("path", PRESENTING, ids=relative)

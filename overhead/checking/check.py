@@ -91,7 +91,7 @@ def _targets(
             findings = [CheckFinding("error", "targets() and space()", why) for why in errors or [answer.reason]]
             keep(CheckRow(f"{name} targets", "failed", findings=findings))
         elif not answer.targets:
-            why = with_mend(answer.reason or because("no-device"), answer.mend)
+            why = with_mend(answer.reason or because("no-device-found"), answer.mend)
             keep(CheckRow(f"{name} targets", "unavailable", why))
         else:
             own = [msgspec.structs.replace(target, environment=environment) for target in answer.targets]

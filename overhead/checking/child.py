@@ -60,9 +60,9 @@ def _check(job: CheckJob, send: Send) -> None:
     for plugin in job.plugins:
         load_plugin(Path(plugin))
     for target in job.targets:
-        is_first = not any(row.startswith(f"{target.key} ") for row in job.done)
         probe = registry()[target.stack]
         cases = list(space_of(probe, target).star())
+        is_first = not any(f"{target.key} {case.key}" in job.done for case in cases)
         for case in sorted(cases, key=_length):
             key = f"{target.key} {case.key}"
             late = 0 < job.seconds < time.monotonic() - began

@@ -9,9 +9,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from overhead.errors import OutOfTime, UsageError, WithReason, message_of, stack_code_of, stack_line_of
+from overhead.errors import OutOfTime, UsageError, message_of, stack_code_of, stack_line_of
 from overhead.measure.sampling.events import reason_of, status_of
-from overhead.results import Reason, Why, because
+from overhead.results import Why, because, reason_given
 
 Level = Literal["error", "warning"]
 Result = Literal["verified", "opened", "unavailable", "failed", "hung", "crashed", "not checked"]
@@ -100,8 +100,8 @@ class Findings:
 
 def _message(error: BaseException) -> Why:
     kind = type(error).__name__
-    if isinstance(error, WithReason) and isinstance(error.reason, Reason):
-        return because("raised", why=error.reason, kind=kind)
+    if (reason := reason_given(error)) is not None:
+        return because("raised", why=reason, kind=kind)
     words = message_of(error)
     return words if isinstance(error, UsageError) else f"{kind}: {words}".rstrip(": ")
 

@@ -10,11 +10,12 @@ from overhead.claims.show import verdict_blocks
 from overhead.report.core.machines import Machines
 from overhead.report.core.page_list import register_page
 from overhead.report.core.registry import register_across
+from overhead.words import claims as words
 
-register_page("claims", "Claims", 80, "What others published, and what these measurements say of it.")
+register_page("claims", words.PAGE, 80, words.ABOUT_PAGE)
 
 
-@register_across("claims", "Published claims, judged", 70, page="claims")
+@register_across("claims", words.TITLE, 70, page="claims")
 def claim_verdicts(machines: Machines) -> Iterator[Part]:
     """The verdict on each claim from all runs, with its reasons."""
     yield from verdict_blocks(judge_evidence([gather_evidence(run) for run in machines.runs]))

@@ -23,8 +23,8 @@ def add_commands(commands: Any) -> None:
 def claims_command(a: argparse.Namespace) -> int:
     """Run ``overhead claims`` and print the verdicts; returns the exit code."""
     from overhead.claims.judging import judge
-    from overhead.claims.show import overview_blocks, verdict_blocks
+    from overhead.claims.show import claim_data, overview_blocks, verdict_blocks
 
     found = judge(a.paths or [LOCAL])
     blocks = verdict_blocks(found) if a.verbose or a.markdown else overview_blocks(found)
-    return answer(a, lambda: [one.to_dict() for one in found], blocks)
+    return answer(a, lambda: [claim_data(one) for one in found], blocks)

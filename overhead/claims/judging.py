@@ -1,33 +1,22 @@
-"""Give each published claim a verdict, from the newest run of each machine, and the sentences that explain it."""
+"""Give each published claim a verdict, from the newest run of each machine."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
-
-import msgspec
+from typing import Literal
 
 from overhead.claims import rules
 from overhead.claims.measured import ClaimValue, measure, measuring_command
-from overhead.claims.registry import Claim, ClaimTest, Unit, claims, sources
-from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, Size, published
+from overhead.claims.registry import Claim, claims, sources
+from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, Size
 from overhead.devices import Processor
-from overhead.loading.folders import load_paths, report_skipped
-from overhead.reading.format import MICRO, TIMES, count, listed, number, positive_spread, spread
+from overhead.loading.folders import load_paths
+from overhead.loading.show import report_skipped
 from overhead.reading.published import Source
 from overhead.reading.view import MeasuredSteps, View, measured_steps, run_to_show
-from overhead.results import Fingerprint, Value
-
-_PROCESSORS: dict[Processor, str] = {"gpu": "a GPU", "software": "a software adapter", "cpu": "a CPU"}
-_MARKS: dict[Unit, str] = {unit: f" {unit}" for unit in get_args(Unit)} | {
-    "us": f" {MICRO}",
-    "1/s": " a second",
-    "ratio": TIMES,
-    "share": " %",
-}
+from overhead.results import Fingerprint
 
 
 @dataclass(frozen=True)
@@ -53,68 +42,16 @@ class Judged:
     size: Size = ""
 
     @property
-    def verdict_text(self) -> str:
-        """The verdict in words, what was found instead, and what it rests on if that is another kind of hardware."""
-        if self.claim.test is not None and self.claim.test.kind == "implied":
-            return f"{self.verdict} by its own published figures"
-        found_instead = f"the same direction, but a {self.size} effect" if self.size else ""
-        return "; ".join(filter(None, [self.verdict, found_instead, self._other_hardware()]))
+    def is_implied(self) -> bool:
+        """Whether the published figures alone decide, without a measurement."""
+        return self.claim.test is not None and self.claim.test.kind == "implied"
 
     @property
-    def sentence(self) -> str:
-        """The sentences that explain the verdict, as one text."""
-        claim, test, flaw, blamed = self.claim, self.claim.test, self.claim.flawed, self.claim.attribution
-        if test is None:
-            return claim.untested
-        if test.kind == "implied":
-            numbers = (rules.evaluate(test.formula, claim.parts), test.limit)
-            value, limit = (quantity_text(Value(one), test.unit) for one in numbers)
-            said = [
-                f"{_capital(test.quantity)}: the published figures imply {value}, the hardware has at most {limit}."
-            ]
-        elif not self.measured:
-            return f"Not measured in these files. To measure it: {self.making}."
-        else:
-            said = [f"{_capital(test.quantity)}: {_values(test, [one for one, _ in self.measured])}."]
-        if flaw:
-            said += _measured_too(f"With the published mistake put back ({flaw.quantity})", flaw, self.flawed)
-        if blamed:
-            about = f"Attributed to {blamed.said}. Measured, {blamed.test.quantity}"
-            said += _measured_too(about, blamed.test, self.shares)
-        return " ".join([*said, *self._limits(test)])
-
-    def _limits(self, test: ClaimTest) -> Iterator[str]:
-        """What restricts the verdict."""
-        if other := self._other_hardware():
-            yield f"{_capital(other)}."
-        if self.claim.cross:
-            yield "The published figure compares two machines; here both sides ran on one machine."
-        on_software = any(one.software for one, _ in self.measured)
-        if self.verdict == "inconclusive" and on_software and test.software != "counts":
-            yield "A software adapter runs on the CPU, so it cannot judge this claim."
-        if self.claim.withdrawn:
-            yield self.claim.withdrawn
-
-    def _other_hardware(self) -> str:
-        """``we measured on a GPU, the source on: Apple M4``; '' if both are of one kind or nothing is decided."""
-        kinds = {_PROCESSORS[one.on] for one, _ in self.measured}
-        if self.verdict == "inconclusive" or kinds <= {_PROCESSORS["cpu" if "CPU" in self.claim.hardware else "gpu"]}:
-            return ""
-        return f"we measured on {listed(sorted(kinds))}, the source on: {self.claim.hardware}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same data as dicts and lists that ``json`` can write."""
-        return {
-            **dict.fromkeys(("claim", "source", "verdict")),
-            "sentence": self.sentence,
-            **vars(self),
-            "id": self.claim.id,
-            "claim": msgspec.to_builtins(self.claim),
-            "source": msgspec.to_builtins(self.source),
-            "measured": [{**one.to_dict(), "verdict": verdict} for one, verdict in self.measured],
-            "flawed": [one.to_dict() for one in self.flawed],
-            "shares": [one.to_dict() for one in self.shares],
-        }
+    def is_of_other_hardware(self) -> bool:
+        """Whether the verdict rests on another kind of hardware than the claim."""
+        claimed: Processor = "cpu" if "CPU" in self.claim.hardware else "gpu"
+        kinds = {value.on for value, _ in self.measured}
+        return self.verdict != "inconclusive" and not kinds <= {claimed}
 
 
 def judge(paths: Sequence[Path]) -> list[Judged]:
@@ -215,80 +152,6 @@ def _valued(found: Sequence[ClaimValue]) -> bool:
     return any(one.measured for one in found)
 
 
-def summary(found: Sequence[Judged]) -> str:
-    """A sentence that counts the claims by verdict: ``12 published claims: 5 reproduced, ...``."""
-    alone = [one for one in found if one.claim.test is not None and one.claim.test.kind == "implied"]
-    counts = Counter(one.verdict for one in found if one not in alone)
-    told = Counter(one.verdict_text for one in alone)
-    said = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
-    said += [f"{times} {words}" for words, times in told.items()]
-    wrong = sum(one.attribution == "wrong" for one in found)
-    blamed = f" {count(wrong, 'number')} attributed to the wrong part." if wrong else ""
-    return f"{len(found)} published claims: {', '.join(said)}.{blamed}"
-
-
 def by_verdict(found: Sequence[Judged]) -> list[Judged]:
     """The claims sorted by verdict, in the order of ``VERDICTS``."""
     return sorted(found, key=lambda one: VERDICTS.index(one.verdict))
-
-
-def quantity_text(of: Value, unit: Unit) -> str:
-    """The number with its unit, rounded to the digits that its interval allows."""
-    if unit == "dispatches":
-        return f"{of.value:,.0f}{_MARKS[unit]}"
-    return (spread(of * 100) if unit == "share" else positive_spread(of)) + _MARKS[unit]
-
-
-def published_text(claim: Claim) -> str:
-    """The published figure with its unit and its original digits."""
-    share = claim.unit == "share"
-    texts = [f"{100 * v:.10g} %" if share else f"{v:,.10g}" for v in dict.fromkeys(published(claim))]
-    return " to ".join(texts) + ("" if share else _MARKS[claim.unit])
-
-
-def publication_text(claim: Claim) -> str:
-    """The published figure, and the hardware it was measured on."""
-    figure = "" if claim.test is not None and claim.test.kind == "fails" else f"{published_text(claim)}, "
-    return f"{figure}{claim.hardware}"
-
-
-def measured_range(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
-    """The lowest to the highest value in a few characters: ``25.6 to 44.7 µs``; '' without a value."""
-    values = sorted(one.measured.value for one in found if one.measured)
-    if not values:
-        return ""
-    scale = 100 if test.unit == "share" else 1
-    ends = [f"{end:,.0f}" if test.unit == "dispatches" else number(scale * end) for end in (values[0], values[-1])]
-    return " to ".join(dict.fromkeys(ends)) + _MARKS[test.unit]
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
-def _values(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
-    """The values, or the reasons, of each machine and run: ``NVIDIA H200, quick run of 2026-11-21T18:59: ...``."""
-    groups: dict[str, list[str]] = {}
-    for one in found:
-        where = f"{one.machine}, {one.run}"
-        groups.setdefault(where, []).append(_one(test, one))
-    return "; ".join(f"{where}: {listed(values)}" for where, values in groups.items())
-
-
-def _one(test: ClaimTest, one: ClaimValue) -> str:
-    if test.kind == "fails":
-        return f"{_case(one)}: {one.reason or one.status}"
-    if one.measured is None:
-        return f"no value for {_case(one)} ({one.reason})"
-    note = f" ({one.note})" if one.note else ""
-    return f"{quantity_text(one.measured, test.unit)}{note} for {_case(one)}"
-
-
-def _case(one: ClaimValue) -> str:
-    """The target and the case without the machine, which stands before them."""
-    return one.label.replace(f" on {one.machine} ", " ")
-
-
-def _measured_too(said: str, test: ClaimTest, found: Sequence[ClaimValue]) -> list[str]:
-    values = [one for one in found if one.measured]
-    return [f"{said}: {_values(test, values)}."] if values else []

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from overhead.claims.registry import ClaimTest, Selector
 from overhead.decode.reading import DecodeArm, decoder_results, slope_over_dispatches
 from overhead.devices import Processor, processor_kind, same_device_across_apis
-from overhead.reading.format import plain, spread
+from overhead.reading.format import plain
 from overhead.reading.missing_values import missing_figure, why
 from overhead.reading.view import CALLER_WORDS, View, words
-from overhead.results import Record, Status, Value, Why, WithFigures, about, exactly, ratio
+from overhead.results import Reason, Record, Status, Value, Why, WithFigures, about, because, exactly, ratio
 
 _NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+
+
+FailedBy = Literal["", "RecursionError", "memory", "time"]
+"""By what a case failed: by an error of Python or by too little memory, or since the suite ended it."""
+_FAILURES: dict[str, FailedBy] = {"compile-memory-limit": "memory", "compile-time-limit": "time"}
+"""By the code of a reason."""
+_FAILURES_IN_TEXT: dict[str, FailedBy] = {"RecursionError": "RecursionError", "out of memory": "memory"}
+"""By what Python, PyTorch and drivers say, which no code tells. A reason of the suite is not looked at for these."""
+
+
+@dataclass(frozen=True)
+class LineOfCases:
+    """A line through several cases. ``intercept_ms``: where it begins."""
+
+    intercept_ms: Value
+    cases: int
 
 
 @dataclass(frozen=True)
@@ -24,7 +40,8 @@ class ClaimValue:
     """A quantity measured on one machine. ``machine``: its GPUs, or its CPU. ``of``, ``against``: keys of the records.
 
     ``label``: target and case in words. ``status``: of the case. ``measured``: in the unit of the test; ``reason``: why
-    it is None. ``note``: such as the intercept of a slope. ``run``: its profile and time. ``on``: what did the work.
+    it is None. ``line``: of a slope. ``failure``: by what the case failed. ``run``: its profile and time. ``on``: what
+    did the work.
     """
 
     machine: str
@@ -36,13 +53,15 @@ class ClaimValue:
     measured: Value | None = None
     reason: Why = ""
     run: str = ""
-    note: str = ""
+    line: LineOfCases | None = None
+    failure: FailedBy = ""
     on: Processor = "gpu"
 
     def to_dict(self) -> dict[str, Any]:
         """The same data as plain fields, the value as ``value``, ``low`` and ``high``."""
         fields = dict(vars(self))
         of = fields.pop("measured")
+        fields.pop("line")
         return {**fields, "value": of and of.value, "low": of and of.low, "high": of and of.high}
 
 
@@ -69,15 +88,31 @@ def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
             software=any(record.software for record in records),
             status=of.status,
             on=processor_kind(of),
+            failure=failure_of(of.reason) if of.status == "failed" else "",
             run=plain(f"{view.fingerprint.profile} run of {view.fingerprint.created[:16]}"),
         )
         try:
-            got, note = _slope(test, view, of) if test.kind == "slope" else (_quantity(test, view, of, against), "")
+            line = None
+            if test.kind == "slope":
+                got, line = _slope(test, view, of)
+            else:
+                got = _quantity(test, view, of, against)
         except _Missing as missing:
             found.append(replace(known, reason=missing.reason))
         else:
-            found.append(replace(known, measured=got * test.scale, note=note))
+            found.append(replace(known, measured=got * test.scale, line=line))
     return found
+
+
+def failure_of(reason: Why) -> FailedBy:
+    """By what a case failed, from the code of its reason, or from what a library or a driver said; else ''."""
+    if isinstance(reason, str):
+        return next((failure for text, failure in _FAILURES_IN_TEXT.items() if text in reason), "")
+    if reason.code in _FAILURES:
+        return _FAILURES[reason.code]
+    inner = [value for value in reason.values.values() if isinstance(value, str | Reason)]
+    found = (failure_of(one) for one in [*inner, *reason.also])
+    return next((failure for failure in found if failure), "")
 
 
 def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -> Value:
@@ -92,11 +127,11 @@ def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -
     if test.via:
         found = _by_comparison(test.via, view, of)
     elif against is None:
-        raise _Missing("the test names nothing to set it against")
+        raise _Missing(because("nothing-to-set-against"))
     else:
         amounts = ratio(_amount(of, test.of), _amount(against, against_of(test) or test.of))
         if amounts is None:
-            raise _Missing("a figure that is not positive has no ratio")
+            raise _Missing(because("no-ratio-of-zero"))
         found = amounts
     if test.kind == "share-left":
         return exactly(1.0) - found.share_saved
@@ -106,20 +141,20 @@ def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -
 def _count(record: Record) -> Value:
     if isinstance(found := record.window.get("dispatches"), int):
         return exactly(found)
-    raise _Missing(about("no dispatches were counted", record.reason or record.status))
+    raise _Missing(because("no-dispatches-counted", why=record.reason or record.status))
 
 
-def _slope(test: ClaimTest, view: View, of: Record) -> tuple[Value, str]:
-    """The slope of the line through the decode cases that differ from ``of`` in ``test.over`` alone, and a note."""
+def _slope(test: ClaimTest, view: View, of: Record) -> tuple[Value, LineOfCases]:
+    """The slope of the line through the decode cases that differ from ``of`` in ``test.over`` alone, and the line."""
     arms: list[DecodeArm] = []
     for decoder in decoder_results(view):
         groups = decoder.levels if test.over == "fusions" else decoder.padded
         arms = next((list(group) for group in groups if any(arm.record.key == of.key for arm in group)), arms)
     line = slope_over_dispatches(arms)
     if line is None:
-        raise _Missing(f"fewer than three cases of other {test.over} have a time and a count of dispatches")
-    intercept = spread(line.intercept / _NS_PER_UNIT["ms"])
-    return line.slope * (1 / _NS_PER_UNIT[test.unit]), f"intercept {intercept} ms, {line.points} cases"
+        raise _Missing(because("too-few-cases-for-line", over=test.over))
+    held = LineOfCases(line.intercept / _NS_PER_UNIT["ms"], line.points)
+    return line.slope * (1 / _NS_PER_UNIT[test.unit]), held
 
 
 def _amount(record: Record, selector: Selector) -> Value:
@@ -140,7 +175,7 @@ def _by_comparison(name: str, view: View, of: Record) -> Value:
     figure = comparison.figure("ratio") if comparison else None
     found = figure.measured if figure else None
     if found is None or found.value <= 0:
-        reason = missing_figure(figure).why if figure else "the two cases did not alternate in one worker here"
+        reason = missing_figure(figure).why if figure else because("did-not-alternate")
         raise _Missing(about(name, reason))
     return found
 
@@ -149,7 +184,7 @@ def _stage_share(record: Record, figure: str) -> Value:
     total = sum(of.value for f in record.figures if f.name.startswith("stage:") and (of := f.measured))
     found = record.measured(figure)
     if found is None or total <= 0:
-        raise _Missing(f"{figure}: the calls of this case were not timed one by one")
+        raise _Missing(about(figure, because("calls-not-timed-alone")))
     return found / total
 
 
@@ -167,7 +202,8 @@ def _label(view: View, of: Record, against: Record | None) -> str:
         return plain(f"{where} ({case(of)})")
     if other == where:
         return plain(f"{where} ({case(of)} against {case(against)})", 300)
-    return plain(f"{where} ({case(of)}) against {other} ({case(against)})", 300)
+    sides = f"{where} ({case(of)})", f"{other} ({case(against)})"
+    return plain(" against ".join(sides), 300)
 
 
 def against_of(test: ClaimTest) -> Selector | None:

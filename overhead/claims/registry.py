@@ -44,7 +44,7 @@ class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     - ``ratio``: ``of`` divided by ``against``;
     - ``share``, ``share-left``: the fraction of ``of`` that ``against`` saves; the fraction that is left;
     - ``stage-share``: the stage ``figure`` divided by the sum of all stages (the calls of a unit, timed one by one);
-    - ``fails``: whether the case has no figure, for a reason that contains ``reason``;
+    - ``fails``: whether the case has no figure, since it failed by ``reason``;
     - ``implied``: ``formula`` of the published parts, compared with ``limit``; needs no records.
 
     ``via``: use this named comparison, formed in each round, instead of two records. ``scale``: factor for the result.
@@ -59,7 +59,7 @@ class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     via: Name = ""
     over: Literal["", "padding", "fusions"] = ""
     scale: float = 1.0
-    reason: str = ""
+    reason: Literal["", "RecursionError", "memory"] = ""
     formula: str = ""
     limit: float = 0.0
     no_effect: bool = False

@@ -9,39 +9,25 @@ from typing import Literal
 
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import Claim, ClaimTest
-from overhead.results import VALUED, Reason, Value, Why
+from overhead.results import VALUED, Value
 
 ClaimVerdict = Literal["reproduced", "partial", "refuted", "inconclusive", "not testable here"]
 VERDICTS: tuple[ClaimVerdict, ...] = ("reproduced", "partial", "refuted", "inconclusive", "not testable here")
-_OUR_LIMIT = "time limit"
-"""Text in the reason of a case that the suite stopped because it took too long."""
-_REPRODUCED_WITHIN = 1.5
+REPRODUCED_WITHIN = 1.5
 """A value within this factor of the published one, or of the nearer end of a published range, reproduces it. For a
 ratio the logarithm, for a share what is left of the whole, must be within this factor too. The 1.5 was set before the
 first measurements."""
-_PARTIAL_WITHIN = 5.0
+PARTIAL_WITHIN = 5.0
 """A value within this factor partly reproduces it: hardware and versions change it as much."""
-_PARTIAL_GAIN = 2.0
+PARTIAL_GAIN = 2.0
 """A ratio partly reproduces a published one only if its logarithm is within this factor: half of a gain is a part of
 it, 270 times is no part of a claim of 2 times."""
-_SAME_DIRECTION = 1.1
+SAME_DIRECTION = 1.1
 """A ratio that is this near to 1 shows no difference."""
-_LEAST_SHARE = 0.5
+LEAST_SHARE = 0.5
 """An attribution is right if the named part takes at least this share of the number."""
 AttributionVerdict = Literal["", "right", "wrong", "undecided"]
 Size = Literal["", "smaller", "larger"]
-TOLERANCE = (
-    f"A time is reproduced within a factor of {_REPRODUCED_WITHIN:g} of the published one (of a range: of its nearer "
-    f"end), and partial within {_PARTIAL_WITHIN:g}. The same holds for a share and for what it leaves of the whole. "
-    f"For a ratio its logarithm counts too: it must be within a factor of {_REPRODUCED_WITHIN:g} to be reproduced, and "
-    f"of {_PARTIAL_GAIN:g} to be partial, so partial is at least half of the gain and at most twice the gain. A claim "
-    f"of no difference is reproduced within {100 * (_SAME_DIRECTION - 1):.0f} %, and so is a count, which is partial "
-    f"within {_REPRODUCED_WITHIN:g}. An attribution is right if the named part takes at least "
-    f"{100 * _LEAST_SHARE:.0f} % of the number. The whole interval must lie inside. The measured quantity is the one "
-    "of the claim, without the known mistake of the published method; the hardware, the driver and the versions are "
-    "others."
-)
-"""The rules in words, the same for all claims."""
 
 
 @dataclass(frozen=True)
@@ -71,22 +57,22 @@ class Bounds:
 def bounds(claim: Claim, test: ClaimTest) -> Bounds:
     """The values that the verdicts on the claim rest on."""
     least, most = published(claim)
-    near = Range(least / _REPRODUCED_WITHIN, most * _REPRODUCED_WITHIN)
-    far = Range(least / _PARTIAL_WITHIN, most * _PARTIAL_WITHIN)
+    near = Range(least / REPRODUCED_WITHIN, most * REPRODUCED_WITHIN)
+    far = Range(least / PARTIAL_WITHIN, most * PARTIAL_WITHIN)
     if test.no_effect:
-        same = Range(1 / _SAME_DIRECTION, _SAME_DIRECTION)
+        same = Range(1 / SAME_DIRECTION, SAME_DIRECTION)
         return Bounds(same, same)
     if test.kind == "count":
-        return Bounds(Range(least / _SAME_DIRECTION, most * _SAME_DIRECTION), near)
+        return Bounds(Range(least / SAME_DIRECTION, most * SAME_DIRECTION), near)
     if test.unit == "ratio":
         return Bounds(
-            _both(near, _gain_within(_REPRODUCED_WITHIN, least, most)),
-            _both(far, _gain_within(_PARTIAL_GAIN, least, most)),
+            _both(near, _gain_within(REPRODUCED_WITHIN, least, most)),
+            _both(far, _gain_within(PARTIAL_GAIN, least, most)),
         )
     if test.unit == "share":
         return Bounds(
-            _both(near, _rest_within(_REPRODUCED_WITHIN, least, most)),
-            _both(far, _rest_within(_PARTIAL_WITHIN, least, most)),
+            _both(near, _rest_within(REPRODUCED_WITHIN, least, most)),
+            _both(far, _rest_within(PARTIAL_WITHIN, least, most)),
         )
     return Bounds(near, far)
 
@@ -123,7 +109,7 @@ def size_beside_published(claim: Claim, test: ClaimTest, found: Sequence[ClaimVa
     claimed = sorted((side * math.log(least), side * math.log(most)))
     lowest = min(min(side * _log(of.floor), side * _log(of.ceiling)) for of in values)
     highest = max(max(side * _log(of.floor), side * _log(of.ceiling)) for of in values)
-    if lowest < math.log(_SAME_DIRECTION):
+    if lowest < math.log(SAME_DIRECTION):
         return ""
     if highest < claimed[0]:
         return "smaller"
@@ -163,27 +149,18 @@ def attribution_verdict(found: Sequence[ClaimValue]) -> AttributionVerdict:
     shares = [one.measured for one in found if one.measured and one.measured.bounded]
     if not shares:
         return "undecided" if found else ""
-    if all(one.floor >= _LEAST_SHARE for one in shares):
+    if all(one.floor >= LEAST_SHARE for one in shares):
         return "right"
-    return "wrong" if all(one.ceiling <= _LEAST_SHARE for one in shares) else "undecided"
+    return "wrong" if all(one.ceiling <= LEAST_SHARE for one in shares) else "undecided"
 
 
 def _failing(test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
     """A failure for another reason gives ``partial``. A case that the suite itself stopped is inconclusive."""
     if found.status in VALUED:
         return "refuted"
-    said = _said(found.reason)
-    if found.status != "failed" or (_OUR_LIMIT in said and test.reason != _OUR_LIMIT):
+    if found.status != "failed" or found.failure == "time":
         return "inconclusive"
-    return "reproduced" if test.reason in said else "partial"
-
-
-def _said(reason: Why) -> str:
-    """What a library or a driver said."""
-    if isinstance(reason, str):
-        return reason
-    inner = [value for value in reason.values.values() if isinstance(value, str | Reason)]
-    return "; ".join(_said(one) for one in [*inner, *reason.also])
+    return "reproduced" if found.failure == test.reason else "partial"
 
 
 def evaluate(formula: str, parts: Mapping[str, float]) -> float:

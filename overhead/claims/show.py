@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
 
 from overhead.blocks.parts import Cell, Part, Table, Text, Tone
-from overhead.claims.judging import Judged, by_verdict, measured_range, publication_text, published_text, summary
+from overhead.claims.judging import Judged, by_verdict
+from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import citation
-from overhead.claims.rules import TOLERANCE, ClaimVerdict
+from overhead.claims.rules import ClaimVerdict
+from overhead.words import claims as words
 
 _TONES: dict[ClaimVerdict, Tone] = {"reproduced": "good", "partial": "unsure", "refuted": "bad"}
 
 
 def verdict_blocks(found: Sequence[Judged]) -> Iterator[Part]:
     """Each claim with its publication, its verdict and the reasons; those without a verdict in a table of their own."""
-    yield Text([summary(found), TOLERANCE])
-    for title, judged in (("Claims with a verdict", True), ("Claims that these files cannot judge", False)):
+    yield Text([words.summary(found), words.TOLERANCE])
+    for title, judged in ((words.WITH_A_VERDICT, True), (words.WITHOUT_A_VERDICT, False)):
         rows = [
             (
                 f"{one.claim.id}: {one.claim.said}",
-                publication_text(one.claim),
+                words.publication(one.claim),
                 Cell(citation(one.source), url=one.source.where[0]),
-                _verdicts(one),
-                _why(one),
+                words.verdicts(one),
+                words.explanation_with_flaw(one),
             )
             for one in by_verdict(found)
             if (one.verdict != "not testable here") is judged
@@ -33,13 +38,13 @@ def verdict_blocks(found: Sequence[Judged]) -> Iterator[Part]:
 
 def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
     """A row for each claim: verdict, published figure, measured like for like and by the published method."""
-    yield Text([summary(found), TOLERANCE])
+    yield Text([words.summary(found), words.TOLERANCE])
     rows = []
     for one in by_verdict(found):
         test, flawed = one.claim.test, one.claim.flawed
-        published = "" if test is not None and test.kind == "fails" else published_text(one.claim)
-        values = measured_range(test, [value for value, _ in one.measured]) if test else ""
-        with_flaw = measured_range(flawed, one.flawed) if flawed else ""
+        published = "" if test is not None and test.kind == "fails" else words.published_figure(one.claim)
+        values = words.measured_range(test, [value for value, _ in one.measured]) if test else ""
+        with_flaw = words.measured_range(flawed, one.flawed) if flawed else ""
         verdict = Cell(one.verdict, tone=_TONES.get(one.verdict, ""))
         rows.append((verdict, one.claim.said, published, values, with_flaw, one.attribution))
     columns = ["verdict", "claim", "published", "measured", "with their method", "attribution"]
@@ -50,18 +55,26 @@ def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
         rows,
         numeric=(of_publication, of_ours, their_method, attribution),
         optional={their_method: 3, attribution: 2, of_publication: 0, of_ours: 0},
-        meanings={attribution: "Attribution: whether the number is the cost of what the source says."},
+        meanings={attribution: words.ATTRIBUTION},
     ).without_empty()
-    yield Text([f"{one.claim.id}: {one.verdict_text}." for one in by_verdict(found) if one.verdict_text != one.verdict])
-    yield Text(["Reasons: overhead claims --verbose"])
+    yield Text([words.verdict_of(one) for one in by_verdict(found) if words.verdict(one) != one.verdict])
+    yield Text([words.REASONS])
 
 
-def _verdicts(one: Judged) -> str:
-    """The verdict on the number, on the number by the published method, and on its attribution."""
-    published = f"; {one.as_published} with the published method" if one.as_published else ""
-    return one.verdict_text + published + (f"; attribution {one.attribution}" if one.attribution else "")
+def claim_data(one: Judged) -> dict[str, Any]:
+    """What ``--json`` prints of a claim."""
+    return {
+        **dict.fromkeys(("claim", "source", "verdict")),
+        "sentence": words.explanation(one),
+        **vars(one),
+        "id": one.claim.id,
+        "claim": msgspec.to_builtins(one.claim),
+        "source": msgspec.to_builtins(one.source),
+        "measured": [{**_value(value), "verdict": verdict} for value, verdict in one.measured],
+        "flawed": [_value(value) for value in one.flawed],
+        "shares": [_value(value) for value in one.shares],
+    }
 
 
-def _why(one: Judged) -> str:
-    flaw = f" What is wrong with the published method: {one.claim.flaw}" if one.claim.flaw else ""
-    return one.sentence + flaw
+def _value(of: ClaimValue) -> dict[str, Any]:
+    return {**of.to_dict(), "note": words.note(of)}

@@ -50,14 +50,14 @@ class _CountingWaits(Listener):
     def __init__(self, inner: Listener) -> None:
         self._inner, self.waited_s = inner, 0.0
 
-    def note(self, told: RunNote) -> None:
-        self._inner.note(told)
+    def note(self, what: RunNote) -> None:
+        self._inner.note(what)
 
     def begin(self) -> None:
         self._inner.begin()
 
-    def working(self, now: RunStep) -> None:
-        self._inner.working(now)
+    def working(self, what: RunStep) -> None:
+        self._inner.working(what)
 
     def left(self, seconds: float) -> None:
         self._inner.left(seconds)

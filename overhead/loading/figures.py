@@ -22,6 +22,7 @@ from overhead.results import (
     Record,
     Status,
     Why,
+    about,
     because,
     is_plausible,
 )
@@ -72,7 +73,7 @@ def with_sound_answer(path: Path, found: _Answer) -> _Answer:
 def _sound_part(path: Path, value: Any) -> Any:
     if isinstance(value, Figure):
         if why := contradiction(value, is_time=value.name in _TIMES_OF_A_STEP):
-            raise BadFile(f"{path}: figure {value.name}: {why}")
+            raise BadFile(about(f"{path}: figure {value.name}", why))
         return _plausible(value)
     if isinstance(value, msgspec.Struct):
         return with_sound_answer(path, value)
@@ -85,20 +86,20 @@ def _with_sound_figures(path: Path, where: str, row: _Row, unproved: Why) -> _Ro
     """The row with sound figures. ``unproved``: why nothing proves it; '' if something does."""
     for figure in row.figures:
         if why := contradiction(figure, is_time=figure.name not in _NO_TIMES):
-            raise BadFile(f"{path}: {where}: figure {figure.name}: {why}")
+            raise BadFile(about(f"{path}: {where}: figure {figure.name}", why))
     figures = _unverified(row.figures, unproved) if unproved else row.figures
     figures = [_plausible(figure) for figure in figures]
     return row if figures == row.figures else msgspec.structs.replace(row, figures=figures)
 
 
-def contradiction(figure: Figure, *, is_time: bool) -> str:
-    """Why the figure contradicts itself, in words; '' if it does not. ``is_time``: its unit must be ns."""
+def contradiction(figure: Figure, *, is_time: bool) -> Why:
+    """Why the figure contradicts itself; '' if it does not. ``is_time``: its unit must be ns."""
     if is_time and figure.unit != "ns":
-        return f"its unit is {figure.unit!r:.40}, and a time is in 'ns'"
+        return because("unit-of-no-time", unit=figure.unit)
     if figure.low is not None and figure.high is not None and figure.low > figure.high:
-        return f"its interval begins at {figure.low:.6g} and ends before, at {figure.high:.6g}"
+        return because("interval-ends-before", low=figure.low, high=figure.high)
     if figure.holds_from > figure.holds_to > 0:
-        return f"it holds from n = {figure.holds_from:,} to n = {figure.holds_to:,}, which is before"
+        return because("holds-to-before", least=figure.holds_from, most=figure.holds_to)
     return ""
 
 

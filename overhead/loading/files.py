@@ -16,7 +16,7 @@ import msgspec
 from overhead.bounded_files import read_lines, read_whole
 from overhead.errors import BadFile, raising_cannot_write
 from overhead.loading.figures import with_sound_figures
-from overhead.results import SCHEMA_VERSION, Fingerprint, HeaderLine, JournalLine, decode_line
+from overhead.results import SCHEMA_VERSION, Fingerprint, HeaderLine, JournalLine, Why, about, because, decode_line
 
 MAX_FINGERPRINT_BYTES = 4_000_000
 _MAX_JOURNAL_BYTES = 512_000_000
@@ -33,8 +33,8 @@ class BrowserDownload(BadFile):
 class OtherAnswer(BadFile):
     """The file is the answer of another command, named by its ``format``, and no fingerprint."""
 
-    def __init__(self, message: str, format: str) -> None:
-        super().__init__(message)
+    def __init__(self, reason: Why, format: str) -> None:
+        super().__init__(reason)
         self.format = format
 
 
@@ -43,11 +43,8 @@ class _Answer(msgspec.Struct):
 
 
 _ANSWERS = {
-    "overhead-time": (
-        "an answer of overhead time, which holds no samples; overhead show prints it, and to compare calls measure "
-        "them in one command: overhead time CALL CALL"
-    ),
-    "overhead-explain": "an answer of overhead explain, which holds no cases; overhead show prints it",
+    "overhead-time": because("answer-of-time"),
+    "overhead-explain": because("answer-of-explain"),
 }
 """What files of these formats are, and what to do with one."""
 
@@ -94,7 +91,7 @@ def read_as_written(path: Path) -> Fingerprint:
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         format = _format_of(raw)
         if format in _ANSWERS:
-            raise OtherAnswer(f"{path}: {_ANSWERS[format]}", format) from None
+            raise OtherAnswer(about(str(path), _ANSWERS[format]), format) from None
         raise BadFile(f"{path}: not a fingerprint: {_one_line(error)}") from None
     if found.schema_version != SCHEMA_VERSION:
         raise BadFile(f"{path}: schema version {found.schema_version}, this program reads {SCHEMA_VERSION}")
@@ -137,7 +134,31 @@ def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[Jo
 def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
     """Write the fingerprint. If this fails, no partial file remains."""
     with replacing(path) as file:
-        file.write(msgspec.json.format(msgspec.json.encode(fingerprint), indent=1) + b"\n")
+        file.write(formatted(fingerprint))
+
+
+def formatted(data: object, indent: int = 1) -> bytes:
+    """The data as indented JSON, each reason on a line of its own: there are many, and few values in each."""
+    lines: list[bytes] = []
+    closing = None
+    for line in msgspec.json.format(msgspec.json.encode(data), indent=indent).splitlines():
+        depth = line[: len(line) - len(line.lstrip())]
+        if closing is None and line.lstrip().startswith(b'"code": ') and lines and lines[-1].endswith(b"{"):
+            opening = lines[-1]
+            closing = opening[: len(opening) - len(opening.lstrip())]
+        if closing is None:
+            lines.append(line)
+            continue
+        lines[-1] = _joined(lines[-1], line.lstrip())
+        if depth == closing:
+            closing = None
+    return b"\n".join(lines) + b"\n"
+
+
+def _joined(head: bytes, tail: bytes) -> bytes:
+    """Two lines of JSON as one."""
+    apart = head.endswith(b",")
+    return head + b" " * apart + tail
 
 
 @contextlib.contextmanager

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from overhead.errors import BadFile
 from overhead.loading.files import files_in_folder
 from overhead.loading.reduce import load_file
-from overhead.reading.format import plain
-from overhead.results import Fingerprint, Machine, Why
+from overhead.results import Fingerprint, Machine, Why, about, because
 
 
 @dataclass(frozen=True)
@@ -56,18 +54,14 @@ def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
         if _description(first) == _description(own):
             loaded.append(Loaded(path, found, argument))
         else:
-            reason = f"claims the machine id {own.id} of {holder.name}, and describes another machine"
-            skipped.append(Skipped(path, reason))
+            skipped.append(Skipped(path, because("other-machine-of-same-id", id=own.id, holder=holder.name)))
     if not loaded:
-        why = f" ({len(skipped)} that cannot be read; the first: {skipped[0].reason})" if skipped else ""
-        raise BadFile(f"{', '.join(map(str, paths)) or 'no path'}: no fingerprint or journal here{why}")
+        where = ", ".join(map(str, paths)) or "no path"
+        if not skipped:
+            raise BadFile(about(where, because("no-run-here")))
+        unread = because("no-run-that-can-be-read", skipped=len(skipped), why=skipped[0].reason)
+        raise BadFile(about(where, unread))
     return loaded, skipped
-
-
-def report_skipped(skipped: Iterable[Skipped]) -> None:
-    """List the skipped files on standard error."""
-    for one in skipped:
-        print(f"overhead: skipped {plain(one.path.name, 80)}: {plain(one.reason, 300)}", file=sys.stderr)
 
 
 def _description(machine: Machine) -> tuple[str, int, int, int]:

@@ -102,8 +102,10 @@ def is_made(output: Output) -> bool:
 def check_replaceable(output: Output) -> None:
     """Raise ``CannotWrite`` if a file is there that this command did not make."""
     if not is_made(output):
-        what = "exists, and this command did not make it, so it is not overwritten"
-        raise CannotWrite(f"{output.path}: {what}; remove it or give another name")
+        raise CannotWrite(
+            f"{output.path}: exists, and this command did not make it, so it is not overwritten; remove it or give "
+            "another name"
+        )
 
 
 def _meet(output: Path, other: Path) -> bool:

@@ -148,7 +148,7 @@ class WorkChain(HeldChain):
     def executed(self) -> int:
         """The number of steps since the chain was opened, without those of ``aside``. Raises ``Unverified``."""
         if not self.start_state:
-            raise Unverified(because("not-compared"))
+            raise Unverified(because("chain-without-reference"))
         now = self.count()
         self.__total += (now - self.__last) % _WRAP
         self.__last = now

@@ -6,7 +6,7 @@ import dataclasses
 
 from overhead.reading.missing_values import by_mend
 from overhead.reading.view import View
-from overhead.results import Machine, MissingStack
+from overhead.results import Machine, MissingStack, Why
 
 _STEADY_RATIO = 1.05
 """Slowest over fastest canary up to which the processor counts as steady."""
@@ -46,7 +46,7 @@ class MissingStacks:
     for_nvidia: tuple[MissingStack, ...]
 
     @property
-    def by_command(self) -> dict[str, list[str]]:
+    def by_command(self) -> dict[Why, list[str]]:
         """The names of stacks by the command that adds them, where that is known."""
         found = by_mend(self.addable).items()
         return {mend: [one.stack for one in own] for mend, own in found if mend}

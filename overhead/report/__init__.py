@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from overhead.errors import UsageError, require_extra
-from overhead.loading.folders import Skipped, report_skipped
+from overhead.loading.folders import Skipped
+from overhead.loading.show import report_skipped
 from overhead.report.core.registry import register, register_across
 from overhead.results import Fingerprint
 

@@ -30,6 +30,8 @@ from overhead.results.reason import (
     cause_of as cause_of,
     code_of as code_of,
     codes_of as codes_of,
+    parts_of as parts_of,
+    reason_given as reason_given,
     together as together,
     with_mend as with_mend,
 )

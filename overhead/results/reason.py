@@ -14,7 +14,7 @@ Code = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,63}$(?!\n)")]
 
 
 class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A code, the values that its sentence names, and the reasons that its sentence contains, or that hold too.
+    """A code, the values that its sentence names, and further reasons that hold too.
 
     A value may be a reason itself. Of ``also``, a text is one from outside: an error of a driver, a library or a
     user's program.
@@ -90,6 +90,12 @@ def about(what: str, why: Why) -> Why:
     if not what:
         return why
     return because("about", what=what, why=why) if why else because("bare", what=what)
+
+
+def reason_given(error: BaseException) -> Reason | None:
+    """The reason that an exception of any class was raised with; None if it has a text, or nothing."""
+    given = error.args[0] if error.args else None
+    return given if isinstance(given, Reason) else None
 
 
 def cause_of(why: Why) -> Hashable:

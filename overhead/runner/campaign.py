@@ -12,7 +12,7 @@ import os
 import random
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 import psutil
@@ -66,7 +66,7 @@ class InterpreterRun:
     targets: Sequence[Target] = ()
     dropped: set[str] = dataclasses.field(init=False, default_factory=set)
     ladders: dict[str, list[int]] = dataclasses.field(init=False, default_factory=dict)
-    _told: Counter[tuple[str, str, str]] = dataclasses.field(init=False, default_factory=Counter)
+    _told: Counter[tuple[str, str, Hashable]] = dataclasses.field(init=False, default_factory=Counter)
 
     def store(self, line: JournalLine, listener: Listener) -> None:
         """Write a line to the journal, and note what later processes need to know."""

@@ -74,7 +74,7 @@ def discover(
     missing = []
     for name, environment, found in ask_stacks(stacks, plugins, working, interpreter):
         if not found.targets:
-            reason = found.reason or because("no-device")
+            reason = found.reason or because("no-device-found")
             missing.append(MissingStack(stack=name, reason=reason, mend=found.mend, environment=environment))
         for target in found.targets:
             targets.setdefault(target.key, msgspec.structs.replace(target, environment=environment))

@@ -116,27 +116,26 @@ def _ask(path: str, program: str) -> dict[str, Any]:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"--python {path}: {getattr(error, 'strerror', None) or 'gave no answer'}") from None
     except (IndexError, ValueError):
-        raise UsageError(f"--python {path}: {_not_python(done)}") from None
+        raise _not_python(path, done) from None
     if not answer["new"]:
         raise UsageError(f"--python {path}: is {answer['python']}; Python 3.11 or newer is needed")
     missing: dict[str, str] = answer["missing"]
     absent = [name for name, why in missing.items() if why == f"No module named {name!r}"]
-    broken = [f"{name} does not import: {' '.join(why.split())[:200]}" for name, why in missing.items()]
     if absent:
         install = shlex.join([path, "-m", "pip", "install", *absent])
         raise UsageError(f"--python {path}: {', '.join(absent)} not installed there, which workers need: {install}")
-    if broken:
-        raise UsageError(f"--python {path}: {broken[0]}")
+    for name, why in missing.items():
+        raise UsageError(f"--python {path}: {name} does not import: {' '.join(why.split())[:200]}")
     return answer
 
 
-def _not_python(done: subprocess.CompletedProcess[str]) -> str:
+def _not_python(path: str, done: subprocess.CompletedProcess[str]) -> UsageError:
     """Why a program that was asked in Python gave no answer. A shell prints the question as its error."""
     last_line = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
     asked = [line.strip() for line in [*_QUESTION_CODE.splitlines(), *done.args[3:]] if line.strip()]
     if any(line in last_line for line in asked):
-        return f"is no Python interpreter (exit code {done.returncode})"
-    return f"this Python does not work: {last_line[:200]}"
+        return UsageError(f"--python {path}: is no Python interpreter (exit code {done.returncode})")
+    return UsageError(f"--python {path}: this Python does not work: {last_line[:200]}")
 
 
 def with_variables(given: Sequence[Interpreter], both: Sequence[str], new: Sequence[str]) -> list[Interpreter]:

@@ -36,11 +36,13 @@ DEFAULT_FOLDER = Path("reports/local")
 _TIME = "%Y-%m-%dT%H%M%SZ"
 _NOT_MEASURED = ("failed", "unavailable", "unverified")
 _PLAN = HeaderLine | MissingLine | OmittedLine | PlannedLine
-_EXISTS = "exists; measured results are not overwritten"
 
 
 class _Exists(UsageError):
     """A file of the run exists already."""
+
+    def __init__(self, path: Path, more: str = "") -> None:
+        super().__init__(f"{path}: exists; measured results are not overwritten{more}")
 
 
 class Journal:
@@ -57,7 +59,7 @@ class Journal:
             _check_name(own)
         for other in written:
             if os.path.lexists(other):
-                raise _Exists(f"{other}: {_EXISTS}")
+                raise _Exists(other)
         self.path, self.kept = path, False
         self._file = _create(path)
         self._held: list[bytes] = []
@@ -147,7 +149,7 @@ def _create(path: Path) -> io.BufferedRandom:
         try:
             return open(path, "x+b")
         except FileExistsError:
-            raise _Exists(f"{path}: {_EXISTS}") from None
+            raise _Exists(path) from None
 
 
 def _is_at(file: io.BufferedRandom, path: Path) -> bool:
@@ -201,7 +203,7 @@ def reserve_journals(out: Path | None, sides: Sequence[str] = ("",), *, per_node
         return _reserve(out.with_suffix(".jsonl"), sides)
     if out is not None and not out.is_dir():
         if out.exists():
-            raise UsageError(f"{out}: {_EXISTS}")
+            raise _Exists(out)
         if out.suffix:
             raise UsageError(f"{out}: neither a folder nor a name that ends in .json")
     time = datetime.now(UTC).strftime(_TIME)
@@ -255,7 +257,7 @@ def _write(journal: Journal) -> Outcome:
     path, samples = fingerprint_path(source), samples_path(source)
     for other in (path, samples):
         if os.path.lexists(other):
-            raise UsageError(f"{other}: {_EXISTS}. Everything measured is in {source}")
+            raise _Exists(other, f". Everything measured is in {source}")
     with raising_cannot_write(path, f"; everything measured is in {source}"):
         files.write_fingerprint(path, fingerprint)
         with (

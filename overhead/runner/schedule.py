@@ -200,8 +200,13 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
             is_early = one.case.key in early[key] if one.target.key == key else is_early
             candidates.setdefault(key, []).append(Candidate(one.key, registry()[one.target.stack].cost, is_early))
     allotment = allot(candidates, plan)
+    names: dict[tuple[str, str], str] = {}
+    for target in chosen:
+        for a in grouped[target.key]:
+            # A companion is named with its target, which is not the worker's.
+            names[target.key, a.key] = a.case.key if a.target.key == target.key else a.key
     for worker, candidate, reason in allotment.left_out:
-        left_out.append(LeftOut(target=worker, case=candidate.removeprefix(f"{worker} "), reason=reason))
+        left_out.append(LeftOut(target=worker, case=names[worker, candidate], reason=reason))
     tasks = []
     for target in chosen:
         cases = allotment.cases.get(target.key, {})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from overhead.machine.doctor import CheckStatus, DoctorCheck
 from overhead.words.reasons import sentence
 
-TITLE = "What would disturb a measurement here"
+DISTURBANCES = "What would disturb a measurement here"
 ADVICE = {
     "governor": "sudo cpupower frequency-set -g performance",
     "power plan": "powercfg /setactive SCHEME_MIN",

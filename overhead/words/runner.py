@@ -36,7 +36,7 @@ def note(told: RunNote) -> str:
             process = f"{told.target}, process {told.process + 1}"
             return _of_side(told.side, f"{process}: {sentence(told.reason)}; measured again")
         case CasesLeftOut():
-            return f"left out ({sentence(told.reason)}): {few(told.names)}"
+            return f"left out ({sentence(told.reason)}): {few(list(told.names))}"
         case WorkNeeds():
             return f"{told.workload}: {sentence(told.needs)}"
         case _:

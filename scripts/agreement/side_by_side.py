@@ -121,7 +121,7 @@ def no_cuda() -> str:
     try:
         cuda_torch()
     except Unavailable as error:
-        return error.reason
+        return sentence(error.reason)
     return ""
 
 

@@ -11,17 +11,19 @@ import pytest
 
 from overhead.blocks.markdown import markdown
 from overhead.blocks.terminal import show
-from overhead.claims.judging import Judged, judge, judge_runs, measured_range, summary
+from overhead.claims.judging import Judged, judge, judge_runs
 from overhead.claims.measured import ClaimValue, against_of
 from overhead.claims.registry import Claim, ClaimTest, Selector, Unit, claims, sources
 from overhead.claims.rules import VERDICTS, bounds, evaluate, published, size_beside_published, verdict_on_value
-from overhead.claims.show import overview_blocks, verdict_blocks
+from overhead.claims.show import claim_data, overview_blocks, verdict_blocks
 from overhead.errors import BadFile
 from overhead.loading.files import write_fingerprint
 from overhead.named_comparisons import comparable_pairs
 from overhead.probes import registry, space_of
 from overhead.reading.published import publications
-from overhead.results import Case, Comparison, Fingerprint, Gpu, Machine, Params, Record, Target, Value
+from overhead.results import Case, Comparison, Fingerprint, Gpu, Machine, Params, Record, Target, Value, because
+from overhead.words import claims as words
+from overhead.words.reasons import in_words
 from overhead.workloads import UNROLLED
 from tests.fakes.report import figure, fingerprint, record, share
 
@@ -219,8 +221,8 @@ def test_a_refuted_ratio_of_the_same_direction_says_whether_it_is_smaller_or_lar
 @pytest.mark.parametrize("unit", get_args(Unit))
 def test_a_range_names_its_unit_once_at_its_end(unit: Unit) -> None:
     test = ClaimTest(quantity="q", unit=unit)
-    text = measured_range(test, [_found(0.39, 0.3, 0.4), _found(0.46, 0.4, 0.5)])
-    alone = measured_range(test, [_found(0.46, 0.4, 0.5)])
+    text = words.measured_range(test, [_found(0.39, 0.3, 0.4), _found(0.46, 0.4, 0.5)])
+    alone = words.measured_range(test, [_found(0.46, 0.4, 0.5)])
     if unit != "dispatches":
         low, _, high = text.partition(" to ")
         assert low.replace(".", "").isdecimal()
@@ -255,7 +257,8 @@ def test_a_claim_that_a_case_fails_is_reproduced_by_a_case_that_fails() -> None:
     missing = record(
         "torch-compile", each=None, api="CPU", adapter="CPU", params=params, status="unavailable", reason="no"
     )
-    slow = msgspec.structs.replace(broken, reason="CompileError: time limit after 60.0 s and 900 MiB")
+    ended = because("raised", kind="CompileError", why=because("compile-time-limit", seconds=60.0, mib=900.0))
+    slow = msgspec.structs.replace(broken, reason=ended)
     other = msgspec.structs.replace(broken, reason="CompileError: died with exit code -11")
     looped = [msgspec.structs.replace(r, workload=UNROLLED) for r in (broken, works, missing, slow, other)]
     found = [_verdict("compile-fails-at-1000", r) for r in looped]
@@ -341,9 +344,9 @@ def test_hostile_device_names_are_escaped_in_terminal_markdown_and_json(
     assert {line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("|")} == {6}
     show(overview_blocks(found))
     assert "\x1b[31mx" not in capsys.readouterr().out
-    decoded = json.loads(json.dumps([one.to_dict() for one in found], allow_nan=False))
+    decoded = json.loads(json.dumps([in_words(claim_data(one)) for one in found], allow_nan=False))
     assert {one["verdict"] for one in decoded} <= set(VERDICTS)
-    assert summary(found).startswith(f"{len(CLAIMS)} published claims: ")
+    assert len(decoded) == len(CLAIMS)
 
 
 def test_judge_reads_files_and_folders_and_skips_bad_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -380,13 +383,16 @@ def test_a_verdict_from_another_kind_of_hardware_names_both_kinds() -> None:
         for each, mode in ((20_000.0, "eager"), (40_000.0, "reduce-overhead"))
     )
     one = judged("reduce-overhead-2.78x", fingerprint(eager, graph))
-    assert one.verdict == "refuted" != one.verdict_text
-    for text in (one.verdict_text, one.sentence, markdown(verdict_blocks([one]))):
-        assert "easured on a GPU, the source on: Apple M4, on the CPU" in text
+    assert one.verdict == "refuted"
+    assert one.is_of_other_hardware
+    assert one.claim.hardware in words.verdict(one)
+    assert one.claim.hardware in words.explanation(one)
+    assert words.verdict(one) in markdown(verdict_blocks([one]))
     alike = judged("naive-20x", fingerprint(record(each=21_000.0, fixed=1_000.0)))
-    assert alike.verdict_text == alike.verdict == "refuted"
+    assert words.verdict(alike) == alike.verdict == "refuted"
     software = judged("firefox-1.04ms", fingerprint(record("firefox", caller="browser", software=True)))
-    assert "measured on a software adapter" in software.verdict_text
+    assert software.is_of_other_hardware
+    assert [value.on for value, _ in software.measured] == ["software"]
 
 
 def test_a_compiled_loop_is_compared_with_the_same_number_of_eager_steps() -> None:

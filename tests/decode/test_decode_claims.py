@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.claims.judging import Judged, judge_runs, publication_text
-from overhead.results import Record
+from overhead.claims.judging import Judged, judge_runs
+from overhead.results import Record, codes_of, exactly
+from overhead.words import claims as words
 from tests.fakes.report import fingerprint, record
 
 GPU = "NVIDIA H200"
@@ -39,8 +40,8 @@ def test_a_claim_on_dispatches_of_a_token_is_judged_by_the_measured_count() -> N
     records = [token(10.0, fusions=fusions) for fusions in (0, 3)]
     unfused, fused = judged("decode-876-dispatches", *records), judged("decode-564-dispatches", *records)
     assert (unfused.verdict, fused.verdict) == ("reproduced", "reproduced")
-    assert "881 dispatches for" in unfused.sentence
-    assert "564 dispatches" in publication_text(fused.claim)
+    assert [value.measured for value, _ in unfused.measured] == [exactly(881)]
+    assert fused.claim.value == 564
     other = msgspec.structs.replace(records[0], window={"dispatches": 1_151})
     assert judged("decode-876-dispatches", other).verdict == "partial"
 
@@ -59,9 +60,11 @@ def test_the_claim_of_95_us_a_dispatch_is_refuted_although_its_difference_is_rep
     assert (one.verdict, one.as_published) == ("refuted", "reproduced")
     assert [m.measured.value for m, _ in one.measured if m.measured] == [pytest.approx(4.0)]
     assert [m.measured.value for m in one.flawed if m.measured] == [pytest.approx(95.5)]
-    assert "12.30 (" in one.flawed[0].note
-    assert "intercept" in one.sentence
-    assert "With the published mistake put back (time that fusions save" in one.sentence
+    line = one.flawed[0].line
+    assert line is not None
+    assert line.intercept_ms.value == pytest.approx(-12.3)
+    assert line.cases == 4
+    assert words.note(one.flawed[0]) in words.explanation(one)
 
 
 def _narrow(made: Record) -> Record:
@@ -72,7 +75,7 @@ def _narrow(made: Record) -> Record:
 def test_a_slope_claim_with_fewer_than_three_paddings_is_inconclusive() -> None:
     one = judged("decode-95us-a-dispatch", token(20.0, fusions=0), token(21.0, fusions=0, padding=100))
     assert one.verdict == "inconclusive"
-    assert "fewer than three cases of other padding" in one.sentence
+    assert {code for value, _ in one.measured for code in codes_of(value.reason)} == {"too-few-cases-for-line"}
 
 
 def test_the_claim_on_webgpu_speed_is_judged_with_and_without_a_read_after_each_token() -> None:

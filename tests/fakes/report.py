@@ -22,6 +22,7 @@ from overhead.results import (
     Point,
     Record,
     Status,
+    Why,
 )
 
 ADAPTER = "Fake Adapter (one, 256 bits)"
@@ -34,7 +35,7 @@ H200 = Machine(
 """A machine of a kind that the committed table of next-run ranges knows."""
 
 
-def figure(name: str, value: float | None, status: Status = "ok", width: float = 0.02, reason: str = "") -> Figure:
+def figure(name: str, value: float | None, status: Status = "ok", width: float = 0.02, reason: Why = "") -> Figure:
     """A figure with an interval of ``width`` (relative) on both sides."""
     low, high = (None, None) if value is None else sorted((value * (1 - width), value * (1 + width)))
     return Figure(name=name, value=value, low=low, high=high, status=status, reason=reason, processes=3)
@@ -44,7 +45,7 @@ def record(
     stack: str = "wgpu-native", pattern: Pattern = "per-submit", each: float | None = 20_000.0,
     fixed: float = 60_000.0, *,
     caller: Caller = "binding", api: Api = "Vulkan", adapter: str = ADAPTER, unit: str = "dispatch",
-    status: Status = "ok", reason: str = "",
+    status: Status = "ok", reason: Why = "",
     params: Params | None = None, software: bool = False, executes: bool = True,
     dependency: Dependency = "chained", more: tuple[Figure, ...] = (),
 ) -> Record:  # fmt: skip

@@ -12,9 +12,10 @@ import msgspec
 
 from overhead import child
 from overhead.profiles import PROFILES, Plan
-from overhead.results import EndedLine
+from overhead.results import EndedLine, because
 from overhead.runner import run as run_module
 from overhead.runner.campaign import Campaign
+from overhead.runner.events import RunNote
 from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
 from overhead.runner.run import run
@@ -58,10 +59,10 @@ class Notes(Listener):
     """Keeps the notes of a campaign."""
 
     def __init__(self) -> None:
-        self.notes: list[str] = []
+        self.notes: list[RunNote] = []
 
-    def note(self, text: str) -> None:
-        self.notes.append(text)
+    def note(self, told: RunNote) -> None:
+        self.notes.append(told)
 
 
 class FakeJournal:
@@ -121,7 +122,7 @@ class FakeWorker:
     def receive(self) -> Any:
         line = self.lines.pop(0)
         if self.dies_at is not None and len(self.lines) == self.workers.rounds - 1 - self.dies_at:
-            raise WorkerDied(0, "it was killed")
+            raise WorkerDied(0, because("process-killed", signal="SIGKILL"))
         return line
 
     def go(self) -> None:

@@ -15,6 +15,8 @@ import pytest
 from overhead import machine, results
 from overhead.machine.doctor import DoctorCheck, run_checks
 from overhead.machine.host import Host
+from overhead.results import because
+from overhead.words.doctor import ADVICE, told
 
 SMI = "nvidia-smi --query-gpu={} --format=csv,noheader,nounits"
 H100 = {
@@ -277,7 +279,7 @@ def test_identity_of_this_machine_is_plausible() -> None:
     assert header.machine.cores > 0
     assert header.machine == machine.identity()
     assert {check.status for check in run_checks()} <= {"ok", "warn", "bad"}
-    assert all(check.advice for check in run_checks() if check.status != "ok")
+    assert all(check.name in ADVICE for check in run_checks())
 
 
 def test_doctor_reports_every_disturbance() -> None:
@@ -290,7 +292,7 @@ def test_doctor_reports_every_disturbance() -> None:
         "hyper-threading",
         "Vulkan loader",
     }
-    assert all(found[name].advice for name in disturbed)
+    assert all(told(found[name]).advice for name in disturbed)
     assert found["Vulkan loader"].status == "bad"
 
 
@@ -310,14 +312,15 @@ def test_doctor_finds_nothing_on_a_quiet_machine() -> None:
 def test_doctor_names_the_processors_that_serve_the_gpu() -> None:
     table = "CPU0 CPU1 CPU2\n 42: 0 0 9 PCI-MSIX-0000:00:06.0 0-edge nvidia"
     found = {check.name: check for check in run_checks(FakeHost({"/proc/interrupts": table}))}
-    assert found["GPU interrupts"].found == "served by processor 2"
+    assert found["GPU interrupts"].found == because("interrupts-served-by", processors="2")
     assert "GPU interrupts" not in {check.name for check in run_checks(FakeHost())}
 
 
 def test_doctor_reports_a_busy_gpu_a_small_quota_and_a_missing_gpu() -> None:
     busy = H100 | {key: value.replace("P0, 0", "P0, 93") for key, value in H100.items()}
     found = by_name(FakeHost(LINUX | {"/sys/fs/cgroup/cpu.max": "100000 100000"}, busy))
-    assert (found["GPU in use"].found, found["CPU quota"].status) == ("93 % busy", "bad")
+    assert found["GPU in use"].found == because("gpus-busy", percent="93")
+    assert found["CPU quota"].status == "bad"
     assert by_name(FakeHost(LINUX))["hardware GPU"].status == "warn"
 
 

@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from overhead.machine import Owner, hide_secrets, redact, redact_reason, redacted
-from overhead.machine.redaction import owner
-from overhead.results import Case, FailedLine, PlannedLine, Reason, Target
+from overhead.machine import Owner, hide_secrets, redact, redacted
+from overhead.machine.redaction import owner, redact_reason
+from overhead.results import Case, FailedLine, PlannedLine, Target, because
 
 DAWN = Owner(hosts=frozenset({"dawn"}), user="", home="")
 
 
 def test_the_home_folder_is_removed_from_free_text() -> None:
     line = FailedLine(target="t", case="c", worker="w", process=0, status="failed", reason=f"no {Path.home()}/x/y.so")
-    assert str(Path.home()) not in redacted(line).reason
+    assert str(Path.home()) not in str(redacted(line).reason)
+    quoted = because("with-text", why="x", text=f"no {Path.home()}/x/y.so")
+    assert str(Path.home()) not in str(redact_reason(quoted))
 
 
 def test_a_host_with_the_name_of_a_stack_does_not_change_stack_names() -> None:

@@ -48,5 +48,5 @@ def test_register_refuses_a_stack_with_a_bad_attribute(attributes: dict[str, Any
 
 def test_the_floor_stack_needs_a_python_with_plain_reference_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(floor, "_function", lambda address: lambda argument: None)
-    with pytest.raises(Unsupported, match="reference count"):
+    with pytest.raises(Unsupported, match="no-plain-reference-count"):
         floor.ForeignCalls("ctypes")

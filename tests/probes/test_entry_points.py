@@ -12,6 +12,7 @@ import pytest
 
 from overhead import probes
 from overhead.errors import BadPlugin
+from overhead.results import because
 from tests.fakes.plugins import forget_plugins_afterwards
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,13 +38,13 @@ class Good(Probe):
 BROKEN = {
     "raises": ("raise ValueError('line one\\nline two')", "ValueError: line one line two"),
     "exits": ("import sys; sys.exit(0)", "SystemExit: 0"),
-    "exits-at-once": ("import os; os._exit(0)", "while it was imported: the process ended with exit code 0"),
+    "exits-at-once": ("import os; os._exit(0)", "ended-while-imported (why=process-exited (exit_code=0)"),
     "crashes": (
         "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
-        "killed by SIGSEGV" if os.name == "posix" else "exit code 11",
+        "process-killed (signal=SIGSEGV)" if os.name == "posix" else "exit_code=11",
     ),
-    "hangs": ("import time; time.sleep(600)", "while it was imported: no answer for 3 s"),
-    "registers-nothing": ("x = 1", "registers no stack and no workload"),
+    "hangs": ("import time; time.sleep(600)", "ended-while-imported (why=process-silent (limit_s=3"),
+    "registers-nothing": ("x = 1", "why=registers-nothing"),
     "takes-a-name": (GOOD.format(name="numpy"), "the stack name 'numpy' is taken"),
     "abstract": (GOOD.format(name="abstract").replace("def open", "def close"), "TypeError: Can't instantiate"),
     "wrong-environments": (
@@ -56,7 +57,7 @@ import json
 from overhead import probes
 from overhead.probes.common import entry_points
 entry_points.IMPORT_S = 3
-print(json.dumps([list(probes.registry()), {m.stack: m.reason for m in probes.unavailable_packages()}]))
+print(json.dumps([list(probes.registry()), {m.stack: str(m.reason) for m in probes.unavailable_packages()}]))
 """
 
 
@@ -93,7 +94,8 @@ def test_an_installed_package_that_fails_to_import_is_unavailable_and_others_sti
     assert not set(BROKEN) & set(names)
     assert set(unavailable) == set(BROKEN)
     for name, (_, words) in BROKEN.items():
-        assert unavailable[name].startswith(f"package overhead-{name}: "), name
+        assert "package-unusable" in unavailable[name], name
+        assert f"package=overhead-{name}" in unavailable[name], name
         assert words in unavailable[name], name
         assert "\n" not in unavailable[name]
 
@@ -102,11 +104,11 @@ def test_a_plugin_file_replaces_the_stack_of_an_installed_package_with_a_message
     file = install(tmp_path, "good", GOOD.format(name="good"))
     code = (
         "from overhead import probes; from pathlib import Path; probes.registry();"
-        f"print(probes.load_plugin(Path({str(file)!r}))); print(type(probes.registry()['good']).__module__)"
+        f"print(*probes.load_plugin(Path({str(file)!r})).values()); print(type(probes.registry()['good']).__module__)"
     )
     done = python(tmp_path, "-c", code)
     assert done.stdout.splitlines() == [
-        str({"good": f"{file} replaces the stack good of the installed package overhead-good"}),
+        str(because("plugin-replaces", path=file, kind="stack", name="good", package="overhead-good")),
         "overhead_plugin_good_module",
     ]
 

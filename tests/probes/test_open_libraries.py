@@ -43,9 +43,9 @@ def test_without_its_library_a_stack_names_it_and_the_extra_that_adds_it(
     stack: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(Unavailable, match=f"^{module} does not import") as raised:
+    with pytest.raises(Unavailable, match=rf"^package-does-not-import \(package={module}") as raised:
         target(stack)
-    assert f'pip install "overhead[{extra}]"' in raised.value.mend
+    assert f'pip install "overhead[{extra}]"' in str(raised.value.mend)
 
 
 def test_opencl_without_a_platform_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def test_opencl_without_a_platform_is_unavailable(monkeypatch: pytest.MonkeyPatc
         raise OSError("PLATFORM_NOT_FOUND_KHR")
 
     monkeypatch.setitem(sys.modules, "pyopencl", SimpleNamespace(Error=OSError, get_platforms=none))
-    with pytest.raises(Unavailable, match="no device: PLATFORM_NOT_FOUND_KHR") as raised:
+    with pytest.raises(Unavailable, match=r"^opencl-finds-no-device .*PLATFORM_NOT_FOUND_KHR") as raised:
         target("pyopencl")
     assert raised.value.mend
 

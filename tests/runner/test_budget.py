@@ -22,7 +22,8 @@ def test_a_target_with_many_cases_does_not_take_the_time_of_the_others() -> None
     assert len(found.cases["short"]) == 2
     assert list(found.cases["long"]) == ["case 0", "case 1", "case 2", "case 3"]
     assert [case for target, case, _ in found.left_out] == [f"case {i}" for i in range(4, 50)]
-    assert "do not fit the budget of 9 s" in found.left_out[0][2]
+    assert found.left_out[0][2].code == "over-budget"
+    assert found.left_out[0][2].values["budget_s"] == 9.0
 
 
 def test_early_cases_of_every_target_come_before_all_others() -> None:

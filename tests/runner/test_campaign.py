@@ -11,6 +11,7 @@ import pytest
 from overhead.profiles import Plan
 from overhead.results import Case, Target
 from overhead.runner.campaign import InterpreterRun, WorkerLimits, room_for_workers
+from overhead.runner.events import Opening, RunStep
 from overhead.runner.interpreter import Interpreter
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Task
@@ -137,8 +138,8 @@ def test_a_worker_that_dies_in_a_later_process_is_started_again() -> None:
 
 def test_an_interruption_while_workers_start_ends_the_running_workers() -> None:
     class Interrupting(Listener):
-        def working(self, what: str) -> None:
-            if "opening b" in what:
+        def working(self, now: RunStep) -> None:
+            if isinstance(now, Opening) and now.target.startswith("b"):
                 raise KeyboardInterrupt
 
     workers = FakeWorkers()

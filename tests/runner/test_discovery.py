@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from overhead.results import because
 from overhead.runner import discovery
 from overhead.runner.discovery import discover
+from overhead.runner.events import RunStep
 from overhead.runner.workers import FoundTargets, WorkerDied
 from tests.fakes.simulated import TARGET
+
+KILLED = because("died-while", why=because("process-killed", signal="SIGKILL"), doing="starting")
 
 
 class Asked:
@@ -24,7 +28,7 @@ class Asked:
 
     def receive(self) -> FoundTargets:
         if self.made <= self.dying:
-            raise WorkerDied(-1, "the worker was killed by SIGKILL (while starting)")
+            raise WorkerDied(-1, KILLED)
         return FoundTargets(targets=[TARGET])
 
     def release(self) -> None:
@@ -38,11 +42,9 @@ class Asked:
 def test_a_stack_whose_worker_dies_is_asked_once_more(monkeypatch: pytest.MonkeyPatch, dying: int, found: bool) -> None:
     asked = Asked(dying)
     monkeypatch.setattr(discovery, "WorkerProcess", asked)
-    told: list[str] = []
+    told: list[RunStep] = []
     answer = discover(["numpy"], working=told.append)
     assert len(told) == 2, "told at the beginning and after the answer"
     assert asked.made == min(2, dying + 1)
     assert bool(answer.targets) == found
-    assert [missing.reason for missing in answer.missing] == (
-        [] if found else ["the worker was killed by SIGKILL (while starting)"]
-    )
+    assert [missing.reason for missing in answer.missing] == ([] if found else [KILLED])

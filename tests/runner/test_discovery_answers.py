@@ -86,6 +86,7 @@ def test_a_valid_stack_gives_its_targets() -> None:
 def test_a_stack_with_an_invalid_answer_gives_a_reason(method: str, answer: Callable[[], Any], words: str) -> None:
     found = asked(**{method: answer})
     assert not found.targets
+    assert isinstance(found.reason, str)
     assert words in found.reason or f"{method}() gave " in found.reason
     assert "\n" not in found.reason
     assert found.mend == "pip install odd"
@@ -111,4 +112,5 @@ def test_a_stack_with_an_invalid_case_gives_a_reason(answer: Callable[[], Any]) 
 
 def test_a_stack_with_a_target_of_another_stack_gives_a_reason() -> None:
     found = asked(targets=lambda: [Target(stack="numpy", api="CPU", adapter="A")])
-    assert found.reason.endswith("has the stack 'numpy'; it must be 'odd'")
+    assert isinstance(found.reason, str)
+    assert "'numpy'" in found.reason

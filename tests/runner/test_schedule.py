@@ -7,7 +7,7 @@ import pytest
 from overhead.errors import UsageError
 from overhead.probes.base import Chain, Probe, Space
 from overhead.profiles import Plan
-from overhead.results import Case, Target
+from overhead.results import Case, Target, codes_of
 from overhead.runner import schedule as schedule_module
 from overhead.runner.schedule import Choice, Task, schedule
 from overhead.runner.workers import Assignment
@@ -68,7 +68,7 @@ def test_on_a_machine_with_a_gpu_software_adapters_are_measured_only_on_request(
     both = [target("fake", "soft", software=True), target("fake", "GPU")]
     tasks, left_out = schedule(both, Choice(), plan())
     assert [t.target.adapter for t in tasks] == ["GPU"]
-    assert "--software" in left_out[0].reason
+    assert codes_of(left_out[0].reason) == {"software-beside-gpu"}
     assert len(schedule(both, Choice(software=True), plan())[0]) == 2
     assert len(schedule(both[:1], Choice(), plan())[0]) == 1
 
@@ -78,7 +78,7 @@ def test_every_target_gets_its_first_case_and_cases_over_the_budget_are_listed()
     tasks, left_out = schedule(targets, Choice(), plan(sampling_s=15.0))
     assert [t.assignments[0].case for t in tasks] == [BASE] * 4
     assert left_out
-    assert all("budget of 15 s" in one.reason for one in left_out)
+    assert all(codes_of(one.reason) == {"over-budget"} for one in left_out)
 
 
 def test_only_the_chosen_patterns_are_planned() -> None:
@@ -130,5 +130,6 @@ def test_a_stack_that_raises_as_it_lists_its_cases_is_left_out_with_a_reason(
     tasks, (left_out,) = schedule([target("dawn"), target("vulkan")], Choice(), plan())
     assert {task.target.stack for task in tasks} == {"dawn"}
     assert (left_out.target, left_out.case) == ("vulkan@Vulkan:GPU", "all")
-    assert left_out.reason.startswith("Case.pattern is 'per-submt'; allowed: per-submit, per-k")
+    assert isinstance(left_out.reason, str)
+    assert "'per-submt'" in left_out.reason
     assert "(test_schedule.py:" in left_out.reason

@@ -15,9 +15,11 @@ from overhead.cli import main
 from overhead.comparing import compare
 from overhead.comparing.show import change_lines
 from overhead.loading import files
-from overhead.results import HeaderLine
+from overhead.results import HeaderLine, because
+from overhead.runner.events import RunNote
 from overhead.runner.interpreter import HERE, variables_for_file, with_variables
 from overhead.runner.progress import Listener
+from overhead.words.reasons import sentence
 from tests.fakes.simulated import PLUGIN, TARGET, simulated_run
 from tests.runner.test_two_pythons import short_run
 
@@ -32,7 +34,7 @@ def test_a_run_with_two_sets_of_variables_measures_both_and_compares_them_pair_b
     assert base.environment == {"STEADY_FACTOR": "1", "COMMON": "x"}
     assert new.environment == {"STEADY_FACTOR": "1.5", "COMMON": "x"}
     assert base.versions == new.versions
-    assert "environment variables of the workers: STEADY_FACTOR=1.5 COMMON=x" in "\n".join(new.flags)
+    assert "environment variables of the workers: STEADY_FACTOR=1.5 COMMON=x" in "\n".join(map(sentence, new.flags))
     header = next(iter(files.read_journal(outcome.second.samples)))
     assert isinstance(header, HeaderLine)
     assert header.environment == new.environment
@@ -96,10 +98,10 @@ def test_invalid_variables_give_a_one_line_error(
 def test_a_variable_that_the_stack_sets_itself_gives_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = msgspec.structs.replace(TARGET, environment={"STEADY_FACTOR": "3"})
     monkeypatch.setattr("tests.fakes.simulated.TARGET", target)
-    notes, listener = list[str](), Listener()
+    notes, listener = list[RunNote](), Listener()
     monkeypatch.setattr(listener, "note", notes.append)
     outcome = simulated_run(stacks=["steady"], out=tmp_path / "r.json", env="STEADY_FACTOR=2", listener=listener)
-    assert any("the stack sets STEADY_FACTOR itself, so --env does not change it there" in note for note in notes)
+    assert because("stack-sets-variable", target=target.key, variable="STEADY_FACTOR") in notes
     assert {r.environment["STEADY_FACTOR"] for r in outcome.fingerprint.records} == {"3"}
 
 

@@ -19,6 +19,7 @@ from overhead.errors import UsageError
 from overhead.loading.reduce import load, reduce_journal
 from overhead.profiles import Plan
 from overhead.results import Fingerprint, code_of
+from overhead.runner.events import MeasuringProcess, RunStep
 from overhead.runner.interpreter import find_interpreters
 from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
@@ -126,8 +127,8 @@ def test_a_single_interpreter_gives_an_ordinary_run(tmp_path: Path, builds: list
 
 def test_a_run_with_two_interpreters_that_is_interrupted_has_both_journals(tmp_path: Path, builds: list[str]) -> None:
     class Interrupting(Listener):
-        def working(self, what: str) -> None:
-            if what.endswith("process 2"):
+        def working(self, now: RunStep) -> None:
+            if isinstance(now, MeasuringProcess) and now.process == 1:
                 raise KeyboardInterrupt
 
     with pytest.raises(Interrupted) as stopped:

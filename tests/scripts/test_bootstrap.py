@@ -57,7 +57,6 @@ def root(tmp_path: Path, script: ModuleType, monkeypatch: pytest.MonkeyPatch) ->
     ("target", "cuda", "chosen", "extras"),
     [
         ("report", None, "", "report torch wgpu"),
-        ("test", None, "", "dev jax mlx onnx opencl ray report torch warp wgpu"),
         ("lint", 13000, "", "dev"),
         ("report", 13010, "", "cuda13 report torch wgpu"),
         ("report", 14000, "", "cuda13 report torch wgpu"),
@@ -72,6 +71,13 @@ def test_make_chooses_the_extras_by_machine(
     script: ModuleType, target: str, cuda: int | None, chosen: str, extras: str
 ) -> None:
     assert script.wanted_extras(target, cuda, chosen) == set(extras.split())
+
+
+def test_the_tests_have_every_extra_that_needs_no_gpu(script: ModuleType) -> None:
+    extras = script.wanted_extras("test", None)
+    assert extras >= {"dev", "jax", "mlx", "onnx", "opencl", "ray", "report", "torch", "warp", "wgpu"}
+    assert extras.isdisjoint({"cuda12", "cuda13", "cute", "numba-cuda", "site"})
+    assert extras | script.NOT_FOR_TESTS == set(script.project()["optional-dependencies"])
 
 
 @pytest.mark.parametrize(
@@ -129,7 +135,7 @@ def test_make_sets_up_the_environment_only_once(
     monkeypatch.setattr(script, "install_torch", lambda cuda: False)
     script.set_up("test")
     stamp = json.loads((root / ".venv" / "overhead-setup.json").read_text())
-    assert stamp["extras"] == ["dev", "jax", "mlx", "onnx", "opencl", "ray", "report", "torch", "warp", "wgpu"]
+    assert stamp["extras"] == sorted(script.wanted_extras("test", None))
     assert stamp["left_out"] == ["torch"]
     calls.clear()
     script.set_up("report")

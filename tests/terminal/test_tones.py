@@ -10,7 +10,8 @@ from rich.console import Console
 
 from overhead.blocks.parts import Cell, Part, StatusLine, Table, Tone
 from overhead.blocks.terminal import show
-from overhead.checking.findings import CheckFinding, CheckRow, row_blocks
+from overhead.checking.findings import CheckFinding, CheckRow
+from overhead.checking.show import row_blocks
 from overhead.comparing.show import comparison_blocks
 from overhead.words import comparing as words
 from tests.terminal.test_goldens import compare_outcomes

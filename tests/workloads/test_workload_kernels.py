@@ -50,7 +50,7 @@ def test_the_check_finds_a_wrong_constant_in_cuda(name: str, cuda: Any, monkeypa
     from overhead.probes.cuda import workload as _work_cuda
 
     plant(monkeypatch, name)
-    with pytest.raises(Unverified, match="differs from the reference"):
+    with pytest.raises(Unverified, match="differs-from-reference"):
         _work_cuda.open_case(cuda, 0, case(name, "fused"))
 
 
@@ -110,7 +110,7 @@ def test_every_workload_in_wgsl_agrees_with_numpy(name: str, pattern: str, param
     target = lavapipe()
     chosen = case(name, pattern, **params)
     if "float16" in name and "shader-f16" not in adapter(library("wgpu-native"), target).features:
-        with pytest.raises(Unsupported, match="the adapter has no shader-f16"):
+        with pytest.raises(Unsupported, match="adapter-has-no-f16"):
             _work_webgpu.open_case(target, chosen)
         return
     chain = _work_webgpu.open_case(target, chosen)
@@ -127,16 +127,16 @@ def test_the_check_finds_a_wrong_constant_in_wgsl(name: str, monkeypatch: pytest
     from overhead.probes.webgpu import workload as _work_webgpu
 
     plant(monkeypatch, name)
-    with pytest.raises(Unverified, match="differs from the reference"):
+    with pytest.raises(Unverified, match="differs-from-reference"):
         _work_webgpu.open_case(lavapipe(), case(name, "fused"))
 
 
 def test_a_workload_without_the_language_or_kernels_of_a_case_is_unsupported() -> None:
     from overhead.probes.workload_chain import kernels_of
 
-    with pytest.raises(Unsupported, match="acrobot has no triton: its language has no tanh"):
+    with pytest.raises(Unsupported, match=r"no-kernel-in-language .*language-has-no-tanh.*language=triton"):
         kernels_of(NumpyWork(case("acrobot", "per-submit")), "triton")
-    with pytest.raises(Unsupported, match="rmsnorm has no body separate in triton"):
+    with pytest.raises(Unsupported, match=r"no-body-in-language .*body=separate, language=triton"):
         kernels_of(NumpyWork(case("rmsnorm 896 float32", "per-submit", body="separate")), "triton")
-    with pytest.raises(Unsupported, match="hybrid has no such variant: 'dance'"):
+    with pytest.raises(Unsupported, match=r"no-such-variant .*'dance'"):
         NumpyWork(case("hybrid elementwise", "per-submit", work="dance"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from overhead.errors import BadValue, Unavailable, Unsupported, Unverified, WithReason, message_of, stack_code_of
-from overhead.results import FailedLine, OneOffLine, Reason, RoundLine, Status, Why, because, with_mend
+from overhead.results import FailedLine, OneOffLine, Reason, RoundLine, Status, Why, because, reason_given, with_mend
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def status_of(error: BaseException) -> Status:
 def reason_of(error: BaseException) -> Why:
     """Why the chain raised this exception, with what would add the stack. Where the status is ``failed``, the type of
     the exception precedes its message, and the line of the stack's own code follows."""
-    reason = error.reason if isinstance(error, WithReason) else message_of(error)
+    reason = reason_given(error) or (error.reason if isinstance(error, WithReason) else message_of(error))
     if reason and isinstance(error, Unavailable):
         return with_mend(reason, error.mend)
     if reason and status_of(error) != "failed":

@@ -96,7 +96,7 @@ class PageChain(Chain):
             asked = min(messages.PIECE_BYTES, size - at)
             piece = self.ask("fetch", buffers=list(buffers), at=at, size=asked).data
             if len(piece) != asked:
-                raise RuntimeError(f"the page gave {len(piece)} bytes, not {asked}")
+                raise RuntimeError(because("page-gave-other-size", bytes=len(piece), expected=asked))
             pieces.append(piece)
         return b"".join(pieces)
 
@@ -108,7 +108,7 @@ class PageChain(Chain):
         if answer.kind == "unsupported":
             raise Unsupported(answer.error)
         if answer.kind:
-            raise RuntimeError(f"in the page: {answer.error}")
+            raise RuntimeError(because("in-the-page", text=answer.error))
         return answer
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from overhead.errors import OutOfTime, Unverified, UsageError, came_from_import, first_line_of, is_mistake_of_suite
 from overhead.probes.base import Probe, Unavailable, Unsupported
 from overhead.probes.kernels import LLVMPIPE_TURNS
-from overhead.results import Case, Reason, Scalar, because
+from overhead.results import Case, Reason, Scalar, Why, because, reason_given
 
 AllowedValues = Mapping[str, Collection[Scalar] | None]
 """The allowed values of each parameter of a case; None if the stack checks the value elsewhere."""
@@ -23,7 +23,7 @@ CANNOT = because("library-cannot-do-this")
 _RENDERERS = re.compile(r"llvmpipe|lavapipe|softpipe|swiftshader|basic render|warp\b", re.IGNORECASE)
 
 
-def import_library(name: str, mend: str) -> Any:
+def import_library(name: str, mend: Why) -> Any:
     """Import the module ``name`` and return it. ``mend``: the command that installs it. Raises ``Unavailable``."""
     try:
         return importlib.import_module(name)
@@ -44,8 +44,15 @@ def cannot_here(error: Exception, probe: Probe, what: Reason) -> Unavailable | N
     if came_from_import(error, module):
         return Unavailable(because("library-does-not-import", text=first_line_of(error)), probe.mend)
     if module.startswith("overhead.") and not is_mistake_of_suite(error):
-        return Unavailable(because("with-text", why=what, text=first_line_of(error)), probe.mend)
+        return Unavailable(because("about", what=what, why=_said_first(error)), probe.mend)
     return None
+
+
+def _said_first(error: Exception) -> Why:
+    reason = reason_given(error)
+    if reason is None:
+        return first_line_of(error)
+    return reason if type(error) is RuntimeError else because("raised", why=reason, kind=type(error).__name__)
 
 
 def check_parameters(case: Case, allowed: AllowedValues) -> None:

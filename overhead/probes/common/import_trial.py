@@ -23,7 +23,9 @@ def _answer(arguments: list[str], send: Send) -> None:
 
 def what_is_wrong(error: BadPlugin) -> Why:
     """Why a plugin cannot be used, without its path."""
-    return error.why.values["why"] if isinstance(error.why, Reason) else str(error.why)
+    if isinstance(error.why, Reason) and isinstance(wrong := error.why.values.get("why"), str | Reason):
+        return wrong
+    return str(error)
 
 
 def _why_not(plugin: str) -> Why:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
 from overhead.probes.cuda import api
 from overhead.probes.workload_chain import WorkloadArm, with_workloads
-from overhead.results import Case, Scalar, Target, because
+from overhead.results import Case, Scalar, Target, Why, because
 
 
 class DriverProbe(Probe):
     """Base class of stacks on CUDA. Their targets are the devices that the CUDA driver lists."""
 
-    mend = api.INSTALL_CUDA
+    mend: ClassVar[Why] = api.INSTALL_CUDA
 
     def targets(self) -> list[Target]:
         """One target for each device of the driver. Raises ``Unavailable`` if there is none."""

@@ -53,7 +53,14 @@ def machine_code_of(name: str, text: str, architecture: str) -> bytes:
     if int(code):
         log = b" " * _done(nvrtc.nvrtcGetProgramLogSize(program))
         nvrtc.nvrtcGetProgramLog(program, log)
-        raise RuntimeError(f"NVRTC refuses {name} for {architecture}: {log.decode(errors='replace').strip()}")
+        raise RuntimeError(
+            because(
+                "nvrtc-refuses",
+                kernel=name,
+                architecture=architecture,
+                text=" ".join(log.decode(errors="replace").split())[:2000],
+            )
+        )
     binary = b" " * _done(nvrtc.nvrtcGetCUBINSize(program))
     _done(nvrtc.nvrtcGetCUBIN(program, binary))
     nvrtc.nvrtcDestroyProgram(program)

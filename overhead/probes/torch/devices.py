@@ -11,7 +11,7 @@ from overhead.errors import install_command
 from overhead.probes.base import Unavailable, device_id
 from overhead.probes.common.availability import import_library
 from overhead.probes.common.loops import Action, in_sequence, nothing
-from overhead.results import Api, Target, because
+from overhead.results import Api, Target, Why, because
 
 _APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "xpu": "LevelZero", "mps": "MPS"}
 TORCH_WAITS: Mapping[str, tuple[str, ...]] = {
@@ -29,7 +29,7 @@ READS: Mapping[str, tuple[str, ...]] = {
 """By device type: the names of the actions that read a value back, and therefore wait for it."""
 
 
-def import_torch(mend: str) -> Any:
+def import_torch(mend: Why) -> Any:
     """The torch module. Raises ``Unavailable`` if the import fails or the version is below 2.6."""
     torch = import_library("torch", mend)
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):

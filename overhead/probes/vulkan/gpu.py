@@ -133,7 +133,7 @@ class VulkanGpu:
         for index in range(self._memory.memoryTypeCount):
             if allowed >> index & 1 and self._memory.memoryTypes[index].propertyFlags & flags == flags:
                 return index
-        raise VulkanError(f"no memory type of {allowed:#x} with the properties {flags:#x}")
+        raise VulkanError(because("no-memory-type", allowed=f"{allowed:#x}", properties=f"{flags:#x}"))
 
     @functools.cache  # noqa: B019
     def kernel(self, name: str) -> Pipeline:

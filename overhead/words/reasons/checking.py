@@ -2,7 +2,7 @@
 
 TEMPLATES = {
     "units-differ": "{issued} units issued, {executed} executed",
-    "no-device": "no device",
+    "no-device-found": "no device",
     "compared-in-numpy": "compared with {workload} in NumPy",
     "targets-share-key": "two targets have the key {key}; give each its own device",
     "open-gave-no-chain": "open() returned {returned}; it must be a Chain",

@@ -2,7 +2,6 @@
 
 TEMPLATES = {
     "not-with-fewer": "not measured, since with K={peers}: {why}",
-    "measured-again": "measured again",
     "window-without-rows": "the window has no rows, or bad ones",
     "no-window-of-kind": "no window with {kind} chains was measured",
     "beyond-seconds-of-contention": (
@@ -62,4 +61,5 @@ TEMPLATES = {
         "{seen}; together they need {each:spread} times the time that they need from compiled code: Python's lock, or "
         "one of the library or driver."
     ),
+    "measured-again": "measured again",
 }

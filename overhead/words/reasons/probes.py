@@ -3,7 +3,7 @@
 TEMPLATES = {
     "no-such-variant": "{workload} has no such variant: {text}",
     "elements-disagree": "elements disagree: between {least} and {most} steps",
-    "not-compared": "the chain was not compared with the reference: return verified(chain) from open()",
+    "chain-without-reference": "the chain was not compared with the reference: return verified(chain) from open()",
     "differs-from-reference": "differs from the reference: {why} (seed {seed})",
     "not-written-in-language": "it is not written in it",
     "no-kernel-in-language": "{workload} has no {language}: {why}",
@@ -159,4 +159,8 @@ TEMPLATES = {
     "package-unusable": "package {package}: {why}",
     "ended-while-imported": "while it was imported: {why}",
     "after-steps": "after {steps} steps",
+    "page-gave-other-size": "the page gave {bytes} bytes, not {expected}",
+    "in-the-page": "in the page: {text}",
+    "nvrtc-refuses": "NVRTC refuses {kernel} for {architecture}: {text}",
+    "no-memory-type": "no memory type of {allowed} with the properties {properties}",
 }

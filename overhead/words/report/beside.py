@@ -83,13 +83,13 @@ def caption(found: Sequence[Beside], spreads: Spreads, view: View) -> str:
 
 def _counted(found: Beside, reason: Apart, number: int) -> str:
     """How many figures this reason leaves out; each is one that either run has."""
-    labels = [label for label, own in found.left_out.items() if own == reason]
+    keys = [key for key, own in found.left_out.items() if own == reason]
     origins: dict[str, Origin | None] = {}
     for run in (found.other, found.view):
         for figure in run.once(key_figures):
             if figure.measured is not None:
-                origins[figure.label] = figure.measured.origin
-    return count(number, "figure", formed("count", *(origins.get(label) for label in labels)))
+                origins[figure.key] = figure.measured.origin
+    return count(number, "figure", formed("count", *(origins.get(key) for key in keys)))
 
 
 def _band(spreads: Spreads, view: View) -> str:

@@ -15,12 +15,13 @@ import pytest
 
 from overhead import scratch
 from overhead.child import ChildProcess
+from overhead.errors import WithReason
 from overhead.probes.base import Unavailable, Unsupported, Unverified, vary
 from overhead.probes.browser import browsers, launch
 from overhead.probes.browser.chain import BrowserChain, case_spec
 from overhead.probes.browser.launch import Browser
 from overhead.probes.browser.session import BrowserEnded, BrowserSession
-from overhead.results import Case
+from overhead.results import Case, Why, because
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for a browser is a shell script")
 
@@ -85,11 +86,21 @@ def _living(folder: Path) -> list[int]:
 @pytest.mark.parametrize(
     ("behaviour", "reason"),
     [
-        ("ends", "Chromium ended by itself (exit code 3): the last words"),
-        ("silent", "Chromium did not open the page for 1 s: the last words"),
-        ("no-webgpu", "Chromium 1.2.3: this browser offers no WebGPU"),
-        ("other-kernels", "the page got other kernels: step.wgsl"),
-        ("other-browser", "the page ran in Firefox 1.0, which is no Chromium"),
+        (
+            "ends",
+            because("with-text", why=because("browser-ended", browser="Chromium", exit_code=3), text="the last words"),
+        ),
+        (
+            "silent",
+            because(
+                "with-text",
+                why=because("browser-opened-no-page", browser="Chromium", limit_s=1),
+                text="the last words",
+            ),
+        ),
+        ("no-webgpu", because("browser-refuses", browser="Chromium 1.2.3", text="this browser offers no WebGPU")),
+        ("other-kernels", because("page-got-other-kernels", kernels="step.wgsl")),
+        ("other-browser", because("page-ran-in-other-browser", browser="Firefox 1.0", wanted="Chromium")),
     ],
 )
 def test_a_browser_that_fails_to_start_or_to_open_the_page_is_unavailable_with_a_reason(
@@ -97,7 +108,7 @@ def test_a_browser_that_fails_to_start_or_to_open_the_page_is_unavailable_with_a
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     behaviour: str,
-    reason: str,
+    reason: Why,
 ) -> None:
     monkeypatch.setattr(
         browsers,
@@ -119,28 +130,28 @@ def test_a_browser_program_that_cannot_be_executed_is_unavailable(
 ) -> None:
     path = Path(program("well"))
     path.write_bytes(b"\x7fELF rubbish")
-    with pytest.raises(Unavailable, match="could not be started"):
+    with pytest.raises(Unavailable, match="browser-not-started"):
         BrowserSession(Browser("chromium", str(path)))
     assert gone(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "error", "words"),
+    ("behaviour", "error", "reason"),
     [
-        ("crashes", BrowserEnded, "Chromium ended by itself (exit code 139)"),
-        ("hangs", BrowserEnded, "Chromium gave no answer for 1 s"),
+        ("crashes", BrowserEnded, because("browser-ended", browser="Chromium", exit_code=139)),
+        ("hangs", BrowserEnded, because("browser-silent", browser="Chromium", limit_s=1.0)),
         ("scope", Unverified, "GPUValidationError: a rejected submit"),
-        ("other-n", Unverified, "the page answered for other n than it was asked for"),
+        ("other-n", Unverified, because("page-answered-for-other-n")),
     ],
 )
 def test_sample_raises_if_the_browser_crashes_hangs_or_reports_an_error(
-    program: Callable[[str], str], tmp_path: Path, behaviour: str, error: type[Exception], words: str
+    program: Callable[[str], str], tmp_path: Path, behaviour: str, error: type[WithReason], reason: Why
 ) -> None:
     one = BrowserSession(Browser("chromium", program(behaviour)), answer_seconds=1 if behaviour == "hangs" else 20)
     chain = BrowserChain(one, BASE)
     with pytest.raises(error) as caught:
         chain.sample([1])
-    assert str(caught.value) == words
+    assert caught.value.reason == reason
     one.close()
     assert gone(tmp_path)
 

@@ -9,7 +9,7 @@ import pytest
 from overhead.measure.sampling.description import describe
 from overhead.probes.base import DeviceTime
 from overhead.probes.held_chain import LONGEST_BLOCKER_NS, HeldChain, StreamHolder, time_held
-from overhead.results import OneOffLine, RoundLine
+from overhead.results import OneOffLine, RoundLine, Why, because
 from tests.fakes.chains import dropped, measured
 from tests.fakes.machine import FakeClock
 
@@ -137,11 +137,11 @@ class Token(Chain):
 @pytest.mark.parametrize(
     ("launches", "reason"),
     [
-        (881, "the 881 launches of a unit do not fit into half of the queue"),
+        (881, because("unit-exceeds-queue", launches=881)),
         (512, "a slope needs two lengths, the chain holds 1 units at most"),
     ],
 )
-def test_a_chain_of_many_launches_a_unit_says_why_it_has_no_device_time(launches: int, reason: str) -> None:
+def test_a_chain_of_many_launches_a_unit_says_why_it_has_no_device_time(launches: int, reason: Why) -> None:
     clock = FakeClock()
     chain = Token(clock, launches)
     describe(chain)

@@ -49,7 +49,7 @@ def test_a_vulkan_dispatch_with_too_few_workgroups_is_unverified(
     monkeypatch.setattr(commands, "GROUPS", 3)
     with closing(PROBE.open(target, Case(pattern="one-pass", caller="ffi"))) as chain:
         run(chain, 4)
-        with pytest.raises(Unverified, match="disagree"):
+        with pytest.raises(Unverified, match="values-disagree"):
             chain.executed()
 
 
@@ -61,7 +61,7 @@ def test_a_clock_that_gives_the_blocker_next_to_no_time_ends_the_measurement(
     from overhead.probes.vulkan import device_time, gpu
 
     monkeypatch.setattr(device_time.Timer, "span_of", lambda self, record: 20.0)
-    with pytest.raises(Unsupported, match="20 ns"):
+    with pytest.raises(Unsupported, match=r"device-timestamps-wrong \(span_ns=20\.0"):
         _ = device_time.Timer(gpu.gpu(adapters.adapters()[0].index)).step_ns
 
 
@@ -135,7 +135,7 @@ def test_a_vulkan_chain_that_fails_to_open_destroys_its_objects(
 @NEEDS
 def test_opening_a_case_on_a_vulkan_adapter_that_is_gone_raises_unavailable(target: Target) -> None:
     other = msgspec.structs.replace(target, adapter="a GPU that was unplugged")
-    with pytest.raises(Unavailable, match="no longer a GPU that was unplugged"):
+    with pytest.raises(Unavailable, match=r"adapter-is-another-now .*a GPU that was unplugged"):
         PROBE.open(other, BASE)
 
 
@@ -147,7 +147,7 @@ probe = Vulkan()
 try:
     targets = probe.targets()
 except Unavailable as error:
-    print(json.dumps({"reason": error.reason, "mend": error.mend}))
+    print(json.dumps({"reason": str(error.reason), "mend": error.mend}))
     raise SystemExit
 found = {}
 for case in probe.space(targets[0]).star():
@@ -184,5 +184,5 @@ def test_vulkan_runs_every_case_on_swiftshader() -> None:
 @pytest.mark.needs("vulkan", "vulkan-loader")
 def test_vulkan_without_drivers_is_unavailable(tmp_path: Any) -> None:
     found = in_a_process(str(tmp_path / "absent.json"))
-    assert "no driver" in found["reason"]
+    assert "vulkan-loader-finds-no-driver" in found["reason"]
     assert found["mend"]

@@ -42,13 +42,13 @@ def test_driver_environments_adds_one_for_swiftshader_if_it_is_installed(
 @pytest.mark.parametrize(
     ("axis", "value", "reason"),
     [
-        ("caller", "binding", "no binding caller"),
-        ("pattern", "per-pass", "no per-pass"),
-        ("k", 4, "takes k"),
-        ("pattern", "replay", "unit of replay is a node"),
-        ("dependency", "independent", "rotate descriptor sets"),
-        ("workload", "matmul", "no workload matmul"),
-        ("colour", "red", "no parameter colour"),
+        ("caller", "binding", "vulkan-has-no-caller .*binding"),
+        ("pattern", "per-pass", "vulkan-has-no-pattern .*per-pass"),
+        ("k", 4, "per-k-takes-k-to-4096"),
+        ("pattern", "replay", "replay-unit-is-node"),
+        ("dependency", "independent", "independent-rotates-sets"),
+        ("workload", "matmul", "no-such-workload .*matmul"),
+        ("colour", "red", "no-such-parameter .*colour"),
     ],
 )
 def test_vulkan_refuses_an_invalid_case_with_a_reason(axis: str, value: str | int, reason: str) -> None:

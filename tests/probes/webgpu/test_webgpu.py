@@ -110,7 +110,7 @@ def test_two_cards_with_the_same_name_are_two_targets(stack: str, devices: list[
     assert [t.device for t in (one, two, three)] == devices
     assert len({t.key for t in (one, two, three)}) == 3
     assert [targets.adapter(library, t) for t in (one, two, three)] == library.every
-    with pytest.raises(Unavailable, match="is gone"):
+    with pytest.raises(Unavailable, match="adapter-is-gone"):
         targets.adapter(FakeLibrary(), two)
 
 
@@ -118,7 +118,9 @@ def test_targets_raises_unavailable_with_the_message_that_a_library_prints_if_it
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     said = "error: XDG_RUNTIME_DIR is invalid or not set\nWarning: Vulkan feature required.\n - While initializing\n"
-    with pytest.raises(Unavailable, match=r"^dawn refuses the driver: Vulkan feature required\.$") as caught:
+    with pytest.raises(
+        Unavailable, match=r"^stack-refuses-driver \(stack=dawn, text=Vulkan feature required\.\)$"
+    ) as caught:
         found(prints=said)
     assert caught.value.mend == targets.REFUSED_MEND
     os.write(2, b"afterwards")
@@ -126,21 +128,21 @@ def test_targets_raises_unavailable_with_the_message_that_a_library_prints_if_it
 
 
 def test_targets_without_an_adapter_raises_unavailable_that_names_what_is_missing() -> None:
-    with pytest.raises(Unavailable, match="no driver that has an adapter, or no Vulkan loader") as caught:
+    with pytest.raises(Unavailable, match="no-driver-with-adapter") as caught:
         found()
-    assert "libvulkan1" in caught.value.mend
+    assert caught.value.mend == targets.LOADER_MEND
 
 
 @pytest.mark.parametrize(
     ("case", "reason"),
     [
-        (Case(pattern="replay"), "WebGPU compute has no replay"),
-        (Case(pattern="per-submit", caller="browser"), "no caller browser"),
-        (Case(pattern="per-submit", params={"colour": 1}), "no parameter colour"),
-        (Case(pattern="per-k", params={"k": 1}), "takes k"),
-        (Case(pattern="per-submit", dependency="independent"), "rotate bind groups"),
-        (Case(pattern="fused", params={"indirect": True}), "fused dispatch is one"),
-        (Case(pattern="read-each", caller="native"), "callback into Python"),
+        (Case(pattern="replay"), "webgpu-has-no-pattern .*replay"),
+        (Case(pattern="per-submit", caller="browser"), "no-such-caller .*browser"),
+        (Case(pattern="per-submit", params={"colour": 1}), "no-such-parameter .*colour"),
+        (Case(pattern="per-k", params={"k": 1}), "per-k-takes-k"),
+        (Case(pattern="per-submit", dependency="independent"), "independent-rotates-groups"),
+        (Case(pattern="fused", params={"indirect": True}), "fused-has-one-group"),
+        (Case(pattern="read-each", caller="native"), "reading-needs-python"),
     ],
     ids=lambda value: value.key if isinstance(value, Case) else "",
 )

@@ -27,7 +27,7 @@ def test_the_quantum_of_the_device_clock_is_the_common_divisor_of_timestamps() -
 def test_a_blocker_that_is_too_short_to_be_true_ends_the_measurement() -> None:
     """Else a blocker of hundreds of thousands of dispatches would run for minutes."""
     wrong = clock([0, 20, 297_434, 297_454] + [300_000 + 20 * i for i in range(60)])
-    with pytest.raises(Unsupported, match="20 ns"):
+    with pytest.raises(Unsupported, match=r"adapter-timestamps-wrong \(span_ns=20\.0"):
         wrong.measure(300)
     assert wrong.repeats == 1
 
@@ -35,5 +35,5 @@ def test_a_blocker_that_is_too_short_to_be_true_ends_the_measurement() -> None:
 @pytest.mark.parametrize("value", [0, 7_000])
 def test_a_device_clock_that_stands_still_is_unsupported(value: int) -> None:
     """Else the work that keeps the device busy would be made longer and longer, because it seems to take no time."""
-    with pytest.raises(Unsupported, match="timestamps do not advance"):
+    with pytest.raises(Unsupported, match="adapter-timestamps-stand"):
         clock([value] * 64)

@@ -1,0 +1,16 @@
+"""Files that were skipped, on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from overhead.loading.folders import Skipped
+from overhead.reading.format import plain
+from overhead.words.reasons import one_line
+
+
+def report_skipped(skipped: Iterable[Skipped]) -> None:
+    """List the skipped files on standard error."""
+    for one in skipped:
+        print(f"overhead: skipped {plain(one.path.name, 80)}: {one_line(one.reason, 300)}", file=sys.stderr)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from overhead.machine import Owner, hide_secrets, redact, redacted
-from overhead.machine.redaction import owner, redact_reason
-from overhead.results import Case, FailedLine, PlannedLine, Target, because
+from overhead.machine import Owner, hide_secrets, redact, redact_reason, redacted
+from overhead.machine.redaction import owner
+from overhead.results import Case, FailedLine, PlannedLine, Reason, Target, because
 
 DAWN = Owner(hosts=frozenset({"dawn"}), user="", home="")
 

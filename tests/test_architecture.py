@@ -410,7 +410,6 @@ NOT_YET: dict[str, int] = {
     "explain/user_statement.py": 8,
     "explain/waits.py": 6,
     "probes/webgpu/webgpu.py": 1,
-    "reading/view.py": 1,
     "results/value.py": 1,
 }
 """Modules that still have sentences, and how many."""

@@ -132,9 +132,7 @@ class _Column:
 def _table(console: Console, table: Table) -> bool:
     """Print a table without what does not fit, and say what that is; returns whether all fits."""
     rows = [_row_texts(row) for row in table.rows][: table.most or None]
-    columns = [
-        _column(heading, [row[i] for row in rows], i in table.numeric) for i, heading in enumerate(table.columns)
-    ]
+    columns = _columns(table)
     kept = _that_fit(console.width, table, columns)
     drawn = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_header=any(table.columns[i] for i in kept))
     for i, width in zip(kept, _widths(console.width, [columns[i] for i in kept]), strict=True):
@@ -156,6 +154,19 @@ def _table(console: Console, table: Table) -> bool:
     for meaning in meanings:
         _say(console, meaning, "dim")
     return not (more or hidden or meanings)
+
+
+def columns_shown(table: Table, width: int) -> list[int]:
+    """Indices of the columns of a table that a terminal of this width shows."""
+    return _that_fit(width, table, _columns(table))
+
+
+def _columns(table: Table) -> list[_Column]:
+    rows = [_row_texts(row) for row in table.rows][: table.most or None]
+    found = []
+    for i, heading in enumerate(table.columns):
+        found.append(_column(heading, [row[i] for row in rows], i in table.numeric))
+    return found
 
 
 def _name(table: Table, i: int) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Literal
 
 from overhead.decode.decoders import DECODERS
 from overhead.reading.format import resolved
@@ -57,6 +58,13 @@ class DecodeArm:
     def device(self) -> Value | None:
         """The device's time for a step, ns; None if it was not measured."""
         return self.record.measured("device_busy") or self.record.measured("device_span")
+
+    @property
+    def device_doubt(self) -> Literal["", "exceeds", "not-resolved"]:
+        """Whether the device's time lies above the token's, surely or by its interval; '' where it lies below."""
+        if self.device is None or self.complete is None or self.device.value <= self.complete.value:
+            return ""
+        return "exceeds" if self.device.floor > self.complete.ceiling else "not-resolved"
 
     @property
     def tokens_per_s(self) -> Value | None:

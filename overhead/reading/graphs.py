@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
+from typing import Literal
 
 from overhead.devices import same_device
 from overhead.reading.view import TargetView, View, with_fields
 from overhead.results import Record, Value
 
+NoBreakEven = Literal["no-cost", "no-eager-launch", "saves-nothing", "no-making-time"]
+"""Why it is not known after how many replays a graph pays off: a node has no cost, no eager launch of the same kernel
+was measured, a node costs as much as the launch, or making the graph has no figure."""
 _PARTS = ("capture", "instantiate", "upload")
 """What happens before a graph's first launch. Torch's graphs upload during that launch instead."""
 
@@ -58,6 +62,17 @@ class Graph:
         if making is None or saved is None or saved.value <= 0:
             return None
         return making / (saved * nodes)
+
+    def no_break_even(self, nodes: int) -> NoBreakEven | None:
+        """Why ``break_even`` is None; None where it is known."""
+        if self.break_even(nodes) is not None:
+            return None
+        if self.record.measured("complete") is None:
+            return "no-cost"
+        saved = self.saved_per_node
+        if saved is None:
+            return "no-eager-launch"
+        return "saves-nothing" if saved.value <= 0 else "no-making-time"
 
 
 def graphs(view: View) -> list[Graph]:

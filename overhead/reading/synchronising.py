@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Literal
 
 from overhead.reading.dispatch_costs import targets_shown
 from overhead.reading.view import TargetView, View, first_with, with_fields
@@ -123,6 +124,15 @@ class Synchronised:
     def is_costly(self) -> bool:
         """Whether the interval of what the act adds lies above zero."""
         return self.cost is not None and self.cost.resolved
+
+    @property
+    def doubt(self) -> Literal["", "below-zero", "no-effect"]:
+        """Whether the interval of what the act adds lies below zero or holds it; '' where it lies above."""
+        if self.cost is None:
+            return ""
+        if self.cost.ceiling < 0:
+            return "below-zero"
+        return "no-effect" if self.cost.bounded and self.cost.floor <= 0 else ""
 
     def _parts(self) -> tuple[Value | None, Value | None]:
         alone = self.alone.measured("complete") if self.alone else None

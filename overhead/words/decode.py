@@ -19,6 +19,11 @@ BATCH_CAPTION = (
 FUSED_CAPTION = "Round: every dispatch on its own. Diamond: with all fusions. Hollow: noisy. The axis is logarithmic."
 _READ = {"token": ", 4 bytes read after each", "logits": ", all logits read after each"}
 """What is read back after each token."""
+_DEVICE_DOUBTS = {
+    "": "",
+    "exceeds": "the device's time exceeds the token's",
+    "not-resolved": "the device's time is not resolved",
+}
 _BOUND = {True: "device", False: "host or both", None: ""}
 
 
@@ -112,10 +117,7 @@ def remark(arm: DecodeArm) -> str:
     if arm.complete is None:
         return one_line(why(arm.record, "complete"))
     doubts: list[str] = [arm.record.status] if arm.record.status != "ok" else []
-    if arm.device is not None and arm.device.value > arm.complete.value:
-        sure = arm.device.floor > arm.complete.ceiling
-        doubts.append("the device's time exceeds the token's" if sure else "the device's time is not resolved")
-    return "; ".join(doubts)
+    return "; ".join(filter(None, [*doubts, _DEVICE_DOUBTS[arm.device_doubt]]))
 
 
 def batch_table_title(found: DecoderResults) -> str:

@@ -131,7 +131,7 @@ _BOUNDS = {
     "mixed": "mixed",
     "unclear": "unclear",
 }
-FORMATS: Mapping[str, Callable[[Any, str], str]] = {
+VALUE_FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "micro": _micro,
     "micro-spread": _micro_spread,
     "micro-interval": _micro_interval,
@@ -183,7 +183,7 @@ class Formatter(string.Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         """The text of one value."""
         name, _, more = format_spec.partition(" ")
-        if name in FORMATS:
-            return FORMATS[name](value, more)
+        if name in VALUE_FORMATS:
+            return VALUE_FORMATS[name](value, more)
         found: str = super().format_field(value, format_spec)
         return found

@@ -14,6 +14,7 @@ from overhead.reading.view import View
 from overhead.report import register, register_across, render
 from overhead.report.core import pages, registry
 from overhead.report.core.machines import Machines
+from overhead.words.report.pages import section_failed
 from tests.fakes.report import fingerprint, record
 from tests.report.report_page import Page
 
@@ -50,10 +51,10 @@ def test_a_section_that_fails_becomes_a_sentence_with_the_reason(
     register_across("raises-across", "Across", 15, page="front")(raises_across)
     page = Page(render([fingerprint(record())], tmp_path).read_text(encoding="utf-8"))
     reasons = [
-        "unavailable: section raises: ValueError: no such layer",
-        "unavailable: section exits: SystemExit: 0",
-        "unavailable: section nonsense: TypeError: 7 is no part of a section",
-        "unavailable: section raises-across: BaseException: odd",
+        section_failed("raises", "ValueError: no such layer"),
+        section_failed("exits", "SystemExit: 0"),
+        section_failed("nonsense", "TypeError: 7 is no part of a section"),
+        section_failed("raises-across", "BaseException: odd"),
     ]
     assert sorted(capsys.readouterr().err.splitlines()) == sorted(f"overhead: {reason}" for reason in reasons)
     assert all(reason in page.text for reason in reasons)

@@ -10,9 +10,11 @@ import pytest
 from overhead.blocks.parts import Cell, Drawing, Table
 from overhead.decode.reading import decoder_results, slope_over_dispatches
 from overhead.decode.sections import batch_section, token_section
-from overhead.reading.view import View
+from overhead.reading.view import CALLER_WORDS, View
 from overhead.results import Caller, Figure, Pattern, Record
+from overhead.words.decode import arm_name, arm_with_reads, bound, remark
 from tests.fakes.report import fingerprint, record as base_record
+from tests.report.report_page import numbers
 
 TINY = "qwen2.5-tiny"
 LEVELS = (89, 79, 73, 71, 67, 51, 32)
@@ -58,15 +60,19 @@ def text_of(row: Any) -> list[str]:
 def test_every_way_to_decode_has_a_row_with_times_dispatches_and_tokens_a_second() -> None:
     bent = record("per-submit", None, caller="binding", dispatches=89, fusions=0)
     eager = record("per-submit", 20.0, stack="torch", caller="binding")
-    (table, *_) = [part for part in token_section(view(level(0), bent, eager)) if isinstance(part, Table)]
+    run = view(level(0), bent, eager)
+    (table, *_) = [part for part in token_section(run) if isinstance(part, Table)]
     rows = [text_of(row) for row in table.rows]
-    assert rows[0][1:3] == ["unfused, one pass a token, from compiled code", "89"]
-    assert rows[0][3].startswith("1.89 (1.87 to 1.91)")
-    assert rows[0][6].startswith("529")
-    assert rows[1][1] == "unfused, a submission a dispatch, from Python"
-    assert rows[1][7] == "nonlinear: T(n) bends"
-    assert rows[2][1] == "eager"
-    assert rows[2][6].startswith("50.0")
+    (found,) = decoder_results(run)
+    assert [row[1] for row in rows] == [arm_name(arm) for arm in found.arms]
+    assert len({row[1] for row in rows}) == 3
+    assert [arm.is_lowered for arm in found.arms] == [True, True, False]
+    assert rows[0][2] == "89"
+    assert numbers(rows[0][3]) == ["1.89", "1.87", "1.91"]
+    assert numbers(rows[0][6])[0] == "529"
+    assert rows[1][7] == remark(found.arms[1])
+    assert "T(n) bends" in rows[1][7]
+    assert numbers(rows[2][6])[0] == "50.0"
 
 
 def test_a_browsers_row_of_decoding_is_called_from_javascript() -> None:
@@ -74,11 +80,13 @@ def test_a_browsers_row_of_decoding_is_called_from_javascript() -> None:
         record("per-pass", 3.0, "chromium", "browser", 89, fusions=0),
         record("per-submit", 9.0, "firefox", "browser", 32, fusions=6),
     ]
-    (table, *_) = [part for part in token_section(view(*given)) if isinstance(part, Table)]
-    assert [text_of(row)[1] for row in table.rows] == [
-        "unfused, one pass a token, from JavaScript",
-        "fused, a submission a dispatch, from JavaScript",
-    ]
+    run = view(*given)
+    (table, *_) = [part for part in token_section(run) if isinstance(part, Table)]
+    (found,) = decoder_results(run)
+    assert [arm.record.caller for arm in found.arms] == ["browser", "browser"]
+    names = [arm_name(arm) for arm in found.arms]
+    assert [text_of(row)[1] for row in table.rows] == names
+    assert all(CALLER_WORDS["browser"] in name for name in names)
 
 
 def test_the_cost_of_an_added_dispatch_in_a_decoder_is_fitted_with_its_intercept() -> None:
@@ -105,8 +113,11 @@ def test_a_token_is_drawn_unfused_and_fused_for_each_way_that_has_both() -> None
 def test_cases_that_read_tokens_back_say_so_and_have_no_rate_where_a_prompt_comes_first() -> None:
     first = record("read-each", 12.0, caller="binding", fusions=6, readback="token", tokens=5)
     table = next(part for part in token_section(view(level(0), level(6), first)) if isinstance(part, Table))
-    row = next(row for row in map(text_of, table.rows) if "read after each" in row[1])
-    assert row[1].endswith("4 bytes read after each, the first token of a prompt of 5")
+    (found,) = decoder_results(view(level(0), level(6), first))
+    (arm,) = found.reads
+    assert arm_with_reads(arm) != arm_name(arm)
+    assert numbers(arm_with_reads(arm)) == ["4", "5"], "bytes, tokens of the prompt"
+    row = next(row for row in map(text_of, table.rows) if row[1] == arm_with_reads(arm))
     assert row[6] == ""
 
 
@@ -136,8 +147,11 @@ def test_the_table_of_batches_says_from_which_batch_the_device_is_the_limit() ->
     rows = [text_of(row)[2:] for row in table.rows]
     assert [row[0] for row in rows] == ["1", "4", "16", "64"] * 3
     assert rows[10][4].startswith("5,000")  # 16 tokens in 3.2 ms
-    assert [row[5] for row in rows] == [*["host or both"] * 4, *["device"] * 4, *["host or both"] * 2, *["device"] * 2]
     (found,) = decoder_results(shown)
+    arms = [arm for sweep in found.sweeps for arm in sweep]
+    assert [arm.is_device_bound for arm in arms] == [*[False] * 4, *[True] * 4, *[False] * 2, *[True] * 2]
+    assert [row[5] for row in rows] == [bound(arm) for arm in arms]
+    assert len({row[5] for row in rows}) == 2
     assert [arm.batch for arm in found.arms] == [1, 1, 1]
     assert found.levels == ()
     assert list(batch_section(view(level(0), level(6)))) == list(token_section(view())) == []
@@ -152,17 +166,14 @@ def test_without_intervals_the_limit_of_a_step_is_not_resolved() -> None:
     numpy = [msgspec.structs.replace(one, api="CPU", stack="numpy") for one in eager]
     _, _, table = batch_section(view(*eager, *graph, *dawn, *numpy))
     assert isinstance(table, Table)
-    assert [text_of(row)[7] for row in table.rows] == [
-        "not resolved",
-        "not resolved",
-        "device",
-        "not resolved",
-        "device",
-        "host or both",
-        "not resolved",
-        "",
-        "",
+    limits = {"unresolved": (None, True), "device": (True, False), "both": (False, False), "no device": (None, False)}
+    expected = [
+        *("unresolved", "unresolved", "device", "unresolved", "device", "both", "unresolved", "no device", "no device"),
     ]
+    (found,) = decoder_results(view(*eager, *graph, *dawn, *numpy))
+    arms = [arm for sweep in found.sweeps for arm in sweep]
+    assert [(arm.is_device_bound, arm.lacks_intervals) for arm in arms] == [limits[one] for one in expected]
+    assert [text_of(row)[7] for row in table.rows] == [bound(arm) for arm in arms]
 
 
 def with_issue(found: Record, **changes: Any) -> Record:
@@ -173,10 +184,14 @@ def with_issue(found: Record, **changes: Any) -> Record:
 def test_a_host_time_whose_interval_holds_zero_and_the_device_time_is_not_resolved() -> None:
     wide = with_issue(step(4, 3.0, "dawn", "per-pass", fusions=6), low=-4e6, high=8e6)
     narrow = with_issue(step(16, 9.0, "dawn", "per-pass", fusions=6), low=-4e6, high=8e6)
-    _, _, table = batch_section(view(wide, narrow))
+    shown = view(wide, narrow)
+    _, _, table = batch_section(shown)
     assert isinstance(table, Table)
-    assert [text_of(row)[7] for row in table.rows] == ["not resolved", "device"]
-    assert text_of(table.rows[0])[4] == "2.0 (at most 8.0)"
+    (found,) = decoder_results(shown)
+    arms = [arm for sweep in found.sweeps for arm in sweep]
+    assert [(arm.is_device_bound, arm.lacks_intervals) for arm in arms] == [(None, True), (True, False)]
+    assert [text_of(row)[7] for row in table.rows] == [bound(arm) for arm in arms]
+    assert numbers(text_of(table.rows[0])[4]) == ["2.0", "8.0"]
 
 
 def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() -> None:
@@ -184,10 +199,13 @@ def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() 
     graph[1] = with_issue(graph[1], value=None, low=None, high=None, status="below-resolution")
     _, _, table = batch_section(view(*graph))
     assert isinstance(table, Table)
-    assert [text_of(row)[7] for row in table.rows] == ["device", "device"]
+    (found,) = decoder_results(view(*graph))
+    arms = [arm for sweep in found.sweeps for arm in sweep]
+    assert [arm.is_device_bound for arm in arms] == [True, True]
+    assert [text_of(row)[7] for row in table.rows] == [bound(arm) for arm in arms]
 
 
-@pytest.mark.parametrize(("low", "high", "expected"), [(5e6, 37e6, "not resolved"), (20e6, 22e6, "exceeds")])
+@pytest.mark.parametrize(("low", "high", "expected"), [(5e6, 37e6, "not-resolved"), (20e6, 22e6, "exceeds")])
 def test_a_device_time_above_its_token_is_remarked(low: float, high: float, expected: str) -> None:
     eager = record("per-submit", 17.0, stack="torch", caller="binding")
     figures = [
@@ -196,6 +214,8 @@ def test_a_device_time_above_its_token_is_remarked(low: float, high: float, expe
     ]
     shown = view(msgspec.structs.replace(eager, figures=figures), record("launches", 2.0, "cuda-graph", maker="torch"))
     tables = [part for part in token_section(shown) if isinstance(part, Table)]
+    (found,) = decoder_results(shown)
+    assert [arm.device_doubt for arm in found.arms] == [expected, ""]
     remarks = [text_of(row)[-1] for table in tables for row in table.rows]
-    assert any(expected in remark for remark in remarks)
-    assert "" in remarks, "a device time below its token needs no remark"
+    assert remarks == [remark(arm) for arm in found.arms]
+    assert [bool(said) for said in remarks] == [True, False]

@@ -1,6 +1,7 @@
-"""Compare the numbers of all sections for a made-up fingerprint with a golden file: no sentences.
+"""Compare the numbers of all sections for a made-up fingerprint with a golden file: no words.
 
-A line is section | row | figure | number. After an intended change of a figure:
+A line is section | number of its table | stack of the row | number of the column | numbers of the cell, or whether it
+has a text. After an intended change of a figure:
 ``python -m tests.report.test_page_facts``.
 """
 
@@ -12,12 +13,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from overhead.blocks.parts import Drawing, Table, cell_text
+from overhead.blocks.parts import Cell, Drawing, Table, cell_text
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.registry import registered
 from overhead.results import Fingerprint
 from tests.fakes.report import crowded, cuda_run, training_run
+from tests.report.report_page import numbers
 
 pytestmark = pytest.mark.needs("matplotlib", "seaborn")
 
@@ -35,23 +37,25 @@ def everything() -> Fingerprint:
 def page_facts() -> str:
     """The numbers in tables of all sections but those that repeat the input or other sections."""
     view = View(everything())
+    lines = []
     with draw.style():
-        return "".join(
-            f"{section.name} | {fact}\n"
-            for section in registered()
-            if section.name not in _REPEATS
-            for part in section.build(view)
-            for fact in _facts(part)
-        )
+        for section in registered():
+            if section.name in _REPEATS:
+                continue
+            parts = [part.table if isinstance(part, Drawing) else part for part in section.build(view)]
+            tables = [part for part in parts if isinstance(part, Table) and part.numeric]
+            for number, table in enumerate(tables):
+                lines += [f"{section.name} | {number} | {fact}\n" for fact in _facts(table)]
+    return "".join(lines)
 
 
-def _facts(part: object) -> Iterator[str]:
-    table = part.table if isinstance(part, Drawing) else part
-    if isinstance(table, Table) and table.numeric:
-        for row in table.rows:
-            cells = [cell_text(cell) for cell in row]
-            label = ", ".join(cells[: min(table.numeric)])
-            yield from (f"{label} | {table.columns[i]} | {cells[i]}" for i in table.numeric if cells[i])
+def _facts(table: Table) -> Iterator[str]:
+    for row in table.rows:
+        stack = next((cell.stack for cell in row if isinstance(cell, Cell) and cell.stack), "")
+        for i in table.numeric:
+            text = cell_text(row[i])
+            if text:
+                yield f"{stack} | {i} | {' '.join(numbers(text)) or 'text'}"
 
 
 def test_the_numbers_of_all_pages_equal_the_recorded_ones() -> None:

@@ -16,11 +16,14 @@ from overhead.blocks.parts import Text
 from overhead.errors import BadFile, UsageError
 from overhead.loading.files import write_fingerprint
 from overhead.loading.reduce import load
+from overhead.reading.view import View
 from overhead.report import build, register, render
 from overhead.report.core import draw, registry
 from overhead.report.core.page_list import pages
 from overhead.report.core.registry import registered
 from overhead.results import Fingerprint, Machine, MissingStack
+from overhead.words.report.machines import listed_name
+from overhead.words.report.pages import about_run
 from tests.fakes.report import crowded, fingerprint, record
 from tests.report.report_page import Page
 
@@ -139,28 +142,32 @@ def test_the_pages_list_everything_that_is_missing_with_its_reason(all_text: str
 
 def test_dawns_null_backend_is_in_tables_but_not_in_figures(all_text: str, out: Path) -> None:
     assert not any("Null" in p.read_text(encoding="utf-8") for p in (out / "figures").glob("*.svg"))
-    assert "dawn on Null backend (runs nothing)" in all_text
+    labels = [target.label for target in View(crowded()).targets if not target.executes]
+    assert len(labels) == 1
+    assert labels[0] in all_text
 
 
 def test_the_newest_machine_is_shown_in_full(tmp_path: Path) -> None:
     runs = [fingerprint(record("numpy", api="CPU"), created=f"2026-01-0{day}T00:00:00Z") for day in (1, 3)]
     runs.append(msgspec.structs.replace(runs[0], created="2026-01-02T00:00:00Z", machine=OTHER))
     text = render(runs, tmp_path).read_text(encoding="utf-8")
-    assert "measured 2026-01-03" in text
-    assert "measured 2026-01-01" not in text
+    assert about_run(runs[1]) in text
+    assert about_run(runs[0]) not in text
 
 
 def test_the_machine_of_the_first_path_is_shown_in_full_before_a_newer_one(tmp_path: Path) -> None:
     local, references = tmp_path / "local", tmp_path / "references"
     for folder in (local, references):
         folder.mkdir()
-    write_fingerprint(local / "run.json", without_figures())
-    write_fingerprint(references / "reference.json", without_figures("2026-02-01T00:00:00Z", machine=OTHER))
+    own, other = without_figures(), without_figures("2026-02-01T00:00:00Z", machine=OTHER)
+    write_fingerprint(local / "run.json", own)
+    write_fingerprint(references / "reference.json", other)
     text = build([local, references], tmp_path).read_text(encoding="utf-8")
-    assert "Fake CPU; measured 2026-01-01" in text
+    assert about_run(own) in text
+    assert about_run(other) not in text
     side = (tmp_path / "pages" / "machines.html").read_text(encoding="utf-8")
-    assert "Fake GPU (this)" in side
-    assert "Other CPU, no GPU" in side
+    assert listed_name(own.machine, is_own=True) in side
+    assert listed_name(OTHER, is_own=False) in side
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the name of a file cannot hold '<' on Windows")

@@ -9,11 +9,13 @@ import pytest
 
 from overhead.blocks.parts import Table, cell_text, without_pictures
 from overhead.reading.graphs import graphs
-from overhead.reading.synchronising import synchronised
+from overhead.reading.synchronising import StepKind, synchronised
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.registry import registered
 from overhead.results import Comparison, Figure, Fingerprint, Record, Value
+from overhead.words.report.launches import pays_off
+from overhead.words.report.waiting import act_name, remark, step_text
 from tests.fakes.report import (
     MAKING,
     cuda_run,
@@ -64,17 +66,20 @@ def test_a_graph_with_an_uncertain_saving_pays_off_after_a_number_without_upper_
 
 
 @pytest.mark.parametrize(
-    ("records", "said"),
+    ("records", "code"),
     [
-        ((driver(3_000.0), replay(3_100.0)), "not applicable"),
-        ((replay(1_000.0),), "no eager launch"),
-        ((replay(1_000.0), torch(5_000.0)), "no eager launch"),
-        ((replay(1_000.0, ()), driver(3_000.0)), "making it has no figure"),
+        ((driver(3_000.0), replay(3_100.0)), "saves-nothing"),
+        ((replay(1_000.0),), "no-eager-launch"),
+        ((replay(1_000.0), torch(5_000.0)), "no-eager-launch"),
+        ((replay(1_000.0, ()), driver(3_000.0)), "no-making-time"),
     ],
 )
-def test_the_table_of_a_graph_says_why_no_number_of_replays_is_known(records: tuple[Record, ...], said: str) -> None:
-    (table,) = sections(fingerprint(*records))["launches"]
-    assert said in str(table.rows)
+def test_the_table_of_a_graph_says_why_no_number_of_replays_is_known(records: tuple[Record, ...], code: str) -> None:
+    run = fingerprint(*records)
+    (graph,) = graphs(View(run))
+    assert (graph.break_even(100), graph.no_break_even(100)) == (None, code)
+    (table,) = sections(run)["launches"]
+    assert pays_off(graph, 100) in table.rows[0]
 
 
 TORCH_MAKING = tuple(f for f in MAKING if "upload" not in f.name)
@@ -125,24 +130,22 @@ def test_the_cost_of_a_synchronisation_is_the_difference_within_rounds_where_the
     parts = sections(msgspec.structs.replace(file, comparisons=[pair]))["synchronisation"]
     table = next(part.table if part.kind == "drawing" else part for part in parts)
     (row,) = (row for row in table.rows if "−3.0 to 1.0" in row[5].replace("\u2212", "−"))
-    assert "nothing measurable" in row[-1]
+    (found,) = (s for s in synchronised(View(msgspec.structs.replace(file, comparisons=[pair]))) if s.record == read)
+    assert found.doubt == "no-effect"
+    assert row[-1] == remark(found) != ""
 
 
-LOST = torch(None, "item", status="failed", reason="lost")
+LOST = torch(None, "item", status="failed", reason="error 700")
 
 
-@pytest.mark.parametrize(
-    ("records", "reason"),
-    [
-        ([torch(15_000.0, "item")], "not measured"),
-        ([torch(5_000.0), LOST], "lost"),
-    ],
-)
-def test_a_synchronisation_without_a_cost_has_a_table_row_with_the_reason(records: list[Record], reason: str) -> None:
-    parts = sections(fingerprint(*records))["synchronisation"]
-    (row,) = next(part for part in parts if part.kind == "table").rows
-    assert row[5:7] == ["", ""]
-    assert reason in row[7]
+@pytest.mark.parametrize("records", [[torch(15_000.0, "item")], [torch(5_000.0), LOST]])
+def test_a_synchronisation_without_a_cost_has_a_table_row_with_the_reason(records: list[Record]) -> None:
+    run = fingerprint(*records)
+    (found,) = synchronised(View(run))
+    assert (found.alone is None) == (len(records) == 1)
+    (row,) = next(part for part in sections(run)["synchronisation"] if part.kind == "table").rows
+    assert row[5:] == ["", "", remark(found)]
+    assert ("error 700" in row[7]) == (LOST in records)
 
 
 def test_a_run_without_cuda_has_no_sections_of_graphs_and_synchronisations() -> None:
@@ -153,5 +156,6 @@ def test_the_synchronisations_of_a_training_step_are_compared_with_that_step() -
     parts = without_pictures(sections(training_run())["synchronisation"])
     rows = next(p for p in parts if isinstance(p, Table)).rows
     found = {tuple(row[1:3]): [cell_text(cell) for cell in row[4:6]] for row in rows}
-    whole, forward = (found[f"MLP {name}", ".item()"] for name in ("training step", "forward pass"))
+    names = {name: step_text(StepKind(name, (), varying=False)) for name in ("mlp-train", "mlp-forward")}
+    whole, forward = (found[names[name], act_name("item")] for name in names)
     assert [text.split()[0] for text in (*whole, *forward)] == ["900", "100", "300", "40"]

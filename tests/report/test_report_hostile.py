@@ -19,6 +19,7 @@ from overhead.loading.files import MAX_FINGERPRINT_BYTES, write_fingerprint
 from overhead.loading.reduce import load
 from overhead.report import build, render
 from overhead.results import Figure, Fingerprint, Gpu, LeftOut, Machine, MissingStack, to_builtins
+from overhead.words.report.pages import about_run
 from tests.fakes.report import figure, fingerprint, record, share
 from tests.probes.browser.browser_driver import drive
 from tests.report.report_page import Page
@@ -228,7 +229,7 @@ def test_a_second_file_with_a_forged_machine_id_is_skipped(tmp_path: Path, capsy
     write_fingerprint(true / "mine.json", mine)
     write_fingerprint(false / "theirs.json", fingerprint(machine=theirs, created="2030-01-01T00:00:00Z"))
     text = build([true, false], tmp_path / "out").read_text(encoding="utf-8")
-    assert "Fake CPU; measured 2026-01-01" in text
+    assert about_run(mine) in text
     assert "Forged CPU" not in text
     reason = "theirs.json: claims the machine id 0123456789ab of mine.json, and describes another machine"
     assert reason in text

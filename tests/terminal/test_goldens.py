@@ -1,20 +1,25 @@
-"""What the commands print and write as Markdown, compared with recorded texts in ``tests/data/terminal``.
+"""What the commands print holds what it held: blocks, rows, filled columns, tones and numbers, without the words.
 
-After an intended change of wording: ``python -m tests.terminal.test_goldens``.
+``tests/data/terminal`` has these facts of some made-up answers. After an intended change of what is shown:
+``python -m tests.terminal.test_goldens``. That the renderers leave nothing out is tested below.
 """
 
 from __future__ import annotations
 
+import functools
 import io
-from collections.abc import Callable, Iterable
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from overhead.blocks.markdown import markdown
-from overhead.blocks.parts import Part
+from overhead.blocks.markdown import escaped, markdown
+from overhead.blocks.parts import Cell, Heading, Listing, Part, StatusLine, Table, Text, cell_text, without_pictures
 from overhead.blocks.terminal import show
 from overhead.claims.judging import Judged, judge_runs
 from overhead.claims.rules import VERDICTS
@@ -22,15 +27,19 @@ from overhead.claims.show import overview_blocks, verdict_blocks
 from overhead.comparing import Verdicts, compare
 from overhead.comparing.show import comparison_blocks
 from overhead.explain.show import explanation_blocks, timing_blocks
+from overhead.reading.format import plain
 from overhead.report.brief import brief_blocks
 from overhead.results import Target
 from tests.fakes.explanations import decode_explained
 from tests.fakes.report import crowded
 from tests.fakes.runs import COSTS, Made
 from tests.fakes.timings import two_calls
+from tests.report.report_page import numbers
 
 GOLDENS = Path(__file__).parents[1] / "data" / "terminal"
 WIDTH = 160
+NO_WRAP = 4_000
+"""Characters a line, so that no text of these answers wraps."""
 
 
 def printed(blocks: Iterable[Part], width: int = WIDTH) -> str:
@@ -58,29 +67,105 @@ def compare_outcomes() -> Verdicts:
         return compare(base, new, 5)
 
 
-RENDERERS: dict[str, Callable[[], str]] = {
-    "show.txt": lambda: printed(brief_blocks(crowded())),
-    "compare.txt": lambda: printed(comparison_blocks(compare_outcomes())),
-    "compare.md": lambda: markdown(comparison_blocks(compare_outcomes())),
-    "claims.txt": lambda: printed(overview_blocks(judged())),
-    "explain.txt": lambda: printed(explanation_blocks(decode_explained())),
-    "time.txt": lambda: printed(timing_blocks(two_calls())),
-    "claims.md": lambda: markdown(verdict_blocks(judged())),
+ANSWERS: dict[str, Callable[[], Iterable[Part]]] = {
+    "show": lambda: brief_blocks(crowded()),
+    "compare": lambda: comparison_blocks(compare_outcomes()),
+    "claims": lambda: overview_blocks(judged()),
+    "verdicts": lambda: verdict_blocks(judged()),
+    "explain": lambda: explanation_blocks(decode_explained()),
+    "time": lambda: timing_blocks(two_calls()),
 }
 
 
-@pytest.mark.parametrize("name", RENDERERS)
-def test_each_renderer_writes_the_recorded_text(name: str) -> None:
-    assert RENDERERS[name]() == (GOLDENS / name).read_text(encoding="utf-8")
+@functools.cache
+def blocks_of(name: str) -> tuple[Part, ...]:
+    return tuple(without_pictures(ANSWERS[name]()))
 
 
-@pytest.mark.parametrize("name", RENDERERS)
+def facts(block: Part) -> dict[str, Any]:
+    """What a block holds: how much of it, what is good or bad, and its numbers."""
+    match block:
+        case Table():
+            cells = [[cell_text(cell) for cell in row] for row in block.rows]
+            columns = range(len(block.columns))
+            tones = Counter(cell.tone for row in block.rows for cell in row if isinstance(cell, Cell) and cell.tone)
+            return {
+                "kind": block.kind,
+                "filled": [sum(bool(row[i]) for row in cells) for i in columns],
+                "tones": dict(sorted(tones.items())),
+                "numbers": [" ".join(n for i in block.numeric for n in numbers(row[i])) for row in cells],
+            }
+        case Listing():
+            items = [" ".join(sorted(numbers(f"{title} {detail}"))) for title, detail in block.items]
+            return {"kind": block.kind, "numbers": items}
+        case StatusLine():
+            return {"kind": block.kind, "tone": block.tone, "details": len(block.details)}
+        case Text():
+            said = [" ".join(sorted(numbers(paragraph))) for paragraph in block.paragraphs]
+            return {"kind": block.kind, "folded": bool(block.folded), "numbers": sorted(said)}
+        case _:
+            return {"kind": block.kind}
+
+
+def held(name: str) -> str:
+    """The facts of an answer, one line a block, except that a table has a line for each row."""
+    lines = []
+    for block in blocks_of(name):
+        own = facts(block)
+        rows = own.pop("numbers", []) if isinstance(block, Table) else []
+        lines += [own, *rows]
+    return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_holds_the_recorded_facts(name: str) -> None:
+    assert held(name) == (GOLDENS / f"{name}.jsonl").read_text(encoding="utf-8")
+
+
+def shown_texts(block: Part) -> Iterator[str]:
+    """Every text of a block that a terminal shows."""
+    match block:
+        case Heading():
+            yield block.text
+        case Text():
+            yield from () if block.folded else block.paragraphs
+        case Listing():
+            for item in block.items:
+                yield from item
+        case StatusLine():
+            yield from (block.head, block.text)
+            for detail in block.details:
+                yield from [detail] if isinstance(detail, str) else shown_texts(detail)
+        case Table() if not block.folded or block.prose:
+            yield from block.columns if block.rows and not block.prose else ()
+            yield from [] if block.prose else [block.caption, *block.meanings.values()]
+            for row in block.rows[: block.most or None]:
+                yield from map(cell_text, row)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_terminal_prints_every_text_of_the_blocks(name: str) -> None:
+    text = printed(blocks_of(name), NO_WRAP)
+    wanted = [plain(said, 2000) for block in blocks_of(name) for said in shown_texts(block)]
+    assert len(wanted) > 5
+    assert [said for said in wanted if said not in text] == []
+
+
+@pytest.mark.parametrize("name", ["compare", "verdicts", "claims"])
+def test_markdown_has_every_text_of_the_blocks(name: str) -> None:
+    text = markdown(blocks_of(name))
+    wanted = [escaped(said) for block in blocks_of(name) for said in shown_texts(block)]
+    assert [said for said in wanted if said not in text] == []
+
+
+@pytest.mark.parametrize("name", ANSWERS)
 def test_no_renderer_writes_control_characters_or_markup_of_a_file(name: str) -> None:
-    text = RENDERERS[name]()
+    assert "\x1b" not in printed(blocks_of(name))
+    text = markdown(blocks_of(name))
     assert "\x1b" not in text
-    assert not name.endswith(".md") or "<script" not in text.replace("\\<", "")
+    assert "<script" not in text.replace("\\<", "")
 
 
 if __name__ == "__main__":
-    for name, render in RENDERERS.items():
-        (GOLDENS / name).write_text(render(), encoding="utf-8")
+    for name in ANSWERS:
+        (GOLDENS / f"{name}.jsonl").write_text(held(name), encoding="utf-8")

@@ -13,6 +13,7 @@ import pytest
 from rich.cells import cell_len
 
 from overhead.blocks.parts import Part, Table, cell_text, without_pictures
+from overhead.blocks.terminal import columns_shown
 from overhead.claims.judging import judge
 from overhead.claims.show import overview_blocks
 from overhead.comparing import compare
@@ -23,6 +24,7 @@ from overhead.fleet.show import fleet_blocks
 from overhead.loading.files import read_fingerprint
 from overhead.reading.format import MICRO, plain
 from overhead.report.brief import brief_blocks, end_blocks
+from overhead.words.blocks import column_name, hidden_columns, more_rows
 from tests.fakes.explanations import decode_explained
 from tests.fakes.nodes import node_run, write_node
 from tests.fakes.timings import two_calls
@@ -31,7 +33,6 @@ from tests.terminal.test_goldens import printed
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "reports" / "data"
 WIDTHS = [60, 80, 100, 120]
-HIDDEN = "Terminal too narrow: "
 
 
 FEW = ("nvidia-h100-all", "nvidia-h100-contention-processes", "nvidia-h100-contention-threads",
@@ -71,18 +72,17 @@ def tables(*, every: bool) -> list[Table]:
     return [table for table in found if not table.prose and not table.folded]
 
 
-def shown_columns(table: Table, width: int) -> tuple[str, list[int], list[str]]:
-    """What the terminal prints of a table; the columns that no sentence calls hidden; and the words of its head."""
-    text = printed([table], width)
-    head = text.split("\u2500")[0].removeprefix(table.caption).split() if "\u2500" in text else []
-    said = [line for line in text.splitlines() if line.startswith(HIDDEN)]
-    kept = [i for i, name in enumerate(table.columns) if not said or _called(name, i) not in said[0]]
+def hidden_names(table: Table, kept: list[int]) -> list[str]:
+    """How a sentence names the columns that are not among these."""
+    names = [plain(heading).removesuffix(f", {MICRO}").removesuffix(f" {MICRO}") for heading in table.columns]
+    return [column_name(name, i) for i, name in enumerate(names) if i not in kept]
+
+
+def shown(table: Table, width: int) -> tuple[str, list[int], list[str]]:
+    """What the terminal prints of a table, the columns that it shows, and the words of its head."""
+    text, kept = printed([table], width), columns_shown(table, width)
+    head = text.split("\u2500")[0].replace(table.caption, "", 1).split() if "\u2500" in text else []
     return text, kept, head
-
-
-def _called(heading: str, i: int) -> str:
-    name = plain(heading).removesuffix(f", {MICRO}").removesuffix(f" {MICRO}")
-    return f"`{name}`" if name else f"column {i + 1} "
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -90,15 +90,18 @@ def _called(heading: str, i: int) -> str:
 def test_every_column_is_whole_or_named_and_no_line_is_too_wide(every: bool, width: int) -> None:
     assert len(tables(every=every)) > 20
     for table in tables(every=every):
-        text, kept, head = shown_columns(table, width)
+        text, kept, head = shown(table, width)
         assert 0 in kept
+        hidden = hidden_names(table, kept)
+        said_hidden = hidden_columns(hidden) if hidden else ""
+        assert said_hidden in text
         for i in kept:
             assert set(table.columns[i].split()) <= set(head), (table.caption, table.columns[i], text)
         rows = table.rows[: table.most or None]
         numbers = [cell_text(row[i]) for row in rows for i in kept if i in table.numeric]
         assert all(plain(number, 2000) in text for number in numbers), (table.caption, text)
-        said = (table.caption, HIDDEN, *table.meanings.values())
-        drawn = [line for line in text.splitlines() if not line.startswith(tuple(filter(None, said)))]
+        said = {table.caption, said_hidden, *table.meanings.values()}
+        drawn = [line for line in text.splitlines() if line not in said]
         assert all(cell_len(line) <= width for line in drawn), (table.caption, text)
 
 
@@ -107,7 +110,7 @@ def test_a_comparison_shows_both_sides_or_neither() -> None:
     blocks = comparison_blocks(compare(pair / "numpy-1.26.json", pair / "numpy-2.4.json"))
     (table,) = (block for block in blocks if isinstance(block, Table))
     for width in range(40, 200, 5):
-        _, kept, _ = shown_columns(table, width)
+        kept = columns_shown(table, width)
         assert (1 in kept) == (2 in kept), width
 
 
@@ -134,10 +137,10 @@ def test_what_a_hidden_column_means_is_not_said() -> None:
 
 
 def test_columns_that_nobody_called_optional_go_last_first_and_are_named() -> None:
-    text, kept, _ = shown_columns(TABLE, 20)
+    text, kept, _ = shown(TABLE, 20)
     assert kept == [0, 2]
     assert "`why`" in text
-    assert shown_columns(TABLE, 8)[1] == [0]
+    assert columns_shown(TABLE, 8) == [0]
 
 
 def test_rows_that_a_terminal_leaves_out_are_counted() -> None:
@@ -145,5 +148,5 @@ def test_rows_that_a_terminal_leaves_out_are_counted() -> None:
     assert "because" in one
     assert "20.00" in whole
     assert "20.00" not in one
-    assert "1 more" in one
-    assert "1 more" not in whole
+    assert more_rows(1) in one
+    assert more_rows(1) not in whole

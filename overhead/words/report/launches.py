@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from overhead.blocks.parts import micro_cell
 from overhead.reading.format import MICRO, spread
-from overhead.reading.graphs import Graph
+from overhead.reading.graphs import Graph, NoBreakEven
 from overhead.reading.missing_values import why
 from overhead.reading.view import graph_maker
 from overhead.words.names import CALLER_WORDS
@@ -13,6 +13,12 @@ from overhead.words.reasons import one_line
 COSTS = [f"{name}, {MICRO}" for name in ("a node", "a launch instead", "once a replay", "making 100 nodes")]
 _FEWEST_REPLAYS = 0.01
 """A graph that pays off after less than this part of a replay pays off at once."""
+
+_NO_BREAK_EVEN: dict[NoBreakEven, str] = {
+    "no-eager-launch": "unknown: no eager launch of the same kernel was measured here",
+    "saves-nothing": "not applicable: saves nothing per node",
+    "no-making-time": "unknown: making it has no figure here",
+}
 
 
 def graph_name(graph: Graph) -> str:
@@ -35,9 +41,7 @@ def pays_off(graph: Graph, nodes: int) -> str:
     even = graph.break_even(nodes)
     if even is not None:
         return f"{spread(even)} replays" if even.value >= _FEWEST_REPLAYS else "its first replay"
-    if graph.record.measured("complete") is None:
+    why_not = graph.no_break_even(nodes)
+    if why_not is None or why_not == "no-cost":
         return one_line(why(graph.record, "complete"))
-    saved = graph.saved_per_node
-    if saved is None:
-        return "unknown: no eager launch of the same kernel was measured here"
-    return "not applicable: saves nothing per node" if saved.value <= 0 else "unknown: making it has no figure here"
+    return _NO_BREAK_EVEN[why_not]

@@ -35,6 +35,7 @@ _ACTS = {
     "h2d": "copy to the device",
     "h2d-pinned": "pinned copy to the device",
 }
+_DOUBTS = {"": "", "below-zero": DOUBTS["below-zero"], "no-effect": "adds nothing measurable"}
 _STEPS = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
 _READ_AS = "Called from Python, unless the row says more. A range alone is a noisy figure. T(1): always its interval."
 
@@ -124,16 +125,9 @@ def remark(found: Synchronised) -> str:
     lacking = [f"{name}: {one_line(why(r, 'complete'))}" for name, r in parts.items() if r.value("complete") is None]
     if lacking:
         return "; ".join(lacking)
-    doubts = [_doubt(found.cost)] if found.cost is not None else []
+    doubts = [_DOUBTS[found.doubt]]
     for name, record in parts.items():
         figure = record.figure("complete")
         if figure is not None and figure.status != "ok":
             doubts.append(f"{name} {figure.status}")
     return "; ".join(filter(None, doubts))
-
-
-def _doubt(cost: Value) -> str:
-    """Whether the interval of what an act adds holds zero or ends below zero; '' where it lies above."""
-    if cost.ceiling < 0:
-        return DOUBTS["below-zero"]
-    return "adds nothing measurable" if cost.bounded and cost.floor <= 0 else ""

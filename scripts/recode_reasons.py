@@ -62,7 +62,7 @@ _SCALES = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Field:
+class TemplateField:
     """A value that a template names, and how it stands there."""
 
     name: str
@@ -109,19 +109,19 @@ class Field:
 
 
 @dataclasses.dataclass(frozen=True)
-class Template:
+class SentencePattern:
     """The sentence of a code as a pattern."""
 
     code: str
     pattern: re.Pattern[str]
-    fields: tuple[Field, ...]
+    fields: tuple[TemplateField, ...]
     letters: int
 
 
 @functools.cache
-def templates() -> tuple[Template, ...]:
+def templates() -> tuple[SentencePattern, ...]:
     """The sentences of all codes that a run may hold; those with most letters of their own first."""
-    found: dict[str, Template] = {}
+    found: dict[str, SentencePattern] = {}
     for room in _ROOMS:
         given: dict[str, str] = importlib.import_module(f"overhead.words.reasons.{room}").TEMPLATES
         for code, text in given.items():
@@ -131,11 +131,11 @@ def templates() -> tuple[Template, ...]:
     return tuple(sorted(found.values(), key=_letters, reverse=True))
 
 
-def _letters(one: Template) -> int:
+def _letters(one: SentencePattern) -> int:
     return one.letters
 
 
-def _template(code: str, text: str) -> Template:
+def _template(code: str, text: str) -> SentencePattern:
     pieces = list(string.Formatter().parse(text))
     letters = sum(len(literal) for literal, *_ in pieces)
     pattern, fields = "", []
@@ -144,9 +144,9 @@ def _template(code: str, text: str) -> Template:
         if name == "us":
             pattern += "us"
         elif name:
-            fields.append(Field(name, form or ""))
+            fields.append(TemplateField(name, form or ""))
             pattern += fields[-1].pattern(letters)
-    return Template(code, re.compile(pattern, re.DOTALL), tuple(fields), letters)
+    return SentencePattern(code, re.compile(pattern, re.DOTALL), tuple(fields), letters)
 
 
 @functools.cache
@@ -182,7 +182,7 @@ def _whole(text: str) -> Reason | None:
     return _around(text)
 
 
-def _filled(template: Template, match: re.Match[str]) -> Reason | None:
+def _filled(template: SentencePattern, match: re.Match[str]) -> Reason | None:
     values: dict[str, Any] = {}
     for field, text in zip(template.fields, match.groups(), strict=True):
         try:

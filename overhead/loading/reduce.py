@@ -26,8 +26,6 @@ from overhead.results import Case, Comparison, Figure, Fingerprint, Params, Reco
 from overhead.results.records import RunFacts
 from overhead.slices import of_slices
 
-_WITHOUT_PASSES = frozenset({"vulkan"})
-"""Stacks whose API records dispatches without a pass around them."""
 _MOST_TEXT = 3900
 """Characters of the environment variables that a flag names."""
 _OF_TARGET = [name for name in Target.__struct_fields__ if name in Record.__struct_fields__]
@@ -276,8 +274,9 @@ class _Journal:
                     yield _comparison("marginal", own[:8], costs.values())
 
     def _is_without_passes(self, key: _Key) -> bool:
-        """Whether the API has no passes: a stack's window says ``none``, and that of raw Vulkan has a text."""
-        return self.planned[key][0].stack in _WITHOUT_PASSES or self._window(key).get("passes") == "none"
+        """Whether the API has no passes, as the facts of a stack or the window of another one say."""
+        stack = self.planned[key][0].stack
+        return stack in results.stacks_in("without-passes") or self._window(key).get("passes") == "none"
 
     def _window(self, key: _Key) -> Params:
         opened = self.opened.get(key)

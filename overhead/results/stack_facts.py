@@ -31,6 +31,7 @@ StackRole = Literal[
     "validation",
     "waits-told",
     "webgpu",
+    "without-passes",
 ]
 """What a stack is to the suite, or takes part in.
 
@@ -44,6 +45,7 @@ StackRole = Literal[
 ``validation``: its validation can be left out, by the case ``validation=skip``.
 ``waits-told``: sentences say what waiting costs through it, where it was measured.
 ``webgpu``: a library of WebGPU.
+``without-passes``: its API has no passes around dispatches.
 """
 RowGroup = Literal["arrays", "kernels", "webgpu", "others"]
 WayKind = Literal["eager", "launches", "graph-driver", "fused-cuda", "wgsl", "fused-wgsl"]

@@ -13,7 +13,6 @@ TEMPLATES = {
     "left-out": "left out: {target}, {way}: {why}",
     "measuring-set": "{way}: {target}, set {number} of {sets}",
     "no-common-clock": "its loop runs in another program, which keeps no common clock with the others",
-    "units-not-executed": "{issued} units issued, {executed} executed",
     # What was seen of peers. The limits below begin with it.
     "peers-slower": "A unit takes {slowdown:.3g} times as long as alone",
     "peers-handing-over": (

@@ -129,7 +129,7 @@ def add_plugin(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_measuring_options(parser: argparse.ArgumentParser, plans: Mapping[str, Plan] = PROFILES) -> None:
-    about = "; ".join(f"{name}: {plan.about}" for name, plan in plans.items())
+    about = "; ".join(f"{name}: {plan.help}" for name, plan in plans.items())
     parser.add_argument("--profile", choices=[*plans], default="default", help=about)
     parser.add_argument("--out", metavar="FILE", type=Path, help="file to write, or a folder (default: reports/local)")
 

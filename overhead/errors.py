@@ -29,6 +29,11 @@ def say_reasons_by(in_words: Callable[[Any], str]) -> None:
     _in_words = in_words
 
 
+def in_words(reason: Why) -> str:
+    """The sentence of a reason, once ``overhead.words`` is imported; until then its code with the values."""
+    return _in_words(reason)
+
+
 class UsageError(ValueError):
     """Wrong use or bad input. The message is one line that says what and where; the command line exits with 2.
 
@@ -41,7 +46,7 @@ class UsageError(ValueError):
         return self.args[0] if self.args else ""
 
     def __str__(self) -> str:
-        return self.why if isinstance(self.why, str) else _in_words(self.why)
+        return self.why if isinstance(self.why, str) else in_words(self.why)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

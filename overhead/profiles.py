@@ -37,7 +37,7 @@ class Plan:
     """Whether slow cases, too, are sampled longer if time is left over."""
     processes_by_cost: Mapping[Cost, int] = field(default_factory=dict)
     """Number of processes where it differs from ``processes``, by the cost of the target's cases."""
-    about: str = ""
+    help: str = ""
     """How long the profile takes or what it is for, for the help of the command line."""
     role: str = ""
     """The role (``results.StackRole``) of the stacks that are measured unless the user names others; '' for all."""
@@ -63,7 +63,7 @@ class Plan:
 
 PROFILES: dict[str, Plan] = {
     "quick": Plan(
-        about="under 4 minutes",
+        help="under 4 minutes",
         processes=5,
         target=0.10,
         sampling_s=68.0,
@@ -74,8 +74,8 @@ PROFILES: dict[str, Plan] = {
         stretch_slow=False,
         processes_by_cost={"slow": 3, "polling": 3},
     ),
-    "default": Plan(about="under 10", processes=8, target=0.03, sampling_s=197.0, wall_s=465.0, case_s=0.38),
-    "thorough": Plan(about="as long as it takes", processes=12, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
+    "default": Plan(help="under 10", processes=8, target=0.03, sampling_s=197.0, wall_s=465.0, case_s=0.38),
+    "thorough": Plan(help="as long as it takes", processes=12, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
 }
 """The profiles of the core; ``profiles`` has those of slices too."""
 _of_slices: dict[str, Plan] = {}

@@ -19,7 +19,7 @@ def _measure(measuring: Any, *, node: bool) -> None:
 register_profile(
     "node",
     Plan(
-        about="a minute with one or two GPUs, for overhead fleet", processes=3,
+        help="a minute with one or two GPUs, for overhead fleet", processes=3,
         target=0.10, sampling_s=10.0, wall_s=30.0, case_s=0.15, far=False, all_cases=False, role="node",
         gpus=2, more=functools.partial(_measure, node=True), more_s=25.0, folder_per_node=True,
     ),
@@ -27,7 +27,7 @@ register_profile(
 register_profile(
     "contention",
     Plan(
-        about="many callers at once", processes=1, target=0.10, sampling_s=None, wall_s=None,
+        help="many callers at once", processes=1, target=0.10, sampling_s=None, wall_s=None,
         case_s=0.0, role="contention", cases=False, more=functools.partial(_measure, node=False),
     ),
 )  # fmt: skip

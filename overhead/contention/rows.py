@@ -59,6 +59,12 @@ class PeersRow:
         return {k: value for k, value in self.values(figure).items() if value.status == "ok" and value.resolved}
 
     @property
+    def shows_noise(self) -> bool:
+        """Whether a cost of the table, or its work, is not ``ok``."""
+        shown = [*self.values("cost").values(), *self.values("work").values()]
+        return any(value.status != "ok" for value in shown)
+
+    @property
     def reaches_above(self) -> bool:
         """Whether the work of the most peers, K, or the interval of a noisy one, is above K times that of one."""
         works = self.values("work")
@@ -156,7 +162,9 @@ def most_peers(way: Way, rows: Sequence[PeersRow]) -> MostPeers | None:
     """The ratios of the most peers: of the cost in the way ``busy``, else of the work; None where none is resolved."""
     figure = "slowdown" if way == "busy" else "work"
     judged = _judged(rows)
-    known = [RatioAt(row, k, ratio) for row in judged for k, ratio in row.resolved(figure).items()]
+    known: list[RatioAt] = []
+    for row in judged:
+        known += [RatioAt(row, k, ratio) for k, ratio in row.resolved(figure).items()]
     peers = max((one.peers for one in known), default=0)
     if peers <= (way != "busy"):
         return None
@@ -223,7 +231,9 @@ def placing(rows: Sequence[PeersRow]) -> Placing | None:
             cases.setdefault(row.first.key, []).append(row)
     found, highest = [], 0.0
     for own in cases.values():
-        slowdowns = [RatioAt(row, k, ratio) for row in own for k, ratio in row.values("slowdown").items()]
+        slowdowns: list[RatioAt] = []
+        for row in own:
+            slowdowns += [RatioAt(row, k, ratio) for k, ratio in row.values("slowdown").items()]
         highest = max([highest, *(one.ratio.ceiling for one in slowdowns)])
         limited = [(one.ratio.value, one.peers) for one in slowdowns if one.row.records[one.peers].limit]
         if limited:

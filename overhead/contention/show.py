@@ -49,8 +49,8 @@ def way_blocks(view: View, way: Way) -> Iterator[Part]:
 
 
 def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
-    counts = sorted({k for row in rows for k in row.records})
-    most = max(k for row in rows for k in row.values("cost"))
+    counts = sorted(set().union(*(row.records for row in rows)))
+    most = max(max(row.values("cost")) for row in rows)
     each_peer = _FIRST_COUNT + len(counts) + 1
     meanings = {each_peer: words.each_peer_meaning(most)}
     if way == "devices":
@@ -97,8 +97,7 @@ def _short(value: Value, sign: str = "") -> str | Cell:
 
 def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
     """How a noisy figure is shown; the slices of time that the device gives; and from what each limit follows."""
-    shown = [value for row in rows for name in ("cost", "work") for value in row.values(name).values()]
-    if any(value.status != "ok" for value in shown):
+    if any(row.shows_noise for row in rows):
         yield words.RANGE_IS_NOISY
     if any(row.reaches_above for row in rows):
         yield words.RANGE_ABOVE

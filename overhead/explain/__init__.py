@@ -28,7 +28,10 @@ class _CallablePackage(types.ModuleType):
     ) -> Explanation:
         """Explain a step, as ``overhead.explain.explaining.explain`` does, which describes the arguments."""
         from overhead.explain.explaining import explain
+        from overhead.explain.in_words import brief_text
+        from overhead.explain.record import Explanation
 
+        Explanation.in_words = brief_text
         return explain(
             step,
             arguments=arguments,

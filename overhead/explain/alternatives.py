@@ -202,13 +202,13 @@ def _goes_to(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return any(str(getattr(to, "device", to)).startswith(kind) for to in [*args, *kwargs.values()])
 
 
+_COMPILED_MODES = {"torch.compile": "default", "torch.compile reduce-overhead": "reduce-overhead"}
+"""Modes of ``torch.compile``, by the name of the alternative."""
 ALTERNATIVES: dict[str, StepChange] = {
     CUDA_GRAPH: StepChange(capture_graph, _without_cuda, captures=True),
     **{
-        f"torch.compile {mode}".removesuffix(" default"): StepChange(
-            functools.partial(_compiled, mode), functools.partial(_not_compiled, mode), compiles=True
-        )
-        for mode in ("default", "reduce-overhead")
+        name: StepChange(functools.partial(_compiled, mode), functools.partial(_not_compiled, mode), compiles=True)
+        for name, mode in _COMPILED_MODES.items()
     },
     PINNED: StepChange(_pinned, _without_cuda),
     UNSYNCHRONISED: StepChange(_without_synchronisations, _without_cuda, "bound"),

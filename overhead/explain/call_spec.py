@@ -22,7 +22,7 @@ from msgspec import Struct
 from overhead import scratch
 from overhead.errors import Unavailable, UsageError, one_line
 from overhead.explain.call_syntax import assignments
-from overhead.results import Figure
+from overhead.results import Figure, Why, because
 
 VARIABLE = "OVERHEAD_CALLS"
 CALLED_AS, FOUND_AS = "_overhead_call_", "_overhead_found_"
@@ -41,7 +41,7 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
 
     one_ns: float
     waits: list[str]
-    said: str
+    said: Why
     api: str
     adapter: str
     packages: list[str] = []
@@ -90,7 +90,7 @@ def read_spec() -> CallSpec:
     """The statements that ``handing_over_spec`` gives this process. Raises ``Unavailable`` if there are none."""
     file = os.environ.get(VARIABLE)
     if not file:
-        raise Unavailable("no statement was given", 'overhead time "CALL"')
+        raise Unavailable(because("no-statement-given"), 'overhead time "CALL"')
     return msgspec.json.decode(Path(file).read_bytes(), type=CallSpec)
 
 

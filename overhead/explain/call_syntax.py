@@ -15,10 +15,10 @@ from types import CodeType
 
 from overhead.errors import UsageError
 from overhead.probes.common.statements import inner_scopes, scope_of
+from overhead.results import Reason, because
 
 _FILE = re.compile(r"(?P<place>[^\n'\"()\[\]{}=]+\.py):(?P<function>[A-Za-z_][\w.]*)")
 _MODULE = re.compile(r"(?P<place>[\w.]+):(?P<function>[A-Za-z_][\w.]*)")
-_FUNCTION_FORMS = "FILE.py:FUNCTION or module:function"
 _DOES_NOTHING = frozenset(
     {
         "CACHE", "COPY_FREE_VARS", "LOAD_CONST", "LOAD_DEREF", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK",
@@ -27,10 +27,6 @@ _DOES_NOTHING = frozenset(
     }
 )  # fmt: skip
 """Instructions of the interpreter, of Python 3.11 to 3.14, that neither compute nor store anything."""
-_ONLY_MADE = {
-    ast.Lambda: "makes a function and does not call it: write its body, or (lambda: ...)()",
-    ast.GeneratorExp: "makes a generator and does not run it: write list(...) or sum(...) around it",
-}
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -62,8 +58,10 @@ def check_does_something(call: str) -> None:
         return
     last = body[-1]
     value = getattr(last, "value", None)
-    if len(body) == 1 and type(value) in _ONLY_MADE:
-        raise UsageError(f"CALL {_ONLY_MADE[type(value)]}")
+    if len(body) == 1 and isinstance(value, ast.Lambda):
+        raise UsageError("CALL makes a function and does not call it: write its body, or (lambda: ...)()")
+    if len(body) == 1 and isinstance(value, ast.GeneratorExp):
+        raise UsageError("CALL makes a generator and does not run it: write list(...) or sum(...) around it")
     if all(isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) for statement in body):
         name = getattr(last, "name", "f")
         raise UsageError(f"CALL defines {name} and does not call it: put the def into --setup, and write {name}()")
@@ -71,7 +69,7 @@ def check_does_something(call: str) -> None:
         shown = ast.unparse(value)[:80]
         raise UsageError(f"Python computes {shown} once, before CALL runs; give its parts names in --setup: x + y")
     if _is_idle(body):
-        raise UsageError(f"CALL does nothing when it runs: {_why_idle(last)}; to measure the loop alone, write pass")
+        raise UsageError(because("call-does-nothing", why=_why_idle(last)))
 
 
 def read_only(call: str) -> str:
@@ -86,17 +84,17 @@ def read_only(call: str) -> str:
     return ""
 
 
-def _why_idle(last: ast.stmt) -> str:
+def _why_idle(last: ast.stmt) -> Reason:
     match last:
         case ast.AnnAssign():
-            return f"it is an annotation; to measure a function, write {_FUNCTION_FORMS}, without spaces"
+            return because("call-is-an-annotation")
         case ast.Expr(value=ast.Name(id=name)):
-            return f"it is a name alone; to call it, write {name}()"
+            return because("call-is-a-name", name=name)
         case ast.Expr(value=ast.Constant(value=str())):
-            return "it is a text in quotes; write the statement without them"
+            return because("call-is-quoted")
         case ast.Expr(value=ast.Constant()):
-            return "it is a constant"
-    return "Python compiles it to nothing"
+            return because("call-is-a-constant")
+    return because("call-compiles-to-nothing")
 
 
 def _is_idle(body: list[ast.stmt]) -> bool:

@@ -216,7 +216,8 @@ class Changes:
         except UsageError as error:
             if not jobs:
                 raise
-            timing, reasons = self.time_alone(), dict.fromkeys(jobs, error.why)
+            timing = self.time_alone()
+            reasons: dict[str, Why] = dict.fromkeys(jobs, error.why)
         else:
             others = zip(jobs, timing.calls[1:], strict=True)
             reasons = {name: call.reason for name, call in others if call.figure("complete") is None}
@@ -285,7 +286,7 @@ def _not_compared(found: OutcomeComparison) -> Why:
     more = len(found.left_out) - len(parts)
     if more:
         parts.append(because("more-not-compared", more=more))
-    return because("not-compared", parts=together(*parts))
+    return because("parts-not-compared", parts=together(*parts))
 
 
 def _alternative(

@@ -37,8 +37,9 @@ _FEWEST_BLOCKS = 8
 held the true mean in 88 of 100 tries, from 3 in 75, from 2 in 48; that of one block has no width."""
 _BUSY_THREAD = 0.02
 """Another thread is busy if it runs for this share of the time or more. Threads of Inductor wait for work."""
-REFERENCE = "the step as the host runs it"
-"""The row that the gains of the conditions are relative to."""
+REFERENCE = "as it runs"
+"""The row that the gains of the conditions are relative to: the step as the host runs it."""
+WITHOUT_COLLECTION = "without garbage collection"
 _MOST_BUSY = 16
 _BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    pass"
 HOST_UNITS = {"preemptions": "per second", "longest_pause": "ns"}
@@ -269,7 +270,7 @@ class HostMeasurement:
             time.sleep(0.05)
 
         trials = [
-            _Trial(gc.isenabled(), "without garbage collection", stop, resume),
+            _Trial(gc.isenabled(), WITHOUT_COLLECTION, stop, resume),
             _Trial(len(cores) > 1, "bound to one core", lambda: clock.move(cores[:1]), lambda: clock.move([])),
             _Trial(number > 0, f"beside {number} busy processes", begin_busy, busy.close),
             _Trial(busy_threads > 0, "switching threads often", lambda: switch(1e-4), lambda: switch(usual)),

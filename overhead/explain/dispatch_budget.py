@@ -74,7 +74,8 @@ _COUNTERS = ("state_steps", "device_state_steps", "mu_products", "device_mu_prod
 """What these optimisers call the lists of such tensors."""
 _DLPACK_CPU = 1
 """The number of the host's memory in the DLPack standard."""
-_END = "end-of-block"
+END_OF_BLOCK = "end-of-block"
+"""What marks the wait for the device at the end of a block, in place of a line of the program."""
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,7 @@ def _on_cuda(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
             with marked_sites(torch, folder):
                 yield
-            with torch.profiler.record_function(f"{SITE_MARK}{_END}|"):
+            with torch.profiler.record_function(f"{SITE_MARK}{END_OF_BLOCK}|"):
                 torch.cuda.synchronize()
         profiler.export_chrome_trace(str(file))
         try:
@@ -310,7 +311,7 @@ def _on_cuda(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
 def add_calls(found: BlockCounts, trace: Trace) -> None:
     """Add a profile's calls to ``found``, up to the wait that ends the block; ``Unavailable`` without that wait."""
     calls = [call for step in trace.steps for call in step.calls]
-    end = next((call.start for call in calls if call.site.line == _END), None)
+    end = next((call.start for call in calls if call.site.line == END_OF_BLOCK), None)
     if end is None:
         raise Unavailable(because("no-runtime-call-seen"))
     waits = [call for step in trace.steps for call in step.synchronisations]

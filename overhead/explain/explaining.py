@@ -310,7 +310,7 @@ def _busy(call: CallTiming, profile: StepProfile) -> Figure:
     found = call.figure("device_busy")
     if found is not None and found.value is not None:
         return renamed(found, "busy")
-    return missing("busy", (profile.reason or NOT_MEASURED) if profile.device else because("no-device-in-step"))
+    return missing("busy", (profile.reason or NOT_MEASURED) if profile.device else because("no-device-in-the-step"))
 
 
 def _judged(

@@ -33,11 +33,11 @@ from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.record import LIBRARIES
 from overhead.explain.steps import FoundStep, StepSource, error_text, refuse_long, refuse_unfinished
 from overhead.explain.trace import HostOperation, StepTrace, Trace, quiet_mean
-from overhead.explain.user_statement import SILENCE_S, TrialRefused, child_answers, try_call
+from overhead.explain.user_statement import SILENCE_S, DoesNext, TrialRefused, child_answers, refusal, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.probes.common.statements import StatementLoop
-from overhead.reading.format import count, plain as plain_text
+from overhead.results import Reason, Why, because
 
 LONGEST_STEP_S = 1.0
 """The longest step that is explained."""
@@ -61,10 +61,7 @@ in all, at least."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _KEPT_BYTES = -1, -3, 1 << 25
 """Options of glibc's ``mallopt``, and the largest value of the second."""
 _LOOP_OPERATIONS, _LOOPS = 64, 5
-_NOTHING_SEEN = (
-    "the profiler saw no work on the device: the step issues none, or this user may not profile the device "
-    "(CUPTI needs a permission that the driver gives)"
-)
+_BESIDE_THE_PROFILE = because("measured-beside-the-profile")
 _NAMES = ("loading the program", "the step")
 """What a trial calls SETUP and CALL in errors."""
 
@@ -85,9 +82,9 @@ class StepProfile:
     trace: Trace | None = None
     host: HostTimes = dataclasses.field(default_factory=HostTimes)
     step_ns: float = 0.0
-    sites_missing: str = ""
-    reason: str = ""
-    step_rule: str = "measured beside the profile"
+    sites_missing: Why = ""
+    reason: Why = ""
+    step_rule: Why = _BESIDE_THE_PROFILE
     shares: Mapping[str, float] = dataclasses.field(default_factory=dict)
     loading_s: float = 0.0
     is_returned: bool | None = None
@@ -96,8 +93,8 @@ class StepProfile:
 
 _Measured = tuple[StepProfile, ReturnTimes]
 """The profile without its traces, and the return times: what the child process sends."""
-_decode = msgspec.json.Decoder(str | TrialRefused | FoundCall | _Measured).decode
-_decode_conditions = msgspec.json.Decoder(str | TrialRefused | list[Condition]).decode
+_decode = msgspec.json.Decoder(DoesNext | TrialRefused | FoundCall | _Measured).decode
+_decode_conditions = msgspec.json.Decoder(DoesNext | TrialRefused | list[Condition]).decode
 
 
 class _Job(msgspec.Struct, frozen=True):
@@ -111,14 +108,14 @@ class _Job(msgspec.Struct, frozen=True):
     busy_threads: int = 0
 
 
-_Doing = Callable[[str], None]
+_Listening = Callable[[Why], None]
 
 
-def _ignore(what: str) -> None:
+def _ignore(what: Why) -> None:
     pass
 
 
-def profile_step(source: StepSource, *, doing: _Doing = _ignore) -> StepProfile:
+def profile_step(source: StepSource, *, doing: _Listening = _ignore) -> StepProfile:
     """Try a step in a child process, measure the host there, and profile it with PyTorch. Raises ``UsageError``.
 
     ``doing`` gets what is next.
@@ -132,12 +129,12 @@ def profile_step(source: StepSource, *, doing: _Doing = _ignore) -> StepProfile:
             try:
                 measured: _Measured = next(said_by_child)
             except UsageError as error:  # the step works; its profile does not
-                measured = StepProfile(found, "none", "", reason=str(error)), ReturnTimes()
+                measured = StepProfile(found, "none", "", reason=error.why), ReturnTimes()
         profile = dataclasses.replace(measured[0], loading_s=loading_s)
         try:
             return profile if profile.reason else _with_traces(profile, folder, measured[1])
         except BadFile as error:
-            return dataclasses.replace(profile, reason=f"the profile is unreadable: {error}")
+            return dataclasses.replace(profile, reason=because("profile-unreadable", why=error.why))
 
 
 def _first_answer(said_by_child: Iterator[Any]) -> FoundCall:
@@ -147,14 +144,12 @@ def _first_answer(said_by_child: Iterator[Any]) -> FoundCall:
     except UsageError as error:
         ended = error.__context__
         if isinstance(ended, ChildEnded) and ended.why == "time":
-            raise UsageError(
-                f"{error}: name one iteration: a function that returns step(); see docs/explain.md"
-            ) from None
+            raise UsageError(because("ended-in-one-step", why=error.why)) from None
         raise
     return found
 
 
-def measure_conditions(source: StepSource, busy_threads: int, *, doing: _Doing = _ignore) -> list[Condition]:
+def measure_conditions(source: StepSource, busy_threads: int, *, doing: _Listening = _ignore) -> list[Condition]:
     """The step under other conditions on the host, in a child process. Raises ``UsageError``.
 
     ``busy_threads``: how many other Python threads of the program are busy. ``doing`` gets what is next.
@@ -171,7 +166,7 @@ def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> Ste
     alone, loop = (_together(folder, filter(os.listdir(folder).count, each)) for each in (_STEP_FILES, _LOOP_FILES))
     plain = _together(folder, [_DEVICE_FILE]) if profile.device else alone
     if profile.device and not plain.has_device:
-        return dataclasses.replace(profile, reason=_NOTHING_SEEN)
+        return dataclasses.replace(profile, reason=because("no-device-work-seen"))
     joined, missing = with_sites(plain, _together(folder, [] if profile.sites_missing else [_SITES_FILE]))
     host = HostTimes(alone, profiler_cost(alone, loop, returns, plain.blocked_ns))
     return dataclasses.replace(profile, trace=joined, host=host, sites_missing=profile.sites_missing or missing)
@@ -183,18 +178,18 @@ def _together(folder: str, names: Iterable[str]) -> Trace:
     return Trace(steps, recording=traces[0].recording) if len(traces) == 1 else Trace(steps)
 
 
-def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, str]:
+def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, Why]:
     """The first trace with the lines and allocations of the second, matched by order, and what is not known or ''."""
     models = [step for step in sites.steps if step.operations]
     if not models:
-        return plain, "no call sites were recorded"
+        return plain, because("no-call-sites")
     joined = [_joined_with_any(step, models) for step in plain.steps]
     steps = dataclasses.replace(plain, steps=[new or old for new, old in zip(joined, plain.steps, strict=True)])
     unlike = [step for step, new in zip(plain.steps, joined, strict=True) if new is None]
     if not unlike:
         return steps, ""
-    said = f"the lines of {len(unlike)} of {count(len(joined), 'profiled step')} are missing"
-    return steps, f"{said}: {_first_difference(unlike[0], models[0])}"
+    why = _first_difference(unlike[0], models[0])
+    return steps, because("lines-missing", missing=len(unlike), steps=len(joined), why=why)
 
 
 def _joined_with_any(step: StepTrace, models: Sequence[StepTrace]) -> StepTrace | None:
@@ -211,17 +206,18 @@ def _known_operations(model: StepTrace) -> list[HostOperation]:
     return [operation for operation in model.operations if operation.name != DISPATCH_MODE]
 
 
-def _first_difference(step: StepTrace, model: StepTrace) -> str:
-    """Where the operations of two steps begin to differ, in words."""
+def _first_difference(step: StepTrace, model: StepTrace) -> Reason:
+    """Where the operations of two steps begin to differ."""
     names, others = ([each.name for each in own] for own in (step.operations, _known_operations(model)))
-    pairs = itertools.zip_longest(names, others, fillvalue="the end of the step")
-    for number, (name, other) in enumerate(pairs, 1):
-        if name != other:
-            return (
-                f"operation {number} was {plain_text(name, 80)} in the timed run, but {plain_text(other, 80)} in the "
-                "profile that records source lines"
-            )
-    return "the step runs other operations when the lines are recorded"
+    for number, (name, other) in enumerate(itertools.zip_longest(names, others), 1):
+        if name == other:
+            continue
+        if name is None:
+            return because("step-ends-before-the-operation", number=number, other=other)
+        if other is None:
+            return because("recorded-step-ends-before-the-operation", number=number, name=name)
+        return because("operations-differ", number=number, name=name, other=other)
+    return because("other-operations-with-lines")
 
 
 def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
@@ -246,7 +242,11 @@ def _tried(source: StepSource, send: Send) -> tuple[FoundCall, StatementLoop, Ho
     sys.path[:0] = [entry for entry in source.path if entry not in sys.path]
     check = f"from {refuse_long.__module__} import refuse_long\nrefuse_long(found_step, {LONGEST_STEP_S})"
     spec = CallSpec(calls=["step()"], setup=f"{source.setup}\n{check}")
-    found, statement, wait = try_call(spec, "step()", LONGEST_STEP_S, send, _NAMES)
+
+    def doing(what: Why) -> None:
+        send(DoesNext(what))
+
+    found, statement, wait = try_call(spec, "step()", LONGEST_STEP_S, doing, _NAMES)
     for result in statement.results:
         refuse_unfinished(result, "the step")
 
@@ -262,7 +262,7 @@ def _profiled(job: _Job, send: Send) -> _Measured:
     found, statement, host = _tried(job.source, send)
     known: FoundStep = statement.names["found_step"]
     send(found)
-    send("the step as the host runs it")
+    send(DoesNext(because("running-the-step-on-the-host")))
     shares = dict[str, float]()
     with contextlib.suppress(Exception):  # the step of a user, which worked a few times
         shares = host.shares() | host.own_python()
@@ -275,7 +275,7 @@ def _profiled(job: _Job, send: Send) -> _Measured:
 def _conditions(job: _Job, send: Send) -> list[Condition]:
     """Load and try the step, and time it under each condition. Raises ``UsageError``."""
     _, statement, host = _tried(job.source, send)
-    send("the step under other conditions on the host")
+    send(DoesNext(because("running-the-step-under-conditions")))
     try:
         return host.conditions(job.busy_threads)
     except Exception as error:  # the step of a user, which worked a few times
@@ -285,23 +285,33 @@ def _conditions(job: _Job, send: Send) -> list[Condition]:
 
 
 def _profile(source: StepSource, folder: str, step: Callable[[], Any], found: FoundCall, send: Send) -> _Measured:
+    def doing(what: Why) -> None:
+        send(DoesNext(what))
+
     torch = sys.modules.get("torch")
     library = next((name for name in LIBRARIES if name in found.waits), "torch" if torch else "none")
     device = found.adapter if found.api != "CPU" else ""
     profile = StepProfile(found, library, device)
     if torch is None or library != "torch" or (device and not torch.cuda.is_initialized()):
-        what = {"none": "a step without PyTorch", "torch": f"PyTorch on {device}"}.get(library, library)
-        why = f"{what} is not profiled: only its times are measured"
-        return dataclasses.replace(profile, reason=why), ReturnTimes()
-    send("profiling the step")
+        return dataclasses.replace(profile, reason=_why_not_profiled(library, device)), ReturnTimes()
+    doing(because("profiling-the-step"))
     try:
         with contextlib.closing(QuietProcessor(SystemClock())) as processor:
-            profiler = _TorchProfile(torch, step, source.folder, folder, device, send, processor)
+            profiler = _TorchProfile(torch, step, source.folder, folder, device, doing, processor)
             step_ns, missing, returns = profiler.run()
             return dataclasses.replace(profile, step_ns=step_ns, sites_missing=missing), returns
     except Exception as error:
-        why = f"the step cannot be profiled: {error_text(error)}"
+        why = because("step-cannot-be-profiled", error=error_text(error))
         return dataclasses.replace(profile, reason=why), ReturnTimes()
+
+
+def _why_not_profiled(library: str, device: str) -> Reason:
+    """Why only the times of a step are measured."""
+    if library == "none":
+        return because("step-without-torch-not-profiled")
+    if library == "torch":
+        return because("torch-on-device-not-profiled", device=device)
+    return because("library-not-profiled", library=library)
 
 
 @dataclasses.dataclass
@@ -313,14 +323,14 @@ class _TorchProfile:
     program: str
     folder: str
     device: str
-    doing: Callable[[str], None]
+    doing: _Listening
     processor: QuietProcessor
 
     def __post_init__(self) -> None:
         self.on_cuda = bool(self.device) and self.torch.cuda.is_initialized()
         self.synchronize: Callable[[], object] = self.torch.cuda.synchronize if self.on_cuda else lambda: None
 
-    def run(self) -> tuple[float, str, ReturnTimes]:
+    def run(self) -> tuple[float, Why, ReturnTimes]:
         """Write the traces. The time of a step, ns, why lines are missing or '', and the return times."""
         for _ in range(_WARM_STEPS):
             self.step()
@@ -335,14 +345,14 @@ class _TorchProfile:
         if self.on_cuda:
             steps = min(_MOST, max(_FEWEST, fitting))
             for number in (_FEWEST, steps):  # the first profile leaves memory for the next one
-                self.doing("profiling the device's work")
+                self.doing(because("profiling-the-device"))
                 self._trace(_DEVICE_FILE, False, [self.step] * (1 + number))
-        self.doing("finding the lines of the operations")
-        missing = ""
+        self.doing(because("finding-lines-of-operations"))
+        missing: Why = ""
         try:
             self._trace(_SITES_FILE, True, [self.step] * 3)
         except Exception as error:  # a compiled step may not run under a dispatch mode
-            missing = f"no call sites: {one_line(error)}"
+            missing = because("call-sites-not-recorded", error=one_line(error))
         return step_s * 1e9, missing, returns
 
     def _host_work(self, steps: int, one_s: float) -> tuple[float, ReturnTimes]:
@@ -358,7 +368,7 @@ class _TorchProfile:
         self._host_trace(_STEP_FILES[0], [self.step] * (1 + steps))  # this profile leaves memory for the next ones
         traces = _FEW_TRACES if one_s > _SLOW_S else _HOST_TRACES
         for step_file, loop_file in zip(_STEP_FILES[:traces], _LOOP_FILES, strict=False):
-            self.doing("profiling the host's work")
+            self.doing(because("profiling-the-host"))
             times += self._times(one_s, _TIMED_S / _HOST_TRACES)
             step_returns += self._returns(self.step, number)
             self._host_trace(step_file, [self.step] * (1 + steps))
@@ -479,7 +489,7 @@ def _answer(job: _Job, send: Send) -> None:
     try:
         send(_conditions(job, send) if job.conditions else _profiled(job, send))
     except UsageError as error:
-        send(TrialRefused(str(error)))
+        send(refusal(error))
 
 
 if __name__ == "__main__":

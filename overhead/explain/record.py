@@ -250,7 +250,7 @@ class Explanation(_Part, kw_only=True):
         return self.machine.id == UNKNOWN_MACHINE
 
     in_words: ClassVar[Callable[[Explanation], str]]
-    """How an explanation reads as text: in codes, until ``explain.in_words`` is imported, which has words."""
+    """How an explanation reads as text: in codes, unless ``overhead.explain`` made it, which sets ``in_words``."""
 
     def __str__(self) -> str:
         return type(self).in_words(self)

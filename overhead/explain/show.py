@@ -11,7 +11,6 @@ from overhead.blocks.parts import Heading, Part, Table, Text
 from overhead.explain.record import NOT_IN_A_TRACE, NOT_MEASURED_MET, Alternative, CallSite, Explanation
 from overhead.explain.timing import CallRatio, CallTiming, Timing
 from overhead.explain.verdict import resolved_times
-from overhead.explain.waits import NOTHING
 from overhead.reading.dispatch_costs import met_range
 from overhead.reading.format import (
     MICRO,
@@ -25,8 +24,8 @@ from overhead.reading.format import (
 )
 from overhead.results import Figure, Value, Why, codes_of
 from overhead.words.explain import timing as words
-from overhead.words.explain.alternatives import KIND_LABELS, remark
-from overhead.words.explain.step import UNRANKED, heading, operation_name, taken_as_step
+from overhead.words.explain.alternatives import KIND_LABELS, alternative_name, remark
+from overhead.words.explain.step import UNRANKED, device_of, heading, operation_name, taken_as_step
 from overhead.words.explain.times import mean_text, replay_remark, time_text
 from overhead.words.explain.verdict import verdict_sentences
 from overhead.words.next_run import range_text
@@ -54,7 +53,7 @@ _MET_APART = 1.3
 
 def explanation_blocks(found: Explanation) -> Iterator[Part]:
     """What a terminal shows of the step."""
-    on = found.program.device or found.machine.cpu
+    on = device_of(found)
     yield Text([heading(found.program.function, found.program.file, on)], lead=True)
     if taken := taken_as_step(found.program):
         yield Text([taken])
@@ -92,11 +91,15 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
 
 @dataclass(frozen=True)
 class _TimeRow:
-    """A time of a step. ``may_lack``: not every file has it. ``remark``: what it is, where it was measured."""
+    """A time of a step. ``from_running``: it needs the program, which a trace has not. ``remark``: where it is known.
+
+    ``may_lack``: an older file has it without a value.
+    """
 
     name: str
     time: Figure
     text: Callable[[Figure], str]
+    from_running: bool = False
     may_lack: bool = False
     remark: str = ""
 
@@ -104,12 +107,18 @@ class _TimeRow:
 def _times_of(found: Explanation) -> list[_TimeRow]:
     """The times of a step; the last one is that of the replay."""
     step = found.step
-    free = "median and range of fresh processes; nothing is left out"
     return [
-        _TimeRow("a step with its work done", step.wall, time_text),
-        _TimeRow("the same, as the operating system runs it", step.met, micro_or_why, may_lack=True, remark=free),
-        _TimeRow("the mean of all measured steps", step.everything, mean_text, may_lack=True),
-        _TimeRow("until the step returns", step.issue, time_text),
+        _TimeRow("a step with its work done", step.wall, time_text, from_running=True),
+        _TimeRow(
+            "the same, as the operating system runs it",
+            step.met,
+            micro_or_why,
+            from_running=True,
+            may_lack=True,
+            remark="median and range of fresh processes; nothing is left out",
+        ),
+        _TimeRow("the mean of all measured steps", step.everything, mean_text, from_running=True, may_lack=True),
+        _TimeRow("until the step returns", step.issue, time_text, from_running=True),
         _TimeRow("the device works", step.busy, micro_or_why),
         _TimeRow("replayed from the profile", found.replay.replayed, micro_or_why),
     ]
@@ -120,7 +129,7 @@ def _is_told(row: _TimeRow, found: Explanation) -> bool:
     if row.time.status != "unavailable":
         return True
     if isinstance(row.time.reason, str):
-        return not (row.may_lack or (found.is_of_a_trace and row.time is not found.step.busy))
+        return not (row.may_lack or (row.from_running and found.is_of_a_trace))
     return codes_of(row.time.reason).isdisjoint({NOT_IN_A_TRACE.code, NOT_MEASURED_MET.code})
 
 
@@ -150,7 +159,7 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
     tried = [one for one in found.alternatives if one.kind != "condition"]
     rows = [
         [
-            plain(one.name, 60) + KIND_LABELS[one.kind],
+            alternative_name(one) + KIND_LABELS[one.kind],
             *_times_cells(one),
             f"{one.making.value / 1e9:,.2g} s" if one.making.value is not None else "",
             f"{value:,.0f} steps" if (value := one.repaid_after.value) is not None else "",
@@ -167,7 +176,7 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
 def condition_blocks(found: Explanation) -> Iterator[Part]:
     """The step as the host runs it, and under other conditions on the host, in turn in one process."""
     tried = [one for one in found.alternatives if one.kind == "condition"]
-    rows = [[plain(one.name, 60), *_times_cells(one), sentence(one.reason)] for one in tried]
+    rows = [[alternative_name(one), *_times_cells(one), sentence(one.reason)] for one in tried]
     columns = ["the step in one process", f"step, {MICRO}", "faster", "remark"]
     if rows:
         table = Table("Under other conditions on the host", columns, rows, numeric=(1, 2))
@@ -244,7 +253,7 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
     used = [] if "python" in varied else _libraries(timing.calls[0])
     library = used[0] if used else ""
     where = listed(list(dict.fromkeys(call.on for call in timing.calls)))
-    calls_wait = any(call.wait != NOTHING.said for call in timing.calls)
+    calls_wait = any(call.is_awaited for call in timing.calls)
     names = [name for name in words.MEANINGS if calls_wait or name != "issue"]
     several = len(timing.calls) > 1
     rows = [

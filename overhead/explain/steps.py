@@ -80,10 +80,12 @@ def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> 
         place, shown, folder = str(file), file.name, str(file.parent)
     if variable in given:
         raise UsageError(f"--arg {variable} and --vary {variable}: give one of them")
-    more = f" | {{{variable!r}: {variable}}}" if variable else ""
+    values = f"literals({given!r})"
+    if variable:
+        values += f" | {{{variable!r}: {variable}}}"
     setup = (
         f"from {__name__} import find_step, literals\n"
-        f"found_step = find_step({place!r}, {function!r}, literals({given!r}){more})\n"
+        f"found_step = find_step({place!r}, {function!r}, {values})\n"
         "step = found_step.call"
     )
     return StepSource(

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from overhead import __version__, machine, results
 from overhead.comparing import CaseVerdict, changed_versions, compare
-from overhead.errors import BadFile, UsageError, check_text
+from overhead.errors import BadFile, UsageError, check_text, in_words
 from overhead.explain.call_spec import (
     CALLED_AS,
     FOUND_AS,
@@ -39,13 +39,27 @@ from overhead.explain.call_syntax import (
 from overhead.explain.record import missing
 from overhead.explain.steps import step_named
 from overhead.explain.user_statement import SILENCE_S, try_statements
+from overhead.explain.waits import NOTHING
 from overhead.loading.reduce import load
 from overhead.measure.sampling.anchors import ANCHORS
 from overhead.probes import unload_plugin
 from overhead.profiles import Plan
 from overhead.reading import format
 from overhead.reading.next_run import next_run
-from overhead.results import METHOD_VERSION, Figure, Fingerprint, Machine, Record, Scalar, WithFigures, ratio
+from overhead.results import (
+    METHOD_VERSION,
+    Figure,
+    Fingerprint,
+    Machine,
+    Record,
+    Scalar,
+    Why,
+    WithFigures,
+    about,
+    because,
+    ratio,
+    together,
+)
 from overhead.runner.campaign import WorkerLimits
 from overhead.runner.interpreter import Interpreter, find_interpreters
 from overhead.runner.output import Outcome
@@ -54,16 +68,14 @@ from overhead.runner.run import Interrupted, RunRequest, measure
 from overhead.runner.schedule import Choice
 
 _STACK = Path(__file__).with_name("call_stack.py")
-_MIXED = (
-    "the answers of a process cannot be read: the program writes to a file descriptor that it has not opened, or "
-    "forks a child process that runs on (os.fork)"
-)
 _MOST_CALLS = 8
 _SLOW_CALL_S = 0.03
 _LEAST_SILENCE_S = 10.0
 """A process that measures may be silent for this long, and for three times the time of the trial."""
 _CALLS_PER_PROCESS = 60
 """Calls of a slow statement that a process samples."""
+_MOST_VERSIONS = 32
+"""So many versions that differ are named."""
 _OF_RECORD = ("status", "reason", "bound", "flags", "figures")
 
 
@@ -83,18 +95,25 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
     taken: Literal["", "returned", "itself"] = ""
     returned: str = ""
     status: results.Status
-    reason: results.Why
-    wait: str
+    reason: Why
+    wait: Why
     on: str
     bound: str = ""
     flags: list[str]
     figures: list[Figure]
     next_run: list[float] | None = None
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether something waits for the work of the call, so that it may return before its work is done."""
+        if isinstance(self.wait, str):  # the call of a library that waits; in older files also what says that none does
+            return self.on != "CPU"
+        return self.wait != NOTHING.said
+
     def __str__(self) -> str:
         complete, met = self.figure("complete"), self.figure("met")
         name = ", ".join([self.call, *(f"{name} = {value}" for name, value in self.varied.items())])
-        shown = [f"{name}: {format.time(complete) if complete else self.reason}"]
+        shown = [f"{name}: {format.time(complete) if complete else in_words(self.reason)}"]
         if met and (free := met.measured) and not free.floor <= (self.value("complete") or 0.0) <= free.ceiling:
             shown.append(f"met {format.time(met)}")
         return ", ".join(shown)
@@ -102,7 +121,7 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
     __repr__ = __str__
 
 
-def untimed(tried: FoundCall, reason: results.Why, figures: list[Figure]) -> CallTiming:
+def untimed(tried: FoundCall, reason: Why, figures: list[Figure]) -> CallTiming:
     """The result for a step that was not timed. ``reason``: why not."""
     return CallTiming(
         call="step()", status="unavailable", reason=reason, wait=tried.said, on=tried.adapter, flags=[], figures=figures
@@ -123,7 +142,7 @@ class CallRatio(Struct, frozen=True, kw_only=True):
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """The result of ``time``. ``notes``: what disturbed the measurement, or what is missing, in sentences.
+    """The result of ``time``. ``notes``: what disturbed the measurement, or what is missing.
 
     As text: one line for each call with its cost; ``met`` beside it if the cost is outside its range. ``quick``: only
     first answers. ``setup``: as it was given. ``versions``: of the first interpreter; ``second_versions``: of the
@@ -141,7 +160,7 @@ class Timing(Struct, frozen=True, kw_only=True):
     method_version: int = 0
     calls: list[CallTiming]
     ratios: list[CallRatio] = []
-    notes: list[results.Why] = []
+    notes: list[Why] = []
     quick: bool = False
 
     def __str__(self) -> str:
@@ -317,7 +336,7 @@ def time_statements(
         return first
     for row in rows:
         if row.figures:
-            listener.note(f"first answer, from one process; others may differ: {row}")
+            listener.note(because("first-answer-of-row", row=str(row)))
     if not spec.found:
         spec = replace(spec, found=trials[0])
         anchors_s = 3 * ANCHORS.longest_ns / 1e9
@@ -339,7 +358,7 @@ def _try_all(
     """What the trials found, by interpreter. Appends to ``rows`` the first answers, which an interruption keeps."""
     trials: list[list[FoundCall]] = []
     for varied, interpreter in variants:
-        listener.working("a trial of each statement")
+        listener.working(because("trying-each-statement"))
         found = spec.found or try_statements(spec, interpreter, silence_s=silence_s).found
         trials.append(found)
         if [one.waits for one in found] != [one.waits for one in trials[0]]:
@@ -371,7 +390,10 @@ def _measured(
             request = RunRequest(["call"], Choice(), "quick", plan, plugins, Path(folder), spec.pythons, limits=limits)
             outcome = measure(request, listener)
         except BadFile:
-            raise UsageError(_MIXED) from None
+            raise UsageError(
+                "the answers of a process cannot be read: the program writes to a file descriptor that it has not "
+                "opened, or forks a child process that runs on (os.fork)"
+            ) from None
         except Interrupted as stopped:  # its journals are in this folder, which ends with this block
             raise TimeInterrupted(_cut_short(first, stopped.journals)) from None
         except KeyboardInterrupt:
@@ -416,8 +438,8 @@ def _cut_short(first: Timing, journals: Sequence[Path] = ()) -> Timing:
             for row, record, known in zip(calls, records, measured, strict=True)
         ]
     only_first = calls == first.calls
-    said = "first answers, each from one process" if only_first else "figures from fewer processes than a whole run has"
-    return replace(first, calls=calls, notes=[f"Interrupted: these are {said}."], quick=only_first)
+    note = because("interrupted-with-first-answers") if only_first else because("interrupted-with-fewer-processes")
+    return replace(first, calls=calls, notes=[note], quick=only_first)
 
 
 def _of_record(record: Record) -> dict[str, Any]:
@@ -449,15 +471,15 @@ def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], 
     records = [record for side in sides for record in side.records]
     for number, record in enumerate(records[: 1 if others_may_fail else None], 1):
         if record.status in ("failed", "unavailable", "unverified") and not record.figures:
-            raise UsageError(f"statement {number}: " if len(records) > 1 else "", record.reason)
+            raise UsageError(about(f"statement {number}" if len(records) > 1 else "", record.reason))
     calls = []
     for row, record in zip(first.calls, records, strict=True):
         again = next_run(record, first.machine)
         calls.append(replace(row, **_of_record(record), next_run=[again.floor, again.ceiling] if again else None))
-    notes: list[results.Why] = list(dict.fromkeys(flag for side in sides for flag in side.flags))
+    notes: list[Why] = list(dict.fromkeys(flag for side in sides for flag in side.flags))
     if len(sides) > 1 and (changed := changed_versions(sides[0], sides[1])):
-        said = "; ".join(f"{one.field} {one.base} and {one.new}" for one in changed)
-        notes.append(f"versions of the first and the second interpreter: {said}")
+        versions = [because("versions-of-both", field=one.field, base=one.base, new=one.new) for one in changed]
+        notes.append(because("versions-of-interpreters", versions=together(*versions[:_MOST_VERSIONS])))
     return replace(first, calls=calls, ratios=[*_ratios(sides, judged)], notes=notes, quick=False)
 
 
@@ -479,8 +501,18 @@ def _ratios(sides: Sequence[Fingerprint], judged: Mapping[str, CaseVerdict]) -> 
             case, base = judged.get(record.key), records[against - 1]
             times = case.ratio if case else ratio(record.measured("complete"), base.measured("complete"))
             lacking = [n for n, one in ((against, base), (number, record)) if one.measured("complete") is None]
-            reason = f"{' and '.join(map(str, lacking))} has no cost" if lacking else (case.reason if case else "")
-            found = missing("ratio", reason or "it cannot be formed", "ratio")
+            reason = _without_cost(lacking) or (case.reason if case else "") or because("ratio-not-formed")
+            found = missing("ratio", reason, "ratio")
             if times is not None:
                 found = Figure(name="ratio", unit="ratio", value=times.value, low=times.low, high=times.high)
             yield CallRatio(position=number, against=against, ratio=found, verdict=case.verdict if case else "")
+
+
+def _without_cost(rows: Sequence[int]) -> Why:
+    """Why there is no ratio of rows, of which these have no cost; '' if all have."""
+    match rows:
+        case [row]:
+            return because("row-without-cost", row=row)
+        case [first, second]:
+            return because("rows-without-cost", first=first, second=second)
+    return ""

@@ -23,7 +23,7 @@ from overhead.explain.host_work import HostTimes, ProfilerCost
 from overhead.explain.nsys_export import read_nsys_export
 from overhead.explain.profiling import StepProfile
 from overhead.explain.ranks import RankComparison, compare_ranks, rank_reasons, same_ranks
-from overhead.explain.record import NOT_IN_A_TRACE, Explanation, StepVerdict, missing
+from overhead.explain.record import NOT_IN_A_TRACE, UNKNOWN_MACHINE, Explanation, StepVerdict, missing
 from overhead.explain.recording import caveats, left_out, why_no_verdict
 from overhead.explain.replay import StepParts, mean_parts, step_parts
 from overhead.explain.steps import StepSource
@@ -34,7 +34,7 @@ from overhead.loading.outputs import same_file
 from overhead.reading.format import count, plain
 from overhead.results import Figure, Machine, Reason, Why, because, together
 
-_NOT_KNOWN = Machine(id="0" * 12, cpu="a processor that is not known", cores=0, memory_gib=0)
+_NOT_KNOWN = Machine(id=UNKNOWN_MACHINE, cpu="unknown", cores=0, memory_gib=0)
 _MOST_COST_NS = 5000.0
 """The most that a profiler costs an operation."""
 _LITTLE = 0.1

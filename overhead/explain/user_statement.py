@@ -19,13 +19,13 @@ from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CALLED_AS, FOUND_AS, CallSpec, FoundCall
 from overhead.explain.call_syntax import read_only
-from overhead.explain.steps import FoundStep, error_text, literals
-from overhead.explain.unfinished import Kept, unfinished_of
+from overhead.explain.steps import FoundStep, error_text, literals, program_line
+from overhead.explain.unfinished import Kept, Unfinished, unfinished_of
 from overhead.explain.waits import NOTHING, Wait, find_waits, joined_actions, libraries_seen, uses_package, wait_named
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop
 from overhead.probes.held_chain import HeldChain
-from overhead.results import Figure, Scalar, about
+from overhead.results import Figure, Scalar, Why, about, because, together
 from overhead.runner.interpreter import HERE, Interpreter
 
 SILENCE_S = 60.0
@@ -56,6 +56,8 @@ _MOST_CALLS_PER_TICK = 1 << 20
 _ENOUGH_NS = 50_000_000
 _MOST_CALLS = 256
 _forks: list[None] = []
+_MOST_TEXT = 2000
+"""Most characters of a message that is passed on."""
 _LONG_CALL_NS = 2_500_000
 """Of a longer call, the samples are longer too: four more calls must fit between the shortest and the longest."""
 
@@ -63,11 +65,25 @@ _LONG_CALL_NS = 2_500_000
 class TrialRefused(Struct, frozen=True, tag="refused"):
     """A statement that cannot be measured, and why."""
 
-    reason: str
+    reason: Why
+
+
+def refusal(error: UsageError, which: str = "") -> TrialRefused:
+    """What the child answers for an error of wrong use. ``which``: the statement, where there are several."""
+    why: Why = error.why
+    if isinstance(why, str):
+        why = why[:_MOST_TEXT]
+    return TrialRefused(about(which, why))
+
+
+class DoesNext(Struct, frozen=True, tag="doing"):
+    """What the child process does next."""
+
+    what: Why
 
 
 _Found = TypeVar("_Found")
-_decode = msgspec.json.Decoder(str | TrialRefused | FoundCall).decode
+_decode = msgspec.json.Decoder(DoesNext | TrialRefused | FoundCall).decode
 
 
 def try_statements(
@@ -84,31 +100,32 @@ def child_answers(
     job: object,
     decode: Callable[[bytes], Any],
     silence_s: float,
-    doing: Callable[[str], None] = lambda what: None,
+    doing: Callable[[Why], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> Generator[Any]:
     """Yield what ``module`` answers in a child process; ``doing`` gets its next step. Raises ``UsageError``."""
-    step = "starting"
+    step: Why = because("starting-a-process")
     try:
         limits, command = ChildLimits(silence_s), interpreter.python_command
         with ChildProcess(module, job, decode, limits, interpreter.environment, command) as child:
             for answer in child:
                 match answer:
-                    case str(step):
-                        doing(step)
+                    case DoesNext(what):
+                        step = what
+                        doing(what)
                     case TrialRefused(reason):
                         raise UsageError(reason)
                     case _:
                         yield answer
     except ChildEnded as ended:
-        raise UsageError(about(step, ended.reason)) from None
+        raise UsageError(because("ended-while-doing", doing=step, why=ended.reason)) from None
 
 
 def try_call(
     spec: CallSpec,
     call: str,
     longest_s: float,
-    doing: Callable[[str], None],
+    doing: Callable[[Why], None],
     names: tuple[str, str] = ("SETUP", "CALL"),
 ) -> tuple[FoundCall, StatementLoop, Callable[[], object]]:
     """What a few runs of a statement find out, the open statement and its wait. Raises ``UsageError``.
@@ -129,11 +146,8 @@ def try_call(
         raise UsageError(f"{call_name} reads {read} and does not call it: write {read}()")
     returned = unfinished_of(list(statement.results))
     unfinished = returned or kept.running_since(statement.names)
-    verb = "returns" if returned else "keeps"
     if unfinished is not None and not spec.wait:
-        otherwise = "; to time the call without that work, give --wait none" if call_name == "CALL" else ""
-        said = f"{call_name} {verb} {unfinished.what}, so its work is not done: write {unfinished.finish}{otherwise}"
-        raise UsageError(said)
+        raise UsageError(_why_unfinished(unfinished, call_name, is_returned=returned is not None))
     libraries = libraries_seen(statement.names, statement.results)
     named = wait_named(spec.wait, statement.names, statement.results) if spec.wait else None
     by_text = bool(spec.wait) and named is None
@@ -155,8 +169,10 @@ def try_call(
     number = call.removeprefix(CALLED_AS).removesuffix("()")
     step: FoundStep | None = statement.names.get(f"{FOUND_AS}{number}") if call.startswith(CALLED_AS) else None
     said = _said_of(spec.wait, waits)
-    if unfinished is not None:
-        said += f"; the call {verb} {unfinished.what}, whose work may be missing from the cost"
+    if unfinished is not None and returned is not None:
+        said = together(said, because("returned-work-may-be-missing", what=unfinished.what))
+    elif unfinished is not None:
+        said = together(said, because("kept-work-may-be-missing", what=unfinished.what))
     found = FoundCall(
         one_ns=one_ns,
         waits=[wait.name for wait in waits],
@@ -172,13 +188,24 @@ def try_call(
     return found, statement, finish
 
 
-def _said_of(asked: str, waits: list[Wait]) -> str:
-    """The wait in words. ``asked``: the value of ``--wait``."""
+def _why_unfinished(unfinished: Unfinished, call_name: str, *, is_returned: bool) -> Why:
+    """Why a call whose work is not done cannot be measured, and what to write instead."""
+    values = {"call": call_name, "what": unfinished.what, "finish": unfinished.finish}
+    why = because("returns-unfinished-work", **values) if is_returned else because("keeps-unfinished-work", **values)
+    return together(why, because("wait-none-leaves-it-out")) if call_name == "CALL" else why
+
+
+def _said_of(asked: str, waits: list[Wait]) -> Why:
+    """How the end of the work is awaited. ``asked``: the value of ``--wait``."""
     if not waits:
-        return asked[:200]
+        return because("waits-by-statement", statement=asked[:200])
     if asked and waits == [NOTHING]:
-        return "nothing, as --wait none asks"
-    return " and ".join(wait.said for wait in waits)
+        return because("nothing-as-asked")
+    first, *others = [wait.said for wait in waits]
+    said = first
+    for other in others:
+        said = because("waits-for-both", first=said, second=other)
+    return said
 
 
 @contextlib.contextmanager
@@ -211,16 +238,23 @@ def _check_clocks(setup_name: str, call_name: str) -> None:
             )
 
 
-def _define_hint(error: BaseException, text: str) -> str:
-    """What to give in ``--setup`` for a name that a statement lacks; ``text``: the error, in one line."""
-    if not (isinstance(error, NameError) and error.name and text.startswith("CALL")):
-        return ""
-    name = error.name
-    example = _USUAL_NAMES.get(name, f"{name} = ...")
+def _definition_of(name: str) -> str:
+    """What to give in ``--setup`` for a name that a statement lacks."""
+    if name in _USUAL_NAMES:
+        return _USUAL_NAMES[name]
     with contextlib.suppress(ImportError, ValueError):
-        if name not in _USUAL_NAMES and importlib.util.find_spec(name) is not None:
-            example = f"import {name}"
-    return f'; a statement has only the names of --setup, such as --setup "{example}"'
+        if importlib.util.find_spec(name) is not None:
+            return f"import {name}"
+    return f"{name} = ..."
+
+
+def _why_raised(error: BaseException, statement: StatementLoop) -> Why:
+    """What a statement raised, and what to define if that is a name which CALL lacks."""
+    text = error_text(error, statement.describe_error)
+    is_of_call = not program_line(error) and statement.part_of_error(error) == "CALL"
+    if isinstance(error, NameError) and error.name and is_of_call:
+        return because("name-not-in-setup", error=text, example=_definition_of(error.name))
+    return text
 
 
 @contextlib.contextmanager
@@ -242,8 +276,7 @@ def _checked(statement: StatementLoop, act: Callable[[], _Found]) -> _Found:
     except UsageError:
         raise
     except BaseException as error:  # sys.exit too
-        text = error_text(error, statement.describe_error)
-        raise StatementError(f"{text}{_define_hint(error, text)}") from None
+        raise StatementError(_why_raised(error, statement)) from None
 
 
 def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
@@ -251,8 +284,10 @@ def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
     try:
         _checked(statement, lambda: statement.issue(n))
     except StatementError as error:
-        said = f"{name} cannot be repeated: the first calls work, then " if made else ""
-        raise UsageError(f"{said}{error}") from None
+        why = error.why
+        if made:
+            why = because("call-not-repeatable", call=name, why=why)
+        raise UsageError(why) from None
 
 
 def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: float, name: str) -> float:
@@ -262,8 +297,10 @@ def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: flo
         took = _timed(statement, finish, n, made, name)
         best = min(best, took / n)
         if best > longest_s * 1e9 and made > 1:
-            said = f"one call takes {best / 1e9:.2g} s; calls of up to {longest_s:g} s are measured"
-            raise UsageError(f"{said}, because a longer one needs no method: time it with a clock")
+            raise UsageError(
+                f"one call takes {best / 1e9:.2g} s; calls of up to {longest_s:g} s are measured, because a longer one "
+                "needs no method: time it with a clock"
+            )
         made, n = made + n, min(2 * n, 64)
     while not best:  # the clock moves in steps that are longer than these calls
         if n > _MOST_CALLS_PER_TICK:
@@ -305,7 +342,7 @@ def first_answer(
     end_s = time.monotonic() + seconds
     while len(slopes) < 3 or time.monotonic() < end_s:
         slopes.append((total(3 * few) - total(few)) / (2 * few))
-    reason = f"a first answer, from one process: the slope between n = {few} and {3 * few}"
+    reason = because("first-answer", few=few, many=3 * few)
     value = float(np.median(slopes))
     return Figure(name="complete", unit="ns", value=value, status="noisy", reason=reason, processes=1)
 
@@ -327,7 +364,7 @@ class CallChain(HeldChain):
     def __init__(self, spec: CallSpec, number: int) -> None:
         spec = _alone(spec, number)
         (found,) = spec.found
-        self._said, self._made = found.said, 0
+        self._waits_for, self._made = ", ".join(found.waits) or spec.wait, 0
         by_text = not found.waits
         wait_text = spec.wait if by_text else ""
         self._statement = StatementLoop(
@@ -374,7 +411,7 @@ class CallChain(HeldChain):
 
     def window(self) -> dict[str, Scalar]:
         """How the end of the work is awaited, for the record."""
-        return {"wait": self._said, "entry": "python"}
+        return {"wait": self._waits_for, "entry": "python"}
 
     def close(self) -> None:
         """End the statement and drop its results."""
@@ -389,12 +426,17 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
     spec.add_path()
     gc.disable()
     for number in range(len(spec.cases)):
-        which = f"statement {number + 1}: " if len(spec.cases) > 1 else ""
+        which = f"statement {number + 1}" if len(spec.cases) > 1 else ""
         own = _alone(spec, number)
+
+        def doing(what: Why, which: str = which) -> None:
+            send(DoesNext(about(which, what)))
+
         try:
-            send(try_call(own, own.calls[0], longest_s, lambda what, which=which: send(f"{which}{what}"))[0])  # type: ignore[misc]
+            found, _, _ = try_call(own, own.calls[0], longest_s, doing)
+            send(found)
         except UsageError as error:
-            send(TrialRefused(f"{which}{error}"))
+            send(refusal(error, which))
             break
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from overhead.explain import record
 from overhead.explain.alternatives import CUDA_GRAPH, PINNED, UNSYNCHRONISED
+from overhead.explain.conditions import WITHOUT_COLLECTION
 from overhead.explain.host_work import FROM_PAGEABLE
 from overhead.explain.record import BETWEEN, OperationRow, ReplayCheck, StepVerdict
 from overhead.explain.replay import StepParts
@@ -215,7 +216,7 @@ def host_causes(shares: Mapping[str, float], gains: Gains = _NO_GAINS) -> list[W
             causes[name] = because("waits-for-a-processor", share=share, preemptions=of["preemptions"])
         elif name == "throttled":
             causes[name] = because("stopped-by-the-cpu-limit", share=share, cores=cores)
-        elif _is_useless(gains.get("without garbage collection")):
+        elif _is_useless(gains.get(WITHOUT_COLLECTION)):
             causes[name] = because("collects-garbage", share=share, pause_ns=of["longest_pause"])
         else:
             causes[name] = because("collects-garbage-freeze-it", share=share, pause_ns=of["longest_pause"])

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from overhead.errors import Unavailable, UsageError, unknown_name
-from overhead.results import about, own_stacks, stacks_in
+from overhead.results import Why, about, because, own_stacks, stacks_in
 
 Names = Mapping[str, Any]
 _SAME_LIBRARY = {"jaxlib": "jax"}
@@ -26,7 +26,8 @@ _LOOKED_AT = 200
 
 @dataclass(frozen=True)
 class Wait:
-    """A way to wait for all work of a statement. ``name``: the value of ``--wait``. ``said``: the call, for the reader.
+    """A way to wait for all work of a statement. ``name``: the value of ``--wait``. ``said``: the call that waits, as a
+    text, or a code where the reader must know more.
 
     ``api``, ``adapter``: of the device. ``make``: a function that waits, from the names of the statement and its kept
     results. ``spins``: it keeps the processor busy. ``keeps``: it needs the results of CALL. ``clock``: makes the clock
@@ -34,7 +35,7 @@ class Wait:
     """
 
     name: str
-    said: str
+    said: Why
     api: str
     adapter: str
     make: Callable[[Names, Iterable[Any]], Callable[[], object]] = lambda names, results: lambda: None
@@ -43,7 +44,7 @@ class Wait:
     clock: Callable[[], Any] | None = None
 
 
-NOTHING = Wait("none", "nothing, since no library was seen that works on after a call returns", "CPU", "CPU")
+NOTHING = Wait("none", because("nothing-to-wait-for"), "CPU", "CPU")
 
 
 def wait_named(name: str, names: Names, results: Iterable[Any]) -> Wait | None:
@@ -91,7 +92,7 @@ def _torch(kind: str, names: Names, results: list[Any], asked: bool) -> Wait | N
         return None
     module = getattr(torch, kind)
     if asked and not getattr(module, "is_available", torch.backends.mps.is_available)():
-        raise Unavailable(f"torch {torch.__version__} reaches no {kind} device")
+        raise Unavailable(because("torch-without-device", version=torch.__version__, kind=kind))
     if not (asked or _torch_uses(torch, kind, [*names.values(), *results])):
         return None
     adapter = "Apple GPU" if kind == "mps" else str(module.get_device_name())
@@ -178,12 +179,9 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
 
         return wait
 
-    said = "jax.block_until_ready(the last results)"
+    said = because("waits-for-results-of-jax")
     if results and not _jax_arrays(jax, results):
-        said = (
-            "jax.effects_barrier() and block_until_ready() of all arrays that are kept, since the call returns none; "
-            "the work of arrays that it drops unread is not included: return them"
-        )
+        said = because("waits-for-kept-arrays-of-jax")
     adapter = "CPU" if first.platform == "cpu" else first.device_kind
     return Wait("jax", said, api, adapter, make, spins=first.platform != "cpu", keeps=True)
 
@@ -205,8 +203,9 @@ def _mlx(names: Names, results: list[Any], asked: bool) -> Wait | None:
     on_cpu = mx.default_device() == mx.Device(mx.cpu, 0)
     api = "CPU" if on_cpu else "Metal" if mx.metal.is_available() else "CUDA"
     adapter = "CPU" if on_cpu else str(mx.device_info(mx.default_device())["device_name"])
-    said = "mlx.core.synchronize(), for what was evaluated; an array that nothing evaluates is not computed"
-    return Wait("mlx", said, api, adapter, lambda names, results: mx.synchronize)
+    return Wait(
+        "mlx", because("waits-for-evaluated-arrays-of-mlx"), api, adapter, lambda names, results: mx.synchronize
+    )
 
 
 def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bool) -> Wait | None:
@@ -216,7 +215,7 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
     device = next((value for value in _flat([*names.values(), *results]) if isinstance(value, wgpu.GPUDevice)), None)
     if device is None:
         if asked:
-            raise Unavailable("SETUP must give the device a name, device = adapter.request_device_sync()")
+            raise Unavailable(because("setup-without-webgpu-device"))
         return None
 
     from overhead.probes.webgpu.library import library, wait_call

@@ -47,11 +47,10 @@ def fleet_command(a: argparse.Namespace) -> int:
         return DONE
     if found.named("slow"):
         return GATE
-    nodes = [node for group in found.groups for node in group.nodes]
-    untold = [node for node in nodes if node.verdict != "ok"]
+    untold = [node for node in found.nodes if node.verdict != "ok"]
     if not untold:
         return DONE
-    complain(gate_not_passed(nodes, untold))
+    complain(gate_not_passed(found.nodes, untold))
     return UNTESTED
 
 

@@ -121,9 +121,14 @@ class FleetVerdicts:
     groups: Sequence[NodeGroup]
     skipped: Mapping[str, Why]
 
+    @property
+    def nodes(self) -> list[JudgedNode]:
+        """The nodes of all groups."""
+        return list(itertools.chain.from_iterable(group.nodes for group in self.groups))
+
     def named(self, *verdicts: NodeVerdict) -> list[str]:
         """The names of the nodes with one of these verdicts."""
-        return [node.name for group in self.groups for node in group.nodes if node.verdict in verdicts]
+        return [node.name for node in self.nodes if node.verdict in verdicts]
 
 
 def judge_fleet(folder: Path, now: datetime | None = None) -> FleetVerdicts:

@@ -23,12 +23,14 @@ _MOST_AGAIN = 10
 
 def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     """How many nodes are slow, a row for each one that is not ok, what could have been found, what to do next."""
-    nodes = [node for group in found.groups for node in group.nodes]
-    yield Text([words.all_nodes(nodes, found.false_alarms)])
-    if shown := [node for node in nodes if node.slow]:
+    yield Text([words.all_nodes(found.nodes, found.false_alarms)])
+    if shown := [node for node in found.nodes if node.slow]:
         rows = [_row(node) for node in sorted(shown, key=lambda node: (node.verdict, node.name))]
         yield Table(words.NODES_NOT_OK, words.NODE_COLUMNS, rows, optional={4: 1})
-    yield Text([sentence for group in found.groups for sentence in _group_sentences(group)])
+    told: list[str] = []
+    for group in found.groups:
+        told += _group_sentences(group)
+    yield Text(told)
     if found.skipped:
         yield Text([words.skipped(found.skipped)])
     if suspects := found.named("suspect"):

@@ -17,7 +17,7 @@ from overhead.reading.next_run import FigureClass, class_of, next_run
 from overhead.reading.view import TargetLabel, TargetView, View, with_fields, words
 from overhead.results import Caller, Pattern, Record, Scalar, Value, Why, about, because, key_figure_lines, ratio
 
-Condition = Literal["", "alone", "beside-others"]
+NodeCondition = Literal["", "alone", "beside-others"]
 """Of a node of a graph, which has two speeds: whether other processes held the GPU while it was measured."""
 
 
@@ -35,7 +35,7 @@ class KeyFigure:
     measured: Value | None = None
     speeds: tuple[Value, ...] = ()
     reason: Why = ""
-    condition: Condition = ""
+    condition: NodeCondition = ""
     record: Record | None = None
     of: TargetLabel | None = None
     next_run: Value | None = None
@@ -113,7 +113,7 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     )
 
 
-def _condition(view: View, target: TargetView) -> Condition:
+def _condition(view: View, target: TargetView) -> NodeCondition:
     """Whether other stacks' processes were open on the GPU while this target was measured."""
     for other in view.executing:
         if other.key != target.key and other.first.api != "CPU" and not other.software:

@@ -200,13 +200,9 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
             is_early = one.case.key in early[key] if one.target.key == key else is_early
             candidates.setdefault(key, []).append(Candidate(one.key, registry()[one.target.stack].cost, is_early))
     allotment = allot(candidates, plan)
-    names: dict[tuple[str, str], str] = {}
-    for target in chosen:
-        for a in grouped[target.key]:
-            # A companion is named with its target, which is not the worker's.
-            names[target.key, a.key] = a.case.key if a.target.key == target.key else a.key
+    names = {key: _names_of(key, each) for key, each in grouped.items()}
     for worker, candidate, reason in allotment.left_out:
-        left_out.append(LeftOut(target=worker, case=names[worker, candidate], reason=reason))
+        left_out.append(LeftOut(target=worker, case=names[worker][candidate], reason=reason))
     tasks = []
     for target in chosen:
         cases = allotment.cases.get(target.key, {})
@@ -214,6 +210,11 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
         if taken:
             tasks.append(Task(target, taken, allotment.seconds(target.key), allotment.processes[target.key]))
     return tasks, left_out
+
+
+def _names_of(worker: str, assigned: Sequence[Assignment]) -> dict[str, str]:
+    """What a case of this worker is called, by the key of its assignment: a companion is named with its own target."""
+    return {one.key: one.case.key if one.target.key == worker else one.key for one in assigned}
 
 
 def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:

@@ -19,8 +19,8 @@ from overhead.reading.format import (
     plain,
     positive_spread,
 )
-from overhead.reading.view import CALLER_WORDS
 from overhead.results import Value
+from overhead.words.names import CALLER_WORDS
 
 _SECONDS_FROM_NS = 0.9995e9
 """From so many ns on a length is said in seconds, rounded to three digits."""
@@ -131,7 +131,7 @@ _BOUNDS = {
     "mixed": "mixed",
     "unclear": "unclear",
 }
-FORMATS: Mapping[str, Callable[[Any, str], str]] = {
+VALUE_FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "micro": _micro,
     "micro-spread": _micro_spread,
     "micro-interval": _micro_interval,
@@ -183,7 +183,7 @@ class Formatter(string.Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         """The text of one value."""
         name, _, more = format_spec.partition(" ")
-        if name in FORMATS:
-            return FORMATS[name](value, more)
+        if name in VALUE_FORMATS:
+            return VALUE_FORMATS[name](value, more)
         found: str = super().format_field(value, format_spec)
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from overhead.reading.format import MICRO, micro_of, number, percent, percent_spread, time_spread
-from overhead.reading.key_figures import Condition, KeyFigure
+from overhead.reading.key_figures import KeyFigure, NodeCondition
 from overhead.results import Reason
 from overhead.words.reasons import sentence
 
@@ -24,7 +24,7 @@ LABELS = {
     "python-share-dawn": "Python's share of the host's time, Dawn",
 }
 """By key."""
-_CONDITIONS: dict[Condition, str] = {"": "", "alone": "alone on the GPU", "beside-others": "beside other processes"}
+_CONDITIONS: dict[NodeCondition, str] = {"": "", "alone": "alone on the GPU", "beside-others": "beside other processes"}
 _TWO_SPEEDS = "a node has two speeds (docs/cuda.md)"
 
 

@@ -80,7 +80,7 @@ def test_a_statement_with_the_wait_none_is_a_synchronous_chain() -> None:
     assert (chain.synchronous, chain.overlap, chain.executed()) == (True, "serial", 3)
     assert chain.flags == ("values-not-checked",)
     assert chain.device(4) is None
-    assert chain.window() == {"wait": "nothing", "entry": "python"}
+    assert chain.window() == {"wait": "none", "entry": "python"}
 
 
 def test_a_statement_that_raises_while_measured_fails_with_its_line(clock: FakeClock) -> None:

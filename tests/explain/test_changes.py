@@ -107,7 +107,7 @@ def test_an_alternative_names_the_parts_of_the_state_that_were_not_compared() ->
     found = one({"CUDA graph": made}, "CUDA graph", times_of(10e6, 2e6))
     assert (found.status, found.same_results) == ("ok", True)
     part = because("part-not-compared", name="model.cache", why=because("part-too-large"))
-    assert found.reason == because("not-compared", parts=part)
+    assert found.reason == because("parts-not-compared", parts=part)
     assert (found.compared, found.not_compared) == (1, 7)
 
 

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from overhead.explain.chrome_trace import SITE_MARK, read_chrome_trace
-from overhead.explain.dispatch_budget import BlockCounts, add_calls, count_block
+from overhead.explain.dispatch_budget import END_OF_BLOCK, BlockCounts, add_calls, count_block
+from overhead.results import codes_of
 
 needs_torch = pytest.mark.needs("torch")
 needs_cuda = pytest.mark.needs("torch", "cuda")
@@ -259,8 +260,10 @@ def test_a_budget_without_a_gpu_counts_reads_in_other_threads_once_and_says_what
             pool.submit(read).result()
             read()
     assert len(found.synchronisations) == 2 * len(reads)
-    assert found.over_budget(launches=0) == "", "indexing is a view"
-    assert "other threads" in found.over_budget(synchronisations=0)
+    assert found.over_budget(launches=0) == [], "indexing is a view"
+    (over,) = found.over_budget(synchronisations=0)
+    assert (over.kind, over.most, over.found) == ("synchronisations", 0, found.synchronisations)
+    assert codes_of(over.means) == {"operations-and-reads-that-wait"}
 
 
 @needs_torch
@@ -289,7 +292,7 @@ def test_a_budget_on_cuda_leaves_out_the_final_wait_of_the_profiler_itself() -> 
         event(f"{SITE_MARK}step.py:6|", 19, 30, "user_annotation"),
         event("cudaStreamSynchronize", 20, 29, "cuda_runtime", 3),
         event("cudaDeviceSynchronize", 31, 32, "cuda_runtime", 4) | {"tid": 2},
-        event(f"{SITE_MARK}the end of the block|", 33, 36, "user_annotation"),
+        event(f"{SITE_MARK}{END_OF_BLOCK}|", 33, 36, "user_annotation"),
         event("cudaDeviceSynchronize", 34, 35, "cuda_runtime", 5),
         event("cudaDeviceSynchronize", 37, 38, "cuda_runtime", 6),
     ]

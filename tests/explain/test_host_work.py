@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from overhead.explain.host_work import BETWEEN, HostTimes, ProfilerCost, ReturnTimes, operation_rows, profiler_cost
+from overhead.explain.host_work import HostTimes, ProfilerCost, ReturnTimes, operation_rows, profiler_cost
+from overhead.explain.record import BETWEEN
 from overhead.explain.trace import HostCall, HostOperation, StepTrace, Trace
 
 NO_CALLS: list[HostCall] = []

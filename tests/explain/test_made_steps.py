@@ -11,17 +11,19 @@ from overhead.explain.alternatives import CUDA_GRAPH, PINNED, UNSYNCHRONISED
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.chrome_trace import read_chrome_trace
 from overhead.explain.explaining import explanation
-from overhead.explain.host_work import PAGEABLE, HostTimes, step_counts, synchronisation_rows
+from overhead.explain.host_work import FROM_PAGEABLE, HostTimes, step_counts, synchronisation_rows
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import Alternative, Explanation
 from overhead.explain.replay import StepParts, step_parts
 from overhead.explain.show import explanation_blocks
 from overhead.explain.trace import Trace
-from overhead.explain.verdict import check_replay, host_causes, judge, verdict_sentences
-from overhead.results import Figure
+from overhead.explain.verdict import check_replay, host_causes, judge, verdict_reasons
+from overhead.reading.format import micro_or_why
+from overhead.results import Figure, Reason, codes_of
 from tests.fakes import profiled_program as known
 from tests.fakes.explanations import DEVICE, SOURCE, decode_explained, profile_of, timing_of, trace_of
 from tests.fakes.profiled_program import Launch, Python, Upload
+from tests.fakes.reasons import by_code, first_code
 from tests.terminal.test_goldens import printed
 
 UPLOADS: list[known.Part] = [
@@ -49,17 +51,17 @@ def test_an_upload_from_pageable_memory_is_named_with_its_line_cost_and_remedy()
     free = [Launch(20_000, 400_000) if isinstance(part, Upload) else part for part in UPLOADS]
     assert parts.without_waits == pytest.approx(DEVICE.step_ns(free), rel=0.15)
     (row,) = synchronisation_rows(trace)
-    assert (row.what.endswith(PAGEABLE), row.site.line, row.count) == (True, "train.py:4", 1)
+    assert (FROM_PAGEABLE in codes_of(row.what), row.site.line, row.count) == (True, "train.py:4", 1)
     assert row.blocked_ns == pytest.approx(10 * 30_000 + 400_000 - 10 * 10_000, rel=0.15)
-    said = explained(UPLOADS, {}).verdict.sentences
-    (sentence,) = [each for each in said if "pin_memory()" in each]
-    assert "train.py:4" in sentence
+    said = by_code(explained(UPLOADS, {}).verdict.sentences)
+    assert said["pageable-uploads"].values["line"] == "train.py:4"
 
 
 def test_a_short_upload_and_one_from_pinned_memory_do_not_wait() -> None:
     pinned = DEVICE.trace(UPLOADS).replace(b"(Pageable -> Device)", b"(Pinned -> Device)")
     for trace in (read_chrome_trace(pinned), trace_of([Launch(10_000, 3000), Upload(20_000, 5000)])):
-        assert [row for row in synchronisation_rows(trace) if row.blocked_ns or row.what.endswith(PAGEABLE)] == []
+        rows = synchronisation_rows(trace)
+        assert [row for row in rows if row.blocked_ns or FROM_PAGEABLE in codes_of(row.what)] == []
 
 
 @pytest.mark.parametrize(("device_ns", "kind"), [(100_000, "device"), (1000, "host")])
@@ -81,13 +83,13 @@ def test_fifty_kernels_of_other_libraries_without_an_operation_count_as_device_w
 
 def test_the_programs_own_python_is_told_from_the_launches() -> None:
     parts: list[known.Part] = [Python(2_900_000), *[Launch(10_000, 2000)] * 10]
-    said = explained(parts, {"own_python": 0.99}).verdict.sentences
-    assert any(each.startswith("2,900 of 3,000 µs of host work are your own Python") for each in said)
-    assert not any("launches a step" in each for each in said)
-    of_libraries = explained(parts, {"own_python": 0.05}).verdict.sentences
-    assert any(each.startswith("2,900 of 3,000 µs") and "libraries" in each for each in of_libraries)
-    launches = explained([Python(20_000), *[Launch(10_000, 2000)] * 50], {}).verdict.sentences
-    assert any("50 launches a step: 10" in each for each in launches)
+    said = by_code(explained(parts, {"own_python": 0.99}).verdict.sentences)
+    assert said["own-python"].values == pytest.approx({"own_ns": 2_900_000, "whole_ns": 3_000_000}, rel=0.002)
+    assert "host-work-for-each-launch" not in said
+    of_libraries = by_code(explained(parts, {"own_python": 0.05}).verdict.sentences)["between-the-operations"]
+    assert of_libraries.values == pytest.approx({"outside_ns": 2_900_000, "whole_ns": 3_000_000}, rel=0.002)
+    launches = by_code(explained([Python(20_000), *[Launch(10_000, 2000)] * 50], {}).verdict.sentences)
+    assert launches["host-work-for-each-launch"].values == pytest.approx({"launches": 50, "each_ns": 10_000}, rel=0.05)
 
 
 def test_the_time_in_a_data_loader_is_named() -> None:
@@ -97,8 +99,8 @@ def test_the_time_in_a_data_loader_is_named() -> None:
     renamed = DEVICE.trace(parts).replace(before, after)
     assert renamed != DEVICE.trace(parts)
     trace = read_chrome_trace(renamed).without_first_step()
-    said = explained(parts, {}, trace).verdict.sentences
-    assert any(each.startswith("75 % of the host's time is the DataLoader's next") for each in said)
+    said = by_code(explained(parts, {}, trace).verdict.sentences)
+    assert said["data-loader"].values["share"] == pytest.approx(0.75, abs=0.005)
 
 
 @pytest.mark.parametrize(
@@ -111,12 +113,14 @@ def test_a_time_that_is_not_resolved_is_never_led_with_and_the_measured_cause_fo
     )
     profile = dataclasses.replace(profile_of(UPLOADS), shares=shares)
     found = explanation(SOURCE, profile, msgspec.structs.replace(wide, calls=[call]))
-    first, instead, cause, *_ = verdict_sentences(found)
-    assert "not resolved (at most 7,000 µs)" in first, "no time is below zero"
-    assert "measured beside the profile" in instead
+    first, instead, cause, *_ = verdict_reasons(found)
+    time = by_code([first])["step-time-not-resolved"].values
+    assert (time["step_ns_low"], time["step_ns_high"]) == (0, 7e6), "no time is below zero"
+    assert isinstance(instead, Reason)
+    assert instead.values["how"] == profile.step_rule
     assert cause == (host_causes(shares) or [cause])[0]
-    assert shares["queued"] or "overhead doctor" in cause
-    assert verdict_sentences(found) == found.verdict.sentences
+    assert shares["queued"] or codes_of(cause) == {"no-cause-on-the-host"}
+    assert verdict_reasons(found) == found.verdict.sentences
 
 
 def gained(name: str, value: float, half: float = 0.05, kind: str = "measured") -> Alternative:
@@ -145,8 +149,9 @@ def test_synchronisations_that_cost_nothing_as_measured_do_not_bound_a_step(half
     assert agreed.verdict.kind == "synchronisation"
     found = with_alternatives(WAITS, gained(UNSYNCHRONISED, 1.0, half, kind="bound"))
     assert found.verdict.kind == "unclear", "neither host nor device works all the time"
-    assert f"({1 - half:.2f} to {1 + half:.2f}) as fast" in found.verdict.sentences[0]
-    assert not any("cost" in said and "%" in said for said in found.verdict.sentences), found.verdict.sentences
+    gain = by_code(found.verdict.sentences[:1])["synchronisations-do-not-bound"].values
+    assert (gain["gain_low"], gain["gain_high"]) == (1 - half, 1 + half)
+    assert "synchronisations-replayed" not in by_code(found.verdict.sentences), "what they cost is measured"
     assert found.verdict.factor is None
 
 
@@ -160,7 +165,7 @@ def test_a_replay_that_a_cuda_graph_contradicts_gives_no_verdict_on_host_or_devi
     assert judge(parts, check).kind == "device"
     faster = judge(parts, check, gains={CUDA_GRAPH: gained(CUDA_GRAPH, 1.25).gain})
     assert faster.kind == "mixed"
-    assert not any("not make it faster" in said for said in faster.sentences)
+    assert "device-bound" not in by_code(faster.sentences)
 
 
 def test_a_gain_with_a_wide_interval_contradicts_no_verdict() -> None:
@@ -171,8 +176,10 @@ def test_a_gain_with_a_wide_interval_contradicts_no_verdict() -> None:
 
 def test_pinned_memory_is_recommended_as_far_as_it_was_measured_to_help() -> None:
     found = with_alternatives(UPLOADS, gained(PINNED, 1.0))
-    (said,) = [each for each in found.verdict.sentences if "pin_memory()" in each]
-    assert "1.00× (0.95 to 1.05) as fast" in said
+    said = by_code(found.verdict.sentences)
+    assert "pageable-uploads" not in said
+    measured = said["pageable-uploads-pinned"].values
+    assert [measured[name] for name in ("gain", "gain_low", "gain_high")] == [1.0, 0.95, 1.05]
 
 
 @pytest.mark.parametrize(
@@ -181,9 +188,9 @@ def test_pinned_memory_is_recommended_as_far_as_it_was_measured_to_help() -> Non
 @pytest.mark.parametrize("kind", ["measured", "condition", "bound"])
 def test_a_large_gain_is_said_in_the_first_lines(value: float, half: float, is_said: bool, kind: str) -> None:
     found = with_alternatives(HOST, gained("another way", value, half, kind))
-    said = [index for index, sentence in enumerate(found.verdict.sentences) if "another way" in sentence]
-    assert said == ([1] if is_said else [])
-    assert verdict_sentences(found) == found.verdict.sentences
+    named = [isinstance(one, Reason) and one.values.get("name") == "another way" for one in found.verdict.sentences]
+    assert [index for index, is_named in enumerate(named) if is_named] == ([1] if is_said else [])
+    assert verdict_reasons(found) == found.verdict.sentences
 
 
 @pytest.mark.parametrize(("times", "is_first"), [(8.0, True), (1.1, False), (0.5, True)])
@@ -191,10 +198,10 @@ def test_a_step_that_takes_another_time_where_nothing_is_left_out_says_so_first(
     step_ns = DEVICE.step_ns(HOST)
     met = Figure(name="met", value=times * step_ns, low=0.9 * times * step_ns, high=2 * times * step_ns, processes=3)
     found = with_alternatives(HOST, met=met)
-    assert ("operating system" in found.verdict.sentences[0]) == is_first
+    assert (first_code(found.verdict.sentences) == "step-as-it-runs-is-apart") == is_first
     assert found.step.met.value == pytest.approx(times * step_ns)
-    assert verdict_sentences(found) == found.verdict.sentences
-    assert "operating system" in printed(explanation_blocks(found), 200)
+    assert verdict_reasons(found) == found.verdict.sentences
+    assert micro_or_why(found.step.met) in printed(explanation_blocks(found), 200)
 
 
 def test_a_library_that_is_not_profiled_does_not_send_its_user_to_look_for_disturbances() -> None:
@@ -202,4 +209,4 @@ def test_a_library_that_is_not_profiled_does_not_send_its_user_to_look_for_distu
     profile = StepProfile(on_jax, "jax", "NVIDIA H200", reason="jax is not profiled", shares={"queued": 0.0})
     found = explanation(SOURCE, profile, timing_of(1_000_000, 990_000))
     assert found.verdict.kind == "unclear"
-    assert not any("doctor" in said for said in found.verdict.sentences)
+    assert "no-cause-on-the-host" not in by_code(found.verdict.sentences)

@@ -163,7 +163,7 @@ def test_a_module_of_pytorch_is_a_step_if_its_forward_needs_nothing() -> None:
 
     fixed = Fixed()
     assert step_from(lambda: fixed, "build").call is fixed
-    with pytest.raises(UsageError, match=r"^the Linear that build returns needs input; a step takes no arguments"):
+    with pytest.raises(UsageError, match=r"\bLinear\b.*\bbuild\b.*\binput\b"):
         step_from(lambda: torch.nn.Linear(2, 2), "build")
 
 
@@ -172,7 +172,7 @@ def test_a_function_that_jax_compiles_is_a_step_if_it_needs_nothing() -> None:
     jax = pytest.importorskip("jax")
     compiled = jax.jit(lambda: 3)
     assert step_from(lambda: compiled, "build").call is compiled
-    with pytest.raises(UsageError, match="returns needs x"):
+    with pytest.raises(UsageError, match=r"\bbuild\b.*\bx\b"):
         step_from(lambda: jax.jit(lambda x: x), "build")
 
 
@@ -224,7 +224,7 @@ def test_a_program_that_is_named_in_place_of_a_step_is_refused_after_two_calls(
     found = step_from(main, "main")
     if not calls:
         return refuse_long(found, 1.0)
-    with pytest.raises(UsageError, match=r"^main takes 2\.8 s.*name one iteration: a function that returns step\(\)"):
+    with pytest.raises(UsageError, match=r"\bmain\b.*2\.8 s"):
         refuse_long(found, 1.0)
     assert left == []
     return None
@@ -242,7 +242,7 @@ def test_a_step_that_is_returned_is_timed_and_not_the_function_that_makes_it(mon
         return functools.partial(spend, step_s)
 
     refuse_long(step_from(lambda: build(20.0, 0.1), "build"), 1.0)
-    with pytest.raises(UsageError, match=r"^the step that build returns takes 2 s"):
+    with pytest.raises(UsageError, match=r"\bbuild\b.*\b2 s"):
         refuse_long(step_from(lambda: build(0.1, 2.0), "build"), 1.0)
 
 
@@ -262,24 +262,25 @@ def test_a_function_of_this_process_that_returns_a_step_gives_that_step() -> Non
 
 
 @pytest.mark.parametrize(
-    ("function", "arguments", "line"),
+    ("function", "arguments", "named"),
     [
-        ("stepp", (), "unknown function in my_program.py: 'stepp', did you mean 'step'?"),
-        ("value", (), "value is int and no function"),
-        ("needs", (), "needs needs size: give --arg size=VALUE"),
-        ("build", ("layer=3",), "unknown argument 'layer', did you mean 'layers'?"),
-        ("returns_needing", (), "the function that returns_needing returns needs x; a step takes no arguments"),
-        ("takes_an_input", (), "the Model that takes_an_input returns needs x; a step takes no arguments"),
-        ("raises", (), "my_program.py:27, in raises: ValueError: no such thing"),
+        ("stepp", (), ["my_program.py", "'stepp'", "'step'"]),
+        ("value", (), ["value", "int"]),
+        ("needs", (), ["needs", "--arg size=VALUE"]),
+        ("build", ("layer=3",), ["'layer'", "'layers'"]),
+        ("returns_needing", (), ["function", "returns_needing", "x"]),
+        ("takes_an_input", (), ["Model", "takes_an_input", "x"]),
+        ("raises", (), ["my_program.py:27", "raises: ValueError: no such thing"]),
     ],
 )
 def test_a_name_that_is_no_step_is_refused_in_one_line(
-    program: str, function: str, arguments: tuple[str, ...], line: str
+    program: str, function: str, arguments: tuple[str, ...], named: list[str]
 ) -> None:
     with pytest.raises(UsageError) as caught:
         made(program, function, *arguments)
-    assert str(caught.value).startswith(line)
-    assert "\n" not in str(caught.value)
+    said = str(caught.value)
+    assert all(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) for name in named), said
+    assert "\n" not in said
 
 
 def test_a_program_that_does_not_compile_or_exits_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -316,7 +317,7 @@ def test_an_argument_with_any_characters_reaches_the_function_and_the_saved_file
 def test_functions_in_a_container_and_a_class_are_no_step(returned: Any) -> None:
     with pytest.raises(UsageError) as refused:
         step_from(lambda: returned, "build")
-    assert "build returns" in str(refused.value)
+    assert re.search(r"\bbuild\b", str(refused.value))
 
 
 @pytest.mark.parametrize("returned", [(1, 2), [], {"loss": 0.5}, {1.0}], ids=repr)

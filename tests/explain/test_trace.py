@@ -136,7 +136,7 @@ def test_the_quiet_steps_of_a_trace_are_the_quickest_or_all_if_operations_differ
     [b"", b"[1, 2]", b"{}", b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k"}]}', b"\xff", b"[" * 9000],
 )
 def test_read_chrome_trace_refuses_a_file_that_is_no_trace_in_one_line(raw: bytes) -> None:
-    with pytest.raises(BadFile, match=r"^x.json: not a trace: ") as caught:
+    with pytest.raises(BadFile, match=r"^x\.json: ") as caught:
         read_chrome_trace(raw, "x.json")
     assert "\n" not in str(caught.value)
 

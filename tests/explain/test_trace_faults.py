@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,13 @@ import pytest
 from overhead.cli import main
 from overhead.errors import BadFile, UsageError
 from overhead.explain import nsys_export
-from overhead.explain.ranks import compare_ranks, rank_sentences
+from overhead.explain.ranks import compare_ranks, rank_reasons
 from overhead.explain.record import Explanation
 from overhead.explain.recording import clocks_of
 from overhead.explain.replay import launch_delays
 from overhead.explain.trace_file import explain_traces, read_trace_file
+from overhead.results import Reason, because, codes_of
+from overhead.words.reasons import sentence
 from tests.explain.test_trace_file import DEVICE_BOUND, events_of, kineto, nsys
 
 Event = dict[str, Any]
@@ -83,8 +85,22 @@ def explained(tmp_path: Path, events: Sequence[Event], step_ms: float = 0.0, **m
     return explain_traces([kineto(tmp_path / "t.json", events, **more)], step_ms)
 
 
-def text_of(found: Explanation) -> str:
-    return " ".join([*found.verdict.sentences, *found.not_seen])
+def said(found: Explanation) -> dict[str, Reason]:
+    """All that is said of the steps, by its code; also what is said inside of it."""
+    return by_code([*found.verdict.sentences, *found.not_seen])
+
+
+def by_code(reasons: Iterable[object]) -> dict[str, Reason]:
+    found: dict[str, Reason] = {}
+    for reason in reasons:
+        if isinstance(reason, Reason):
+            found |= {reason.code: reason} | by_code([*reason.values.values(), *reason.also])
+    return found
+
+
+def has_a_share(reason: object) -> bool:
+    """Whether a reason, or one inside of it, says how large a share is."""
+    return any("share" in each.values for each in by_code([reason]).values())
 
 
 def _negative(events: list[Event]) -> list[Event]:
@@ -127,7 +143,7 @@ def test_a_recording_that_lost_much_gets_no_verdict(
     assert explained(tmp_path, whole, 0.5).verdict.kind != "unclear"
     found = explained(tmp_path, damage(whole), 0.5)
     assert found.verdict.kind == "unclear"
-    assert "%" in found.verdict.sentences[0]
+    assert has_a_share(found.verdict.sentences[0])
 
 
 def test_a_recording_that_lost_little_says_so_and_gets_its_verdict(tmp_path: Path) -> None:
@@ -135,8 +151,8 @@ def test_a_recording_that_lost_little_says_so_and_gets_its_verdict(tmp_path: Pat
     kernels = [event for event in events if is_kernel(event)]
     found = explained(tmp_path, [event for event in events if event not in kernels[40:42]])
     assert found.verdict.kind == "host"
-    assert "2 of 120 launches" in text_of(found)
-    assert "2 of" not in text_of(explained(tmp_path, events))
+    assert said(found)["launches-without-work"].values == {"lost": 2, "launches": 120}
+    assert "launches-without-work" not in said(explained(tmp_path, events))
 
 
 @pytest.mark.parametrize(("lost", "kind"), [(2, "host"), (5, "unclear"), (12, "unclear")])
@@ -168,7 +184,7 @@ def test_what_needs_no_other_half_counts_as_no_loss(tmp_path: Path) -> None:
     earlier = {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 1e6 + 1, "dur": 5, "pid": 0, "tid": 7}
     found = explained(tmp_path, [*program.events, earlier | {"args": {"correlation": 1}}])
     assert found.verdict.kind == "device"
-    assert "before the recording" in text_of(found)
+    assert said(found)["earlier-work-left-out"].values == {"pieces": 1}
 
 
 def test_work_of_a_low_number_that_begins_after_other_work_has_lost_its_call(tmp_path: Path) -> None:
@@ -189,7 +205,8 @@ def test_a_recording_in_which_every_event_stands_twice_is_read_once(tmp_path: Pa
     once, twice = (explained(tmp_path, times * usual()) for times in (1, 2))
     assert twice.per_step.launches.value == once.per_step.launches.value == 10
     assert twice.step.busy.value == once.step.busy.value
-    assert "twice" in text_of(twice)
+    assert "doubled-events-left-out" in said(twice)
+    assert "doubled-events-left-out" not in said(once)
 
 
 @pytest.mark.parametrize("late_us", [6, 10, 50, 1000, -10, -2000])
@@ -203,7 +220,7 @@ def test_clocks_that_differ_change_no_verdict(
     assert right.verdict.kind == found.verdict.kind == kind
     assert found.replay.replayed.value == pytest.approx(right.replay.replayed.value, rel=0.02)
     if device > host:  # else no wait ends with the work
-        assert "clock" in text_of(found)
+        assert said(found)["device-clock-apart"].values["side"] == ("late" if late_us > 0 else "early")
 
 
 def test_a_clock_that_drifts_changes_no_verdict(tmp_path: Path) -> None:
@@ -277,7 +294,7 @@ def test_the_late_rank_is_the_one_that_is_waited_for_longest_and_not_most_often(
     found = compare_ranks([read_trace_file(path) for path in paths])
     assert max(found.rows, key=lambda row: row.last_share).rank == "1"
     assert found.waited_for[1] == pytest.approx(500_000, rel=0.01)
-    assert "Rank 1 is late" in text_of(explain_traces(paths))
+    assert said(explain_traces(paths))["rank-is-late"].values["rank"] == "1"
 
 
 @pytest.mark.parametrize("first", [(1, 1, 1, 1), (2, 2, 2, 1), (2, 1, 1, 1)])
@@ -311,17 +328,18 @@ def test_ranks_that_wait_in_turn_are_late_in_half(tmp_path: Path) -> None:
     assert (found.steps, found.collectives) == (2, 2)
     assert [row.last_share for row in found.rows] == [0.5, 0.5]
     assert [row.waits_ns for row in found.rows] == pytest.approx([2_475_000, 2_475_000])
-    assert not any("is late" in said for said in rank_sentences(found)), "none is, as each is as often as the other"
+    assert "rank-is-late" not in by_code(rank_reasons(found)), "none is, as each is as often as the other"
 
 
 def test_ranks_without_a_common_collective_or_step_are_not_compared(tmp_path: Path) -> None:
     alone = [usual(host=50), [event | {"ts": 2 * event["ts"]} for event in usual(host=100)]]
-    said = text_of(explain_traces(rank_files(tmp_path, alone)))
-    assert "cannot be compared" in said
-    assert "No rank is" not in said
-    assert "A step of rank 1 takes" in said
+    told = said(explain_traces(rank_files(tmp_path, alone)))
+    assert "no-collective-in-all-traces" in told
+    assert "no-rank-is-late" not in told
+    longer = [reason for code, reason in told.items() if code.startswith("longer-step")]
+    assert [reason.values["rank"] for reason in longer] == ["1"]
     apart = [rank(numbers, lambda step: {1: (ALL_REDUCE, 9.0)}, 0) for numbers in ((1, 2), (3, 4))]
-    assert "cannot be compared" in text_of(explain_traces(rank_files(tmp_path, apart)))
+    assert "no-step-in-all-traces" in said(explain_traces(rank_files(tmp_path, apart)))
 
 
 def test_collectives_of_which_ranks_have_other_numbers_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -336,8 +354,9 @@ def test_collectives_of_which_ranks_have_other_numbers_are_left_out_and_counted(
 
 def test_a_rank_whose_recording_lost_much_is_not_compared(tmp_path: Path) -> None:
     ranks = [rank(range(4), lambda step: {1: (ALL_REDUCE, 9.0)}, number) for number in range(2)]
-    said = text_of(explain_traces(rank_files(tmp_path, [ranks[0], _without_kernels(ranks[1])])))
-    assert "cannot be compared: rank 1" in said
+    told = said(explain_traces(rank_files(tmp_path, [ranks[0], _without_kernels(ranks[1])])))
+    assert "ranks-not-comparable" in told
+    assert told["recording-of-rank"].values["rank"] == "1"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
@@ -346,10 +365,10 @@ def test_one_file_is_one_rank(tmp_path: Path) -> None:
     shutil.copy(first, tmp_path / "copy.json")
     (tmp_path / "link.json").symlink_to(first)
     for other in (first, tmp_path / "copy.json", tmp_path / "link.json"):
-        with pytest.raises(UsageError, match=r"given twice|same content"):
+        with pytest.raises(UsageError, match=r"r0\.json|copy\.json|link\.json"):
             explain_traces([first, second, other])
     again = kineto(tmp_path / "again.json", usual(host=70), distributedInfo={"rank": 1})
-    with pytest.raises(UsageError, match="rank 1"):
+    with pytest.raises(UsageError, match=r"\b1\b"):
         explain_traces([first, second, again])
 
 
@@ -380,10 +399,10 @@ def test_a_collective_may_be_waiting_and_is_not_called_work(kernel: str, annotat
     paths = rank_files(tmp_path, [waiting(late, kernel, annotation) for late in (False, True)])
     alone = explain_traces(paths[:1])
     assert alone.verdict.kind == "unclear"
-    assert "8,600 µs are collectives" in text_of(alone)
+    assert said(alone)["collectives-may-wait"].values["collective_ns"] == pytest.approx(8.6e6)
     both = explain_traces(paths)
     assert both.verdict.kind == "host"
-    assert "Rank 1 is late" in text_of(both)
+    assert said(both)["rank-is-late"].values["rank"] == "1"
     assert [row.device_ns for row in both.ranks] == [1e6, 1e6]
     assert both.ranks[0].waits_ns == pytest.approx(8.54e6)
 
@@ -429,7 +448,9 @@ def test_a_recording_without_marks_is_one_step_from_the_first_launch_to_the_last
     program.call("cudaDeviceSynchronize", 901_100, 98_910)
     program.call("cuModuleUnload", 1_000_100, 900_000)
     found = explained(tmp_path, program.events)
-    assert "1.9 s" in found.verdict.sentences[0]
+    (first, *_) = said(found)
+    assert first == "part-taken-as-one-step"
+    assert said(found)[first].values["recorded_ns"] == pytest.approx(1.9e9, rel=0.01)
     assert found.verdict.kind == "device"
     assert found.verdict.overhead_share == pytest.approx(0.001, abs=2e-4)
 
@@ -454,7 +475,8 @@ def test_a_first_call_that_takes_long_is_start_up(tmp_path: Path) -> None:
         program.launch(900_010 + 1000 * index, 900_020 + 1000 * index, 50)
     found = explained(tmp_path, program.events)
     assert found.operations[0].name in ("aten::relu", "between operations")
-    assert "aten::linear, 900 ms" in text_of(found)
+    start_up = {"operation": "aten::linear", "took_ns": pytest.approx(900e6)}
+    assert said(found)["start-up-left-out"].values == start_up
 
 
 @pytest.mark.parametrize("name", ["Step {} (epoch 3)", "epoch 3 step {}"])
@@ -463,7 +485,7 @@ def test_marks_that_are_not_known_are_said_to_be_missing(name: str, tmp_path: Pa
     for event in events:
         if event["name"].startswith("ProfilerStep#"):
             event["name"] = name.format(event["name"][13:])
-    assert explained(tmp_path, events).verdict.sentences[0].startswith("No steps are marked")
+    assert codes_of(explained(tmp_path, events).verdict.sentences[0]) <= {"taken-as-one-step", "part-taken-as-one-step"}
 
 
 def test_the_marks_of_the_profiler_are_the_steps_also_beside_others(tmp_path: Path) -> None:
@@ -494,8 +516,11 @@ def test_the_latency_is_a_median_and_waits_for_other_streams_are_none(tmp_path: 
     first.launch(10, 49_000, 10, "loaded")
     for index in range(9):
         first.launch(51_010 + 1000 * index, 51_016 + 1000 * index, 10, "loaded")
-    said = text_of(explained(tmp_path, first.events))
-    assert "latency is 6.00 µs (median); the longest, 48,990 µs" in said
+    told = said(explained(tmp_path, first.events))
+    (latency,) = {reason.values["latency_ns"] for code, reason in told.items() if code.startswith("launch-delays")}
+    assert latency == pytest.approx(6000)
+    longest = [reason for code, reason in told.items() if code.startswith("longest-latency")]
+    assert [reason.values["latency_ns"] for reason in longest] == [pytest.approx(48_990_000)]
     graph = Program()
     graph.step(1, 0, 1000)
     graph.launch(10, 20, 5, call="cudaGraphLaunch")
@@ -530,7 +555,7 @@ def test_each_device_is_a_device(tmp_path: Path) -> None:
     found = explained(tmp_path, program.events)
     assert found.verdict.kind == "host"
     assert found.verdict.overhead_share == pytest.approx(0.515)
-    assert "2 devices" in text_of(found)
+    assert said(found)["several-devices"].values["devices"] == 2
 
 
 def processes(first_number: int) -> list[Event]:
@@ -549,8 +574,8 @@ def processes(first_number: int) -> list[Event]:
 def test_of_several_processes_one_is_read(tmp_path: Path) -> None:
     found = explained(tmp_path, processes(1000))
     assert (found.profiled_steps, found.per_step.launches.value, found.step.busy.value) == (3, 4, 200_000)
-    assert "one process" in text_of(found)
-    with pytest.raises(BadFile, match="2 processes"):
+    assert said(found)["one-process-read"].values == {"processes": 2}
+    with pytest.raises(BadFile, match=r"\b2\b"):
         explained(tmp_path, processes(0))
 
 
@@ -583,7 +608,7 @@ def test_advice_has_a_size(uploads: int, advised: bool, tmp_path: Path) -> None:
             program.events[-2]["dur"] = 30
         program.span("cpu_op", "layer", start + 3000, 6900)
         program.launch(start + 3100, start + 3110, 3000)
-    assert ("pin_memory" in text_of(explained(tmp_path, program.events))) == advised
+    assert ("pageable-uploads" in said(explained(tmp_path, program.events))) == advised
 
 
 def test_a_program_on_the_processor_is_explained(tmp_path: Path) -> None:
@@ -595,7 +620,7 @@ def test_a_program_on_the_processor_is_explained(tmp_path: Path) -> None:
     found = explained(tmp_path, program.events, deviceProperties=[])
     assert (found.program.device, found.verdict.kind) == ("", "host")
     assert found.operations[0].name == "aten::mm"
-    assert "1,000 µs" in found.verdict.sentences[0]
+    assert said(found)["processor-only"].values["step_ns"] == pytest.approx(1e6)
 
 
 def renamed_categories(events: Sequence[Event], names: dict[str, str]) -> list[Event]:
@@ -646,7 +671,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("word", FOREIGN)
 def test_the_trace_of_another_program_is_named(word: str, tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match=f"not .*of PyTorch.*{word}|{word}.*not of PyTorch"):
+    with pytest.raises(BadFile, match=word):
         explained(tmp_path, FOREIGN[word])
 
 
@@ -669,14 +694,16 @@ def test_what_a_file_is_is_told_by_its_content(tmp_path: Path) -> None:
     report.write_bytes(b"a report")
     with pytest.raises(BadFile, match="nsys export --type sqlite"):
         explain_traces([report])
-    with pytest.raises(BadFile, match="a folder"):
+    with pytest.raises(BadFile, match=str(tmp_path)):
         explain_traces([tmp_path])
 
 
 def test_half_of_a_trace_is_refused_with_what_to_record(tmp_path: Path) -> None:
     without_work = [event for event in usual() if not is_kernel(event)]
-    with pytest.raises(BadFile, match=r"60 launches.*record both"):
+    with pytest.raises(BadFile) as refused:
         explained(tmp_path, without_work)
+    file = str(tmp_path / "t.json")
+    assert refused.value.why == because("trace-of-launches-alone", file=file, launches=60)
 
 
 def test_a_database_without_the_table_of_gpus_is_read(tmp_path: Path) -> None:
@@ -709,7 +736,7 @@ def test_migrations_of_managed_memory_are_counted(tmp_path: Path) -> None:
         [nsys(tmp_path / "t", events, f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(rows)}")]
     )
     assert found.verdict.kind == "unclear"
-    assert "300 copies (managed memory)" in text_of(found)
+    assert said(found)["many-migrations-without-call"].values["pieces"] == 300
 
 
 @pytest.mark.parametrize(("many", "kind"), [(1, "host"), (300, "unclear")])
@@ -718,7 +745,7 @@ def test_rows_of_a_database_without_a_time_are_counted_as_lost(many: int, kind: 
     inserted = f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(rows)}"
     found = explain_traces([nsys(tmp_path / "t", usual(), inserted)])
     assert found.verdict.kind == kind
-    assert text_of(found) != text_of(explain_traces([nsys(tmp_path / "whole", usual())]))
+    assert said(found) != said(explain_traces([nsys(tmp_path / "whole", usual())]))
 
 
 def test_a_program_without_pytorch_is_not_called_pytorch(tmp_path: Path) -> None:
@@ -729,9 +756,10 @@ def test_a_program_without_pytorch_is_not_called_pytorch(tmp_path: Path) -> None
         program.call("cudaMallocManaged", start + 10, 380)
         program.span("cpu_op", "sweep", start + 400, 100)
         program.launch(start + 410, start + 420, 80)
-    said = text_of(explain_traces([nsys(tmp_path / "t", program.events)]))
-    assert "PyTorch" not in said
-    assert "380 µs of the host's time of a step are in cudaMallocManaged" in said
+    found = explain_traces([nsys(tmp_path / "t", program.events)])
+    assert "PyTorch" not in " ".join(map(sentence, [*found.verdict.sentences, *found.not_seen]))
+    call = {"call": "cudaMallocManaged", "mean_ns": pytest.approx(380_000)}
+    assert said(found)["call-outside-of-operations"].values == call
 
 
 def test_a_database_cannot_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -747,7 +775,7 @@ def test_a_database_cannot_fill_the_memory(tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(BadFile):
             explain_traces([nsys(tmp_path / name, usual(), *statements)])
     monkeypatch.setattr(nsys_export, "_MOST_NAMES", 10)
-    with pytest.raises(BadFile, match="more than 10 characters"):
+    with pytest.raises(BadFile, match=r"\b10\b"):
         explain_traces([nsys(tmp_path / "names", usual())])
 
 
@@ -807,7 +835,7 @@ def test_a_wait_for_which_no_work_ends_gives_no_verdict(wait: str, tmp_path: Pat
     for wrong in (_nothing, _lost_copy, _other_stream):
         found = explained(tmp_path, waited_steps(wrong, wait=wait).events)
         assert found.verdict.kind == "unclear"
-        assert "%" in found.verdict.sentences[0]
+        assert has_a_share(found.verdict.sentences[0])
 
 
 @pytest.mark.parametrize("late_us", [20, 200])
@@ -825,7 +853,7 @@ def test_a_copy_into_pageable_memory_compares_the_clocks(late_us: float, tmp_pat
 
     right, found = copying(0), copying(late_us)
     assert right.verdict.kind == found.verdict.kind == "device"
-    assert "clock" in text_of(found)
+    assert "device-clock-apart" in said(found)
     assert found.verdict.factor == pytest.approx(right.verdict.factor, rel=0.05)
 
 
@@ -846,7 +874,9 @@ def test_lost_work_weighs_by_the_time_that_it_may_have_taken(call: str, tmp_path
         return explained(tmp_path, program.events)
 
     assert losing(10).verdict.kind == "host"
-    assert "5 of" in text_of(losing(10))
+    told = said(losing(10))
+    (lost,) = {"launches-without-work", "copies-without-work"} & told.keys()
+    assert told[lost].values["lost"] == 5
     program = Program()
     for number in range(5):
         start = 1000.0 * number
@@ -880,8 +910,8 @@ def test_one_bad_record_moves_no_clock(tmp_path: Path) -> None:
     found = explained(tmp_path, odd)
     assert found.verdict.kind == right.verdict.kind
     assert found.verdict.factor == pytest.approx(right.verdict.factor, rel=0.05)
-    assert "clock" not in text_of(found)
-    assert "contradict" in text_of(found)
+    assert "device-clock-apart" not in said(found)
+    assert said(found)["times-contradict"].values == {"pieces": 1}
 
 
 def test_a_thread_that_waits_beside_another_gives_no_verdict(tmp_path: Path) -> None:
@@ -943,7 +973,7 @@ def test_steps_that_differ_in_what_bounds_them_give_no_verdict(
 ) -> None:
     found = explained(tmp_path, varying(longer, host, device))
     assert found.verdict.kind == "unclear"
-    assert "differ" in found.verdict.sentences[0]
+    assert codes_of(found.verdict.sentences[0]) <= {"steps-differ", "steps-after-the-first-differ"}
 
 
 def test_a_long_first_step_costs_no_verdict(tmp_path: Path) -> None:
@@ -976,10 +1006,10 @@ def test_calls_that_last_while_the_device_works_may_be_waits(
 
     found = stepping(9690, 1)
     assert found.verdict.kind == "unclear"
-    assert call in found.verdict.sentences[0]
+    assert said(found)["no-verdict-with-calls-that-may-wait"].values["call"] == call
     assert stepping(50, 1).verdict.kind == "host", "the device is idle, so nothing is waited for"
     watched = stepping(9690, 99)
-    assert call not in " ".join(watched.verdict.sentences), "another thread does not delay the step"
+    assert "no-verdict-with-calls-that-may-wait" not in said(watched), "another thread does not delay the step"
 
 
 @pytest.mark.parametrize(
@@ -1025,8 +1055,8 @@ def test_collectives_are_compared_within_their_group(tmp_path: Path) -> None:
     paths = rank_files(tmp_path, four)
     found = explain_traces([paths[2], paths[0], paths[1], paths[3]])
     assert found.verdict.kind == "unclear"
-    assert "is late" not in text_of(found)
-    assert "cannot be compared" in text_of(found)
+    assert "rank-is-late" not in said(found)
+    assert "ranks-differ-in-collectives" in said(found)
     assert explain_traces(paths[2:]).verdict.kind != "unclear"
 
 
@@ -1050,8 +1080,9 @@ def test_collectives_on_two_streams_are_compared_in_the_order_of_their_calls(tmp
 def test_waits_of_steps_that_are_not_in_all_traces_are_not_known(tmp_path: Path) -> None:
     paths = rank_files(tmp_path, [grouped((0, 1), 9000, steps=10), grouped((0, 1), 60, steps=2)])
     found = explain_traces(paths)
-    assert "8,940 µs of which it waits" in text_of(found)
-    assert "2 of 10 steps" in text_of(found)
+    waited = said(found)["collectives-wait-in-shared-steps"].values
+    assert waited["waiting_ns"] == pytest.approx(8.94e6)
+    assert (waited["shared"], waited["steps"]) == (2, 10)
 
 
 def test_only_exposed_waits_shorten_a_step(tmp_path: Path) -> None:
@@ -1069,8 +1100,9 @@ def test_only_exposed_waits_shorten_a_step(tmp_path: Path) -> None:
         return program.events
 
     found = explain_traces(rank_files(tmp_path, [overlapping(2900), overlapping(0)]))
-    assert "2,900 µs of which it waits" in text_of(found)
-    assert "the device 6,100 µs" in text_of(found)
+    assert said(found)["collectives-wait"].values["waiting_ns"] == pytest.approx(2.9e6)
+    device = [reason.values.get("device_ns") for reason in said(found).values()]
+    assert any(ns == pytest.approx(6.1e6) for ns in device)
 
 
 def test_numbers_that_repeat_pair_no_steps(tmp_path: Path) -> None:
@@ -1099,7 +1131,7 @@ def test_what_the_profiler_does_in_a_call_is_no_host_work(length: float, kind: s
         program.span("overhead", "Activity Buffer Request", start + 105, length, pid=-1, tid=0)
     found = explained(tmp_path, program.events)
     assert found.verdict.kind == kind
-    assert ("profiler itself" in " ".join(found.verdict.sentences)) == (length > 200)
+    assert ("profiler-holds-up-calls" in said(found)) == (length > 200)
 
 
 def test_a_wait_for_an_event_before_later_work_is_no_host_work(tmp_path: Path) -> None:
@@ -1114,12 +1146,15 @@ def test_a_wait_for_an_event_before_later_work_is_no_host_work(tmp_path: Path) -
     assert explained(tmp_path, program.events).verdict.kind not in ("host", "mixed")
 
 
-@pytest.mark.parametrize(("ranks", "said"), [(2, False), (8, True), ("8", False)])
-def test_traces_of_some_ranks_are_said_to_be_some(ranks: object, said: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("ranks", "some"), [(2, False), (8, True), ("8", False)])
+def test_traces_of_some_ranks_are_said_to_be_some(ranks: object, some: bool, tmp_path: Path) -> None:
     paths = [
         kineto(
             tmp_path / f"r{late:d}.json", waiting(late, ALL_REDUCE), distributedInfo={"rank": late, "world_size": ranks}
         )
         for late in (False, True)
     ]
-    assert ("2 of 8 ranks" in text_of(explain_traces(paths))) == said
+    told = said(explain_traces(paths))
+    assert ("traces-of-some-ranks" in told) == some
+    if some:
+        assert told["traces-of-some-ranks"].values == {"given": 2, "ranks": 8}

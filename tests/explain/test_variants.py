@@ -18,6 +18,7 @@ from overhead.explain.call_syntax import check_varied
 from overhead.explain.timing import time
 from overhead.explain.user_statement import first_answer
 from overhead.profiles import Plan
+from overhead.results import Reason, codes_of
 from tests.fakes import timings as made
 from tests.fakes.workers import Unlocked
 
@@ -148,20 +149,23 @@ def test_a_value_that_is_no_number_is_text_and_setup_sees_it(capsys: pytest.Capt
     setup = "assert kind in ('u4', 'f8'); import numpy as np; x = np.zeros(64, kind)"
     assert main(["time", "x + 1", "-s", setup, "--vary", "kind=u4,f8", "--quick", "--json"]) == 0
     assert [call["varied"]["kind"] for call in json.loads(capsys.readouterr().out)["calls"]] == ["u4", "f8"]
-    with pytest.raises(UsageError, match=r"statement 2: SETUP.*AssertionError"):
+    with pytest.raises(UsageError) as refused:
         time("x + 1", setup=setup, vary="kind=u4,c8", quick=True)
+    assert refused.value.why.values["what"] == "statement 2"
+    assert refused.value.why.values["why"].startswith("SETUP: AssertionError")
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_each_call_is_compared_at_the_same_value_and_a_first_answer_comes_early() -> None:
-    notes: list[str] = []
+    notes: list[Reason] = []
     listener = mock.Mock(note=notes.append)
     loops = ["for i in range(n): pass", "for i in range(20 * n): pass"]
     found = time(*loops, vary="n=10,1000", names=["few", "many"], listener=listener)
     assert [(one.position, one.against) for one in found.ratios] == [(3, 1), (4, 2)]
     assert all((one.ratio.value or 0) > 5 for one in found.ratios)
-    assert sum("few, n = 10: " in note for note in notes) == 1
+    firsts = [note.values["row"] for note in notes if codes_of(note) == {"first-answer-of-row"}]
+    assert len(firsts) == 4
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from overhead.machine import Owner, hide_secrets, redact, redacted
-from overhead.machine.redaction import owner, redact_reason
-from overhead.results import Case, FailedLine, PlannedLine, Target, because
+from overhead.machine import Owner, hide_secrets, redact, redact_reason, redacted
+from overhead.machine.redaction import owner
+from overhead.results import Case, FailedLine, PlannedLine, Reason, Target, because
 
 DAWN = Owner(hosts=frozenset({"dawn"}), user="", home="")
 
@@ -120,3 +120,10 @@ def test_redaction_removes_the_owner_of_this_machine() -> None:
     left = redact(text)
     assert whose.home not in left
     assert not any(host in left.split() for host in whose.hosts)
+
+
+def test_redaction_changes_the_texts_of_a_reason_and_not_its_code() -> None:
+    inner = Reason("falcon", {"file": "/home/jane/x.py", "times": 3})
+    reason = Reason("jane", {"why": inner, "user": "jane"}, ["no /home/jane/y.so"])
+    clean = Reason("falcon", {"file": "…/x.py", "times": 3})
+    assert redact_reason(reason, JANE) == Reason("jane", {"why": clean, "user": "<user>"}, ["no …/y.so"])

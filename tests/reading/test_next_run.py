@@ -51,9 +51,10 @@ def test_each_figure_of_a_record_has_the_expected_class_of_spread(
 def test_a_next_run_range_contains_the_value_and_is_symmetric_on_a_log_scale() -> None:
     found = next_run.next_run(record(each=5_000.0), H200)
     assert found is not None
-    low, high = found
-    assert low < 5_000.0 < high
-    assert low * high == pytest.approx(5_000.0**2)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < found.value == 5_000.0 < found.high
+    assert found.low * found.high == pytest.approx(5_000.0**2)
 
 
 @pytest.mark.parametrize(

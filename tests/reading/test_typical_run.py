@@ -59,7 +59,7 @@ def test_a_run_is_placed_among_those_of_the_other_boards(factor: float, where: s
     found = place_of(costs_of(factor))
     assert found is not None
     assert (found.costs, found.boards) == (6, 5)
-    assert found.times == pytest.approx(1 / factor)
+    assert found.times.value == pytest.approx(1 / factor)
     assert verdict(found) == where
     assert place_sentence(costs_of(factor))
 

@@ -10,8 +10,11 @@ from overhead.explain.page import explained_page
 from overhead.explain.record import Explanation, StepTiming, missing
 from overhead.explain.saved import read_explanation
 from overhead.explain.show import explanation_blocks
-from overhead.explain.verdict import resolved_times, time_text, verdict_sentences
-from overhead.results import Figure
+from overhead.explain.verdict import resolved_times
+from overhead.results import Figure, Reason
+from overhead.words.explain.times import time_text
+from overhead.words.explain.verdict import verdict_sentences
+from overhead.words.reasons import sentence
 from tests.fakes.explained import HOSTILE, explanation
 from tests.terminal.test_goldens import printed
 
@@ -98,27 +101,31 @@ def test_explanations_of_earlier_versions_are_shown(name: str) -> None:
     text, page = shown(found)
     assert (verdict_sentences(found)[0] != found.verdict.sentences[0]) == (name == "mlp_training")
     assert "22,000" not in text + page, "the middle of an interval from 5,900 to 38,500"
-    assert found.verdict.sentences[0][:40] in page
+    first = found.verdict.sentences[0]
+    assert isinstance(first, str), "an older file holds texts"
+    assert first[:40] in page
 
 
 def test_an_explanation_without_the_number_of_compared_values_is_shown() -> None:
     old = read_explanation(OLDER / "lstm.json")
-    verdicts = {each.name: each.verdict() for each in old.alternatives if each.status == "ok"}
-    assert verdicts == {"CUDA graph": "same results (count not recorded)", "without synchronisations": ""}
-    assert verdicts["CUDA graph"] in explained_page(old)
+    found = {each.name: each.agreement for each in old.alternatives if each.status == "ok"}
+    assert found == {"CUDA graph": Reason("same-results-not-counted"), "without synchronisations": ""}
+    assert sentence(found["CUDA graph"]) in explained_page(old)
 
 
 @pytest.mark.parametrize(
-    ("fields", "verdict"),
+    ("fields", "agreement"),
     [
-        ({}, "same results (1,204 values compared)"),
-        ({"compared": 1, "not_compared": 1000}, "same results (1 of 1,001 values compared)"),
-        ({"compared": 1}, "same results (1 value compared)"),
-        ({"same_results": None, "compared": 0}, "results not compared"),
-        ({"same_results": False, "status": "differs"}, "other results"),
+        ({}, Reason("same-results", {"compared": 1204})),
+        ({"compared": 1, "not_compared": 1000}, Reason("same-results-in-part", {"compared": 1, "whole": 1001})),
+        ({"compared": 1}, Reason("same-results", {"compared": 1})),
+        ({"same_results": None, "compared": 0}, Reason("results-not-compared")),
+        ({"same_results": False, "status": "differs"}, Reason("other-results")),
     ],
 )
-def test_the_number_of_compared_values_is_shown_beside_the_verdict(
-    found: Explanation, fields: dict[str, object], verdict: str
+def test_the_number_of_compared_values_is_shown_beside_the_gain(
+    found: Explanation, fields: dict[str, object], agreement: Reason
 ) -> None:
-    assert msgspec.structs.replace(found.alternatives[0], **fields).verdict() == verdict
+    changed = msgspec.structs.replace(found.alternatives[0], **fields)
+    assert changed.agreement == agreement
+    assert sentence(agreement) in explained_page(msgspec.structs.replace(found, alternatives=[changed]))

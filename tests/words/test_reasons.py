@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead.results import Reason, because, codes_of, together
+from overhead.results import Reason, codes_of, together
 from overhead.words import reasons
 from overhead.words.reasons import sentence, templates
 
@@ -55,12 +55,12 @@ def test_a_text_from_outside_stays_as_it_is_beside_reasons_of_ours() -> None:
 def test_a_value_may_be_a_reason_and_have_a_format_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     made = {"outer": "No: {why}.", "inner": "{ns:micro} us in {n:count step}, {share:percent}"}
     monkeypatch.setattr(reasons, "templates", made.copy)
-    inner = because.__call__("inner", ns=1500.0, n=2, share=0.25)
-    both = because.__call__("outer", why=together(inner, "x"))
+    inner = Reason("inner", {"ns": 1500.0, "n": 2, "share": 0.25})
+    both = Reason("outer", {"why": together(inner, "x")})
     assert sentence(both) == "No: 1.50 us in 2 steps, 25 %; x."
     assert codes_of(both) == {"outer", "inner"}
 
 
 def test_values_that_a_sentence_lacks_do_not_stop_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     known = next((code for code, template in templates().items() if named(template)), "quoted")
-    assert known in sentence(because.__call__(known))
+    assert known in sentence(Reason(known))

@@ -65,6 +65,8 @@ def reason_of(error: BaseException) -> Why:
         return with_mend(reason, error.mend)
     if reason and status_of(error) != "failed":
         return reason
+    if isinstance(error, BadValue) and isinstance(error.why, Reason):
+        return error.why
     where = stack_code_of(error)
     kind = type(error).__name__
     if isinstance(reason, Reason):

@@ -104,13 +104,25 @@ class StatementLoop:
         if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
             error = error.__cause__
         words = f"{type(error).__name__}: {message_of(error)[:300]}".rstrip(": ")
+        line = self._line_of(error)
+        if line is None:
+            return words
+        part, number, text = line
+        only = [one for one, _, _ in self._lines].count(part) == 1
+        return f"{part if only else f'{part}, line {number}'}: {words}: {text[:120]}"
+
+    def part_of_error(self, error: BaseException) -> str:
+        """The part whose text raised an error, such as ``CALL``; '' if none did."""
+        line = self._line_of(error)
+        return line[0] if line is not None else ""
+
+    def _line_of(self, error: BaseException) -> tuple[str, int, str] | None:
+        """The last line of the texts that an error passed, as its part, number and text."""
         frames = traceback.walk_tb(error.__traceback__)
         lines = [line for frame, line in frames if frame.f_code.co_filename == self.file]
         if not lines or not 0 < lines[-1] <= len(self._lines):
-            return words
-        part, number, text = self._lines[lines[-1] - 1]
-        only = [one for one, _, _ in self._lines].count(part) == 1
-        return f"{part if only else f'{part}, line {number}'}: {words}: {text[:120]}"
+            return None
+        return self._lines[lines[-1] - 1]
 
     def _compile(self, texts: Mapping[str, str], keep: bool) -> CodeType:
         first = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from overhead.explain.conditions import REFERENCE
 from overhead.explain.record import Alternative
 from overhead.explain.verdict import resolved_times
 from overhead.reading.format import factor_spread, plain
@@ -16,6 +17,15 @@ KIND_LABELS: Mapping[str, str] = {
     "prediction": " (predicted)",
 }
 """What stands behind the name of an alternative."""
+
+
+CONDITION_NAMES: Mapping[str, str] = {REFERENCE: "the step as the host runs it"}
+"""What a condition is called, where its name in the file is shorter."""
+
+
+def alternative_name(one: Alternative, most: int = 60) -> str:
+    """What an alternative or a condition is called, in at most so many characters."""
+    return plain(CONDITION_NAMES.get(one.name, one.name), most)
 
 
 def remark(one: Alternative) -> str:
@@ -39,4 +49,4 @@ def alternative_line(one: Alternative) -> str:
     gain = one.gain.measured
     first = f"{factor_spread(gain)} as fast" if gain else sentence(one.reason or one.results)
     second = sentence(one.agreement) if one.status == "ok" else one.status
-    return f"{plain(one.name)}{KIND_LABELS[one.kind]}: {'; '.join(filter(None, [first, second]))}"
+    return f"{alternative_name(one, 200)}{KIND_LABELS[one.kind]}: {'; '.join(filter(None, [first, second]))}"

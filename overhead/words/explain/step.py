@@ -19,6 +19,12 @@ def heading(function: str, file: str, device: str) -> str:
     return f"{function} in {file}, on {device}"
 
 
+def device_of(found: Explanation) -> str:
+    """Where the step runs: the device that it uses, else the processor."""
+    processor = "a processor that is not known" if found.is_of_a_trace else found.machine.cpu
+    return found.program.device or processor
+
+
 def question(program: ExplainedProgram) -> str:
     """The question that its page answers."""
     return f"What bounds {plain(program.function, 60)} in {plain(program.file, 80)}"
@@ -26,7 +32,7 @@ def question(program: ExplainedProgram) -> str:
 
 def measured_when(found: Explanation) -> str:
     """The device and the time of the measurement, and what was taken as the step."""
-    device = found.program.device or found.machine.cpu
+    device = device_of(found)
     taken = taken_as_step(found.program)
     when = f"{device}; measured {found.created[:10]} at {found.created[11:16]} UTC"
     return f"{when}. {taken}" if taken else when

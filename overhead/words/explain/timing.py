@@ -168,8 +168,10 @@ def _verdict(ratio: CallRatio) -> str:
 
 
 def _with_micro_sign(reason: Why) -> str:
-    """A reason with the unit sign of the table; files of samples have ``us``, in ASCII."""
-    return re.sub(r"(?<=\d) us\b", f" {MICRO}", sentence(reason))
+    """A reason with the unit sign of the table. A text of an older file has ``us``, in ASCII."""
+    if isinstance(reason, str):
+        return re.sub(r"(?<=\d) us\b", f" {MICRO}", reason)
+    return sentence(reason, MICRO)
 
 
 def _next_step(status: str) -> str:

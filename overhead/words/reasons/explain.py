@@ -23,7 +23,7 @@ TEMPLATES = {
     "recorded-with-the-profiler": "recorded with the profiler",
     "more-steps-took-no-longer": ("more steps took no longer than few: the times beside the profile are not resolved"),
     "interrupted-before": "interrupted before it was measured",
-    "no-device-in-step": "no device takes part",
+    "no-device-in-the-step": "no device takes part",
     "step-time-has-two-speeds": (
         "the time of a step has two speeds, {lower_ns:micro-spread} and {higher_ns:micro-spread} µs"
     ),

@@ -29,7 +29,7 @@ TEMPLATES = {
         "the same way: it may return earlier results, or hold its own copies"
     ),
     "alternative-stops-working": ("after more steps the results of your alternative are others than those of the step"),
-    "not-compared": "not compared: {parts}",
+    "parts-not-compared": "not compared: {parts}",
     "part-not-compared": "{name} ({why})",
     "step-not-compared": "the step ({why})",
     "more-not-compared": "and {more:,} more",
@@ -227,4 +227,83 @@ TEMPLATES = {
         "Without collectives, a step takes the host {host_ns:micro} µs and the device {device_ns:micro} µs: "
         "{bound:bound}."
     ),
+    # What a trial of a statement finds.
+    "call-does-nothing": "CALL does nothing when it runs: {why}; to measure the loop alone, write pass",
+    "call-is-an-annotation": (
+        "it is an annotation; to measure a function, write FILE.py:FUNCTION or module:function, without spaces"
+    ),
+    "call-is-a-name": "it is a name alone; to call it, write {name}()",
+    "call-is-quoted": "it is a text in quotes; write the statement without them",
+    "call-is-a-constant": "it is a constant",
+    "call-compiles-to-nothing": "Python compiles it to nothing",
+    "no-statement-given": "no statement was given",
+    "name-not-in-setup": '{error}; a statement has only the names of --setup, such as --setup "{example}"',
+    "call-not-repeatable": "{call} cannot be repeated: the first calls work, then {why}",
+    "returns-unfinished-work": "{call} returns {what}, so its work is not done: write {finish}",
+    "keeps-unfinished-work": "{call} keeps {what}, so its work is not done: write {finish}",
+    "wait-none-leaves-it-out": "to time the call without that work, give --wait none",
+    "returned-work-may-be-missing": "the call returns {what}, whose work may be missing from the cost",
+    "kept-work-may-be-missing": "the call keeps {what}, whose work may be missing from the cost",
+    "ended-while-doing": "{doing}: {why}",
+    "ended-in-one-step": "{why}: name one iteration: a function that returns step(); see docs/explain.md",
+    "starting-a-process": "starting",
+    "trying-each-statement": "a trial of each statement",
+    # How the end of the work is awaited.
+    "nothing-to-wait-for": "nothing, since no library was seen that works on after a call returns",
+    "nothing-as-asked": "nothing, as --wait none asks",
+    "waits-by-statement": "{statement}",
+    "waits-for-both": "{first} and {second}",
+    "waits-for-results-of-jax": "jax.block_until_ready(the last results)",
+    "waits-for-kept-arrays-of-jax": (
+        "jax.effects_barrier() and block_until_ready() of all arrays that are kept, since the call returns none; the "
+        "work of arrays that it drops unread is not included: return them"
+    ),
+    "waits-for-evaluated-arrays-of-mlx": (
+        "mlx.core.synchronize(), for what was evaluated; an array that nothing evaluates is not computed"
+    ),
+    "torch-without-device": "torch {version} reaches no {kind} device",
+    "setup-without-webgpu-device": "SETUP must give the device a name, device = adapter.request_device_sync()",
+    # The times of statements.
+    "first-answer": "a first answer, from one process: the slope between n = {few} and {many}",
+    "first-answer-of-row": "first answer, from one process; others may differ: {row}",
+    "interrupted-with-first-answers": "Interrupted: these are first answers, each from one process.",
+    "interrupted-with-fewer-processes": ("Interrupted: these are figures from fewer processes than a whole run has."),
+    "versions-of-interpreters": "versions of the first and the second interpreter: {versions}",
+    "versions-of-both": "{field} {base} and {new}",
+    "row-without-cost": "{row} has no cost",
+    "rows-without-cost": "{first} and {second} has no cost",
+    "ratio-not-formed": "it cannot be formed",
+    # What a profile does not tell.
+    "measured-beside-the-profile": "measured beside the profile",
+    "profile-unreadable": "the profile is unreadable: {why}",
+    "no-device-work-seen": (
+        "the profiler saw no work on the device: the step issues none, or this user may not profile the device (CUPTI "
+        "needs a permission that the driver gives)"
+    ),
+    "no-call-sites": "no call sites were recorded",
+    "call-sites-not-recorded": "no call sites: {error}",
+    "lines-missing": "the lines of {missing} of {steps:count profiled step} are missing: {why}",
+    "operations-differ": (
+        "operation {number} was {name:plain 80} in the timed run, but {other:plain 80} in the profile that records "
+        "source lines"
+    ),
+    "step-ends-before-the-operation": (
+        "operation {number} was the end of the step in the timed run, but {other:plain 80} in the profile that records "
+        "source lines"
+    ),
+    "recorded-step-ends-before-the-operation": (
+        "operation {number} was {name:plain 80} in the timed run, but the end of the step in the profile that records "
+        "source lines"
+    ),
+    "other-operations-with-lines": "the step runs other operations when the lines are recorded",
+    "step-without-torch-not-profiled": "a step without PyTorch is not profiled: only its times are measured",
+    "torch-on-device-not-profiled": "PyTorch on {device} is not profiled: only its times are measured",
+    "library-not-profiled": "{library} is not profiled: only its times are measured",
+    "step-cannot-be-profiled": "the step cannot be profiled: {error}",
+    "running-the-step-on-the-host": "the step as the host runs it",
+    "running-the-step-under-conditions": "the step under other conditions on the host",
+    "profiling-the-step": "profiling the step",
+    "profiling-the-device": "profiling the device's work",
+    "profiling-the-host": "profiling the host's work",
+    "finding-lines-of-operations": "finding the lines of the operations",
 }

@@ -1,0 +1,36 @@
+"""How a template shows the values of a reason: with their intervals, units and nouns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from overhead.words.formats import Formatter
+
+
+@pytest.mark.parametrize(
+    ("template", "values", "text"),
+    [
+        ("{ns:micro}", {"ns": 1234.0}, "1.23"),
+        ("{ns:micro-spread}", {"ns": 28e3}, "28"),
+        ("{ns:micro-spread}", {"ns": 20e3, "ns_low": 19e3, "ns_high": 21e3}, "20.0 (19.0 to 21.0)"),
+        ("{ns:micro-spread}", {"ns": 28e3, "ns_low": -5e3, "ns_high": 110e3}, "28 (at most 110)"),
+        ("{ns:micro-spread}", {"ns": 1.5e5, "ns_other": 1.2e7}, "150 or 12,000"),
+        ("x{ns:micro-interval}", {"ns": 28e3, "ns_low": 4e3, "ns_high": 66e3}, "x (4 to 66 µs)"),
+        ("x{ns:micro-interval}", {"ns": 28e3}, "x"),
+        ("{gain:factor-spread}", {"gain": 3.0, "gain_low": 2.0, "gain_high": 4.0}, "3.0× (2.0 to 4.0)"),
+        ("{times:factor-or-many}", {"times": 3.0}, "3.0×"),
+        ("{n:count launch/launches}", {"n": 1}, "1 launch"),
+        ("{n:count launch/launches}", {"n": 1200}, "1,200 launches"),
+        ("{n:count step}", {"n": 2}, "2 steps"),
+        ("it runs{line:at}", {"line": "train.py:4"}, "it runs at train.py:4"),
+        ("it runs{line:at}", {"line": ""}, "it runs"),
+        ("one{why:more}", {"why": "two"}, "one; two"),
+        ("one{why:more}", {"why": ""}, "one"),
+        ("{why:capital}.", {"why": "it ended"}, "It ended."),
+        ("{name:plain 5}", {"name": "a\nlong name"}, "a lo…"),
+    ],
+)
+def test_a_value_is_shown_as_its_format_says(template: str, values: dict[str, Any], text: str) -> None:
+    assert Formatter().vformat(template, (), values) == text

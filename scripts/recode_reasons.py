@@ -43,13 +43,26 @@ _AROUND = {"raised": "{kind}: {why}", "raised-at": "{kind}: {why} ({where})", "w
 _MANY_LETTERS = 12
 _LEAST_LETTERS = 5
 """A template with fewer letters of its own would take any text for its sentence."""
-_TEXTS = ("text", "why", "mend", "variables")
+_INNER = ("why", "mend", "seen", "want")
+"""Values that are other reasons."""
+_TEXTS = ("text", "variables", *_INNER)
 """Values that may hold a semicolon: what somebody else said, and other reasons."""
 _NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[-+]?\d+)?"
 
 
+_ENDS = re.compile(rf"\(({_NUMBER}) to ({_NUMBER})\)")
+_SCALES = {
+    "micro": Decimal(1000),
+    "micro-spread": Decimal(1000),
+    "percent": Decimal("0.01"),
+    "percent-spread": Decimal("0.01"),
+    "spread": Decimal(1),
+}
+"""By the format of a value, how much of it one of the shown units is."""
+
+
 @dataclasses.dataclass(frozen=True)
-class Field:
+class TemplateField:
     """A value that a template names, and how it stands there."""
 
     name: str
@@ -57,6 +70,9 @@ class Field:
 
     def pattern(self, letters: int) -> str:
         """Matches the value in a sentence. ``letters``: of the template; among few of them a value is one word."""
+        if self.format in _SCALES:
+            mark = " %" if self.format.startswith("percent") else ""
+            return rf"({_NUMBER}{mark}(?: \({_NUMBER} to {_NUMBER}\))?)"
         if self.format.endswith("%"):
             return f"({_NUMBER})%"
         if self.is_number:
@@ -70,45 +86,56 @@ class Field:
         """Whether the format is one of numbers."""
         return bool(re.fullmatch(r"[-+]?,?(?:\.\d+)?[fg%]?", self.format)) and self.format != ""
 
-    def read(self, text: str) -> Any:
-        """The value in this text of a sentence."""
+    def read(self, text: str) -> dict[str, Any]:
+        """The value in this text of a sentence, by name; with the ends of its interval."""
+        if self.format in _SCALES:
+            return self._with_ends(text)
+        if self.name in _INNER:
+            return {self.name: recoded(text)}
         if self.format.endswith("%"):
-            return float(Decimal(text.replace(",", "")) / 100)
+            return {self.name: float(Decimal(text.replace(",", "")) / 100)}
         if self.format == ",":
-            return int(text.replace(",", ""))
+            return {self.name: int(text.replace(",", ""))}
         if self.is_number:
-            return float(text.replace(",", ""))
-        return int(text) if re.fullmatch(r"0|[1-9]\d{0,15}", text) else text
+            return {self.name: float(text.replace(",", ""))}
+        return {self.name: int(text) if re.fullmatch(r"0|[1-9]\d{0,15}", text) else text}
+
+    def _with_ends(self, text: str) -> dict[str, Any]:
+        ends = _ENDS.search(text)
+        given = [text.split(" ")[0], *(ends.groups() if ends is not None else ())]
+        scale = _SCALES[self.format]
+        values = [float(Decimal(one.replace(",", "")) * scale) for one in given if one]
+        return dict(zip((self.name, f"{self.name}_low", f"{self.name}_high"), values, strict=False))
 
 
 @dataclasses.dataclass(frozen=True)
-class Template:
+class SentencePattern:
     """The sentence of a code as a pattern."""
 
     code: str
     pattern: re.Pattern[str]
-    fields: tuple[Field, ...]
+    fields: tuple[TemplateField, ...]
     letters: int
 
 
 @functools.cache
-def templates() -> tuple[Template, ...]:
+def templates() -> tuple[SentencePattern, ...]:
     """The sentences of all codes that a run may hold; those with most letters of their own first."""
-    found: dict[str, Template] = {}
+    found: dict[str, SentencePattern] = {}
     for room in _ROOMS:
         given: dict[str, str] = importlib.import_module(f"overhead.words.reasons.{room}").TEMPLATES
         for code, text in given.items():
             made = _template(code, text)
-            if made.letters >= _LEAST_LETTERS:
+            if made.letters >= _LEAST_LETTERS or all(field.name in _INNER for field in made.fields):
                 found.setdefault(text, made)
     return tuple(sorted(found.values(), key=_letters, reverse=True))
 
 
-def _letters(one: Template) -> int:
+def _letters(one: SentencePattern) -> int:
     return one.letters
 
 
-def _template(code: str, text: str) -> Template:
+def _template(code: str, text: str) -> SentencePattern:
     pieces = list(string.Formatter().parse(text))
     letters = sum(len(literal) for literal, *_ in pieces)
     pattern, fields = "", []
@@ -117,9 +144,9 @@ def _template(code: str, text: str) -> Template:
         if name == "us":
             pattern += "us"
         elif name:
-            fields.append(Field(name, form or ""))
+            fields.append(TemplateField(name, form or ""))
             pattern += fields[-1].pattern(letters)
-    return Template(code, re.compile(pattern, re.DOTALL), tuple(fields), letters)
+    return SentencePattern(code, re.compile(pattern, re.DOTALL), tuple(fields), letters)
 
 
 @functools.cache
@@ -155,15 +182,15 @@ def _whole(text: str) -> Reason | None:
     return _around(text)
 
 
-def _filled(template: Template, match: re.Match[str]) -> Reason | None:
-    values = {}
+def _filled(template: SentencePattern, match: re.Match[str]) -> Reason | None:
+    values: dict[str, Any] = {}
     for field, text in zip(template.fields, match.groups(), strict=True):
         try:
-            values[field.name] = field.read(text)
+            values |= field.read(text)
         except (ValueError, ArithmeticError):
             return None
-        if isinstance(values[field.name], str) and field.name in ("why", "mend"):
-            values[field.name] = recoded(text)
+    if template.letters < _LEAST_LETTERS and not all(isinstance(one, Reason) for one in values.values()):
+        return None
     return Reason(template.code, values)
 
 

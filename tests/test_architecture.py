@@ -403,7 +403,6 @@ OTHER_STRINGS = {
 """How many strings of a module look like sentences and are none, and what they are."""
 NOT_YET: dict[str, int] = {
     "probes/webgpu/webgpu.py": 1,
-    "results/value.py": 1,
 }
 """Modules that still have sentences, and how many."""
 

@@ -12,10 +12,10 @@ from overhead.report.core.page_list import register_page
 from overhead.report.core.registry import register_across
 from overhead.words import claims as words
 
-register_page("claims", words.PAGE, 80, words.ABOUT_PAGE)
+register_page("claims", words.CLAIMS_PAGE, 80, words.ABOUT_CLAIMS)
 
 
-@register_across("claims", words.TITLE, 70, page="claims")
+@register_across("claims", words.CLAIMS_JUDGED, 70, page="claims")
 def claim_verdicts(machines: Machines) -> Iterator[Part]:
     """The verdict on each claim from all runs, with its reasons."""
     yield from verdict_blocks(judge_evidence([gather_evidence(run) for run in machines.runs]))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from overhead.reading.view import CALLERS, TargetView, View, by_patterns, with_fields
-from overhead.results import Comparison, Figure, Record, Value, exactly, why_apart
+from overhead.results import Comparison, Figure, Record, Value, are_apart, exactly
 
 _NEXT_LEVEL = ("binding-share", "interpreter-share", "python-share")
 """The named comparisons of a level with one below it."""
@@ -97,7 +97,7 @@ def _levels(view: View, top: Record) -> list[tuple[Record, Value]]:
     found = {top.key: (top, _WHOLE)}
     for comparison in _compared(view, top):
         record, times = view.record(comparison.against[0]), comparison.measured("ratio")
-        if record is None or times is None or times.value <= 0 or why_apart(record.device, top.device):
+        if record is None or times is None or times.value <= 0 or are_apart(record.device, top.device):
             continue
         if record.measured("host"):
             found.setdefault(record.key, (record, _WHOLE - times.share_saved))
@@ -146,7 +146,7 @@ def minimal_program(view: View, compiled: Record) -> Record | None:
     if "webgpu" not in facts.roles or compiled.caller != "native":
         return None
     like = with_fields(view.fingerprint.records, stack=facts.below, adapter=compiled.adapter, case=compiled.case)
-    return next((r for r in like if not why_apart(r.device, compiled.device)), None)
+    return next((r for r in like if not are_apart(r.device, compiled.device)), None)
 
 
 def _same_case(view: View, comparison: Comparison, top: Record) -> bool:

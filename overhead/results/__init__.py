@@ -74,10 +74,10 @@ from overhead.results.stack_facts import (
 from overhead.results.value import (
     DifferentBoardsError as DifferentBoardsError,
     Value as Value,
+    are_apart as are_apart,
     exactly as exactly,
     is_plausible as is_plausible,
     ratio as ratio,
-    why_apart as why_apart,
 )
 from overhead.results.vocabulary import (
     ANCHORED_FROM as ANCHORED_FROM,

@@ -108,8 +108,8 @@ class Value:
 
     def _with(self, other: Value) -> Value:
         """This value, with status, reason and source for a result of both."""
-        if why := why_apart(self.source, other.source):
-            raise DifferentBoardsError(f"no difference, sum or ratio: {why}")
+        if are_apart(self.source, other.source):
+            raise DifferentBoardsError(f"different boards: {self.source}, {other.source}")
         unclear = other if self.status == "ok" else self
         source = max(self.source, other.source, key=len)
         return replace(self, status=unclear.status, reason=unclear.reason, source=source)
@@ -124,17 +124,15 @@ def ratio(first: Value | None, second: Value | None) -> Value | None:
     """``first`` over ``second``; None where either is unknown or not above zero, or they come from different boards."""
     if first is None or second is None or first.value <= 0 or second.value <= 0:
         return None
-    return None if why_apart(first.source, second.source) else first / second
+    return None if are_apart(first.source, second.source) else first / second
 
 
-def why_apart(first: str, second: str) -> str:
-    """Why values of these two devices must not be subtracted or divided; '' where they may.
+def are_apart(first: str, second: str) -> bool:
+    """Whether values of these two devices must not be subtracted or divided, since they are different boards.
 
     Two boards of one model differ by more than the intervals of either.
     """
-    if first != second and len(first) == len(second) == BOARD:
-        return f"measured on different boards ({first} and {second})"
-    return ""
+    return first != second and len(first) == len(second) == BOARD
 
 
 def is_plausible(value: float) -> bool:

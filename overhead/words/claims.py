@@ -20,9 +20,9 @@ from overhead.words.reasons import sentence
 
 _LONGEST_LABEL = 300
 
-PAGE = "Claims"
-ABOUT_PAGE = "What others published, and what these measurements say of it."
-TITLE = "Published claims, judged"
+CLAIMS_PAGE = "Claims"
+ABOUT_CLAIMS = "What others published, and what these measurements say of it."
+CLAIMS_JUDGED = "Published claims, judged"
 WITH_A_VERDICT = "Claims with a verdict"
 WITHOUT_A_VERDICT = "Claims that these files cannot judge"
 ATTRIBUTION = "Attribution: whether the number is the cost of what the source says."

@@ -222,11 +222,10 @@ def _values_by_run(test: ClaimTest, found: Sequence[ClaimValue]) -> dict[str, st
     groups: dict[str, list[tuple[str, str]]] = {}
     for one in found:
         if one.measured is not None:
-            profile, created = one.run.split(" run of ")
-            stack = one.label.partition(" against ")[2] or one.label
+            stack = one.cases[-1].target.stack
             noisy = by_interval(one.measured).status != "ok"
             value = claim_words.quantity(one.measured, test.unit) + (" noisy" if noisy else "")
-            groups.setdefault(_linked(created, profile), []).append((stack.partition(" ")[0], value))
+            groups.setdefault(_linked(one.created, one.profile), []).append((stack, value))
     one_stack = {run: len(values) == 1 for run, values in groups.items()}
     return {
         run: ", ".join(value if one_stack[run] else f"{stack} {value}" for stack, value in values)

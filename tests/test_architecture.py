@@ -402,10 +402,7 @@ OTHER_STRINGS = {
 }
 """How many strings of a module look like sentences and are none, and what they are."""
 NOT_YET: dict[str, int] = {
-    "contention/measuring.py": 1,
-    "contention/peer.py": 2,
     "probes/webgpu/webgpu.py": 1,
-    "reading/view.py": 1,
     "results/value.py": 1,
 }
 """Modules that still have sentences, and how many."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -13,8 +13,8 @@ from overhead.decode.reading import DecodeArm, decoder_results, slope_over_dispa
 from overhead.devices import Processor, processor_kind, same_device_across_apis
 from overhead.reading.format import plain
 from overhead.reading.missing_values import missing_figure, why
-from overhead.reading.view import CALLER_WORDS, View, words
-from overhead.results import Reason, Record, Status, Value, Why, WithFigures, about, because, exactly, ratio
+from overhead.reading.view import TargetLabel, View, words
+from overhead.results import Caller, Reason, Record, Status, Value, Why, WithFigures, about, because, exactly, ratio
 
 _NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -36,23 +36,33 @@ class LineOfCases:
 
 
 @dataclass(frozen=True)
+class MeasuredCase:
+    """A case that was measured for a claim. ``pattern``: with what differs; ``caller``: None but of the step."""
+
+    target: TargetLabel
+    pattern: str
+    caller: Caller | None
+
+
+@dataclass(frozen=True)
 class ClaimValue:
     """A quantity measured on one machine. ``machine``: its GPUs, or its CPU. ``of``, ``against``: keys of the records.
 
-    ``label``: target and case in words. ``status``: of the case. ``measured``: in the unit of the test; ``reason``: why
-    it is None. ``line``: of a slope. ``failure``: by what the case failed. ``run``: its profile and time. ``on``: what
-    did the work.
+    ``cases``: these, without the second where it is the first. ``status``: of the case. ``measured``: in the unit of
+    the test; ``reason``: why it is None. ``line``: of a slope. ``failure``: by what the case failed. ``profile``,
+    ``created``: of the run. ``on``: what did the work.
     """
 
     machine: str
-    label: str
+    cases: tuple[MeasuredCase, ...]
     of: str
     against: str
     software: bool
     status: Status
     measured: Value | None = None
     reason: Why = ""
-    run: str = ""
+    profile: str = ""
+    created: str = ""
     line: LineOfCases | None = None
     failure: FailedBy = ""
     on: Processor = "gpu"
@@ -61,7 +71,8 @@ class ClaimValue:
         """The same data as plain fields, the value as ``value``, ``low`` and ``high``."""
         fields = dict(vars(self))
         of = fields.pop("measured")
-        fields.pop("line")
+        for name in ("line", "cases"):
+            fields.pop(name)
         return {**fields, "value": of and of.value, "low": of and of.low, "high": of and of.high}
 
 
@@ -82,14 +93,15 @@ def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
         records = [of] if against is None else [of, against]
         known = ClaimValue(
             machine=machine,
-            label=_label(view, of, against),
+            cases=_cases(view, records),
             of=of.key,
             against=against.key if against else "",
             software=any(record.software for record in records),
             status=of.status,
             on=processor_kind(of),
             failure=failure_of(of.reason) if of.status == "failed" else "",
-            run=plain(f"{view.fingerprint.profile} run of {view.fingerprint.created[:16]}"),
+            profile=view.fingerprint.profile,
+            created=view.fingerprint.created[:16],
         )
         try:
             line = None
@@ -188,22 +200,17 @@ def _stage_share(record: Record, figure: str) -> Value:
     return found / total
 
 
-def _label(view: View, of: Record, against: Record | None) -> str:
-    """The two targets and cases in words. A target or case that both share appears once."""
-
-    def case(record: Record) -> str:
+def _cases(view: View, records: Sequence[Record]) -> tuple[MeasuredCase, ...]:
+    """What the records are of, each record once."""
+    found = []
+    for record in {record.key: record for record in records}.values():
         target = view.target(record)
         if record.workload == "step":
-            return f"{target.pattern_label(record)}, {CALLER_WORDS[record.caller]}"
-        return " ".join([record.workload, record.pattern, *words(record.params)])
-
-    where, other = view.target(of).label, against and view.target(against).label
-    if against is None or against.key == of.key:
-        return plain(f"{where} ({case(of)})")
-    if other == where:
-        return plain(f"{where} ({case(of)} against {case(against)})", 300)
-    sides = f"{where} ({case(of)})", f"{other} ({case(against)})"
-    return plain(" against ".join(sides), 300)
+            found.append(MeasuredCase(target.named, target.pattern_label(record), record.caller))
+        else:
+            pattern = " ".join([record.workload, record.pattern, *words(record.params)])
+            found.append(MeasuredCase(target.named, pattern, None))
+    return tuple(found)
 
 
 def against_of(test: ClaimTest) -> Selector | None:

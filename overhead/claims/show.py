@@ -77,4 +77,4 @@ def claim_data(one: Judged) -> dict[str, Any]:
 
 
 def _value(of: ClaimValue) -> dict[str, Any]:
-    return {**of.to_dict(), "note": words.note(of)}
+    return {**of.to_dict(), "label": words.case_label(of), "run": words.run_name(of), "note": words.note(of)}

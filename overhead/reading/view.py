@@ -18,7 +18,6 @@ from overhead.devices import is_board_id, names_differ_in_model, without_bracket
 from overhead.reading.format import plain
 from overhead.results import (
     VALUED,
-    Caller,
     Comparison,
     Fingerprint,
     Pattern,
@@ -35,13 +34,6 @@ from overhead.results import (
 T = TypeVar("T")
 CALLERS = ("binding", "browser", "ffi", "native")
 """In the order of tables: what people write comes first."""
-CALLER_WORDS: dict[Caller, str] = {
-    "binding": "from Python",
-    "browser": "from JavaScript",
-    "ffi": "from Python, no wrapper objects",
-    "native": "from compiled code",
-}
-"""Callers as pages name them."""
 _OTHER = "other"
 _API_ORDER = (
     "CUDA",
@@ -67,12 +59,19 @@ _COMPLETE_SHARE = 0.5
 class TargetLabel:
     """What a target is called: its stack, and the device as far as that tells it from the other targets of a file.
 
-    ``device``: '' on the processor. ``runs_nothing``: the target has no device of its own.
+    ``adapter``: '' on the processor. ``more``: what else is needed, such as the API. ``runs_nothing``: the target has
+    no device of its own.
     """
 
     stack: str
-    device: str = ""
+    adapter: str = ""
+    more: str = ""
     runs_nothing: bool = False
+
+    @property
+    def device(self) -> str:
+        """The adapter, and what else is needed; '' on the processor."""
+        return self.adapter + self.more
 
     @property
     def text(self) -> str:
@@ -392,15 +391,16 @@ def _label(r: Record, depth: int) -> TargetLabel:
     place = [] if r.api == "CPU" else [plain(without_brackets(r.adapter), 28)]
     place += [r.api] if depth >= 1 else []
     place += [plain(r.device, 16)] if depth >= 2 and r.device else []
-    label = TargetLabel(r.stack, " ".join(place), runs_nothing=not r.executes)
+    more = "".join(f" {part}" for part in place[1:])
+    label = TargetLabel(r.stack, place[0] if place else "", more, runs_nothing=not r.executes)
     if not r.executes:
         return _with_suffix(label, " (runs nothing)")
     return _with_suffix(label, " (software)") if r.software else label
 
 
 def _with_suffix(label: TargetLabel, suffix: str) -> TargetLabel:
-    if label.device:
-        return dataclasses.replace(label, device=label.device + suffix)
+    if label.adapter:
+        return dataclasses.replace(label, more=label.more + suffix)
     return dataclasses.replace(label, stack=label.stack + suffix)
 
 

@@ -11,7 +11,7 @@ from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, held_range
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
-from overhead.reading.view import CALLER_WORDS, TargetView, View, base_cases, by_patterns, without_device
+from overhead.reading.view import TargetView, View, base_cases, by_patterns, without_device
 from overhead.report.across.beside import key_figure_table
 from overhead.report.sections.browser_tax import tax_tables
 from overhead.report.sections.front import to_do
@@ -21,6 +21,7 @@ from overhead.runner.listing import missing_blocks
 from overhead.slices import of_slices
 from overhead.words.headline import lead_sentences
 from overhead.words.key_figures import label
+from overhead.words.names import CALLER_WORDS
 from overhead.words.next_run import next_run_sentence
 from overhead.words.reasons import notes_said, reasons_said
 from overhead.words.report.brief import ALL_CASES, BASE_CASES, cases_title, doubts, more_cases, note

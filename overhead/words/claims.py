@@ -8,13 +8,17 @@ from typing import get_args
 
 from overhead.claims import rules
 from overhead.claims.judging import Judged
-from overhead.claims.measured import ClaimValue
+from overhead.claims.measured import ClaimValue, MeasuredCase
 from overhead.claims.registry import Claim, ClaimTest, Unit
 from overhead.claims.rules import VERDICTS, published
 from overhead.devices import Processor
-from overhead.reading.format import MICRO, TIMES, count, listed, number, positive_spread, spread
+from overhead.reading.format import MICRO, TIMES, count, listed, number, plain, positive_spread, spread
+from overhead.reading.view import TargetLabel
 from overhead.results import Value
+from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import sentence
+
+_LONGEST_LABEL = 300
 
 PAGE = "Claims"
 ABOUT_PAGE = "What others published, and what these measurements say of it."
@@ -168,7 +172,7 @@ def _values(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
     """The values, or the reasons, of each machine and run: ``NVIDIA H200, quick run of 2026-11-21T18:59: ...``."""
     groups: dict[str, list[str]] = {}
     for one in found:
-        where = f"{one.machine}, {one.run}"
+        where = f"{one.machine}, {run_name(one)}"
         groups.setdefault(where, []).append(_one(test, one))
     return "; ".join(f"{where}: {listed(values)}" for where, values in groups.items())
 
@@ -184,7 +188,35 @@ def _one(test: ClaimTest, one: ClaimValue) -> str:
 
 def _case(one: ClaimValue) -> str:
     """The target and the case without the machine, which stands before them."""
-    return one.label.replace(f" on {one.machine} ", " ")
+    return _cases([(_without_adapter(case.target, one.machine), case) for case in one.cases])
+
+
+def run_name(one: ClaimValue) -> str:
+    """The run that a value is of, by its profile and time."""
+    return plain(f"{one.profile} run of {one.created}") if one.created else ""
+
+
+def case_label(one: ClaimValue) -> str:
+    """The two targets and cases. A target that both share appears once."""
+    return _cases([(case.target.text, case) for case in one.cases])
+
+
+def _cases(named: Sequence[tuple[str, MeasuredCase]]) -> str:
+    """The cases, each with the name of its target."""
+    names = {name for name, _ in named}
+    if len(names) == 1:
+        said = " against ".join(_pattern(case) for _, case in named)
+        return plain(f"{named[0][0]} ({said})", _LONGEST_LABEL)
+    return plain(" against ".join(f"{name} ({_pattern(case)})" for name, case in named), _LONGEST_LABEL)
+
+
+def _pattern(case: MeasuredCase) -> str:
+    return f"{case.pattern}, {CALLER_WORDS[case.caller]}" if case.caller else case.pattern
+
+
+def _without_adapter(target: TargetLabel, adapter: str) -> str:
+    """The target without this adapter."""
+    return target.stack + target.more if target.adapter == adapter else target.text
 
 
 def _measured_too(said: str, test: ClaimTest, found: Sequence[ClaimValue]) -> list[str]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from overhead.comparing.pairing import ABSENT
 from overhead.comparing.verdicts import CaseVerdict, Difference, RunsLeftOut, SkippedRun, Verdict, Verdicts, Yardstick
 from overhead.reading.format import MICRO, TIMES, count, few, percent, plain, spread
-from overhead.reading.view import CALLER_WORDS
 from overhead.results import Machine, Value
+from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line, sentence
 
 COMPARED_COLUMNS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "detectable from")

@@ -6,8 +6,9 @@ from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import DecodeArm, DecoderResults
 from overhead.reading.format import count, factor_spread
 from overhead.reading.missing_values import why
-from overhead.reading.view import CALLER_WORDS, graph_maker
+from overhead.reading.view import graph_maker
 from overhead.results import ratio
+from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line
 
 BATCH_MATTERS = "Overhead stops mattering where the host issues a step in less time than the device needs."

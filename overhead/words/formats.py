@@ -19,8 +19,8 @@ from overhead.reading.format import (
     plain,
     positive_spread,
 )
-from overhead.reading.view import CALLER_WORDS
 from overhead.results import Value
+from overhead.words.names import CALLER_WORDS
 
 _SECONDS_FROM_NS = 0.9995e9
 """From so many ns on a length is said in seconds, rounded to three digits."""

@@ -14,7 +14,7 @@ from tests.fakes.report import fingerprint, record, share
 
 
 def of_share(low: float, high: float) -> ClaimValue:
-    return ClaimValue("GPU", "case", "", "", False, "ok", Value((low + high) / 2, low, high))
+    return ClaimValue("GPU", (), "", "", False, "ok", Value((low + high) / 2, low, high))
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,8 @@ def test_a_claim_is_judged_by_the_run_that_the_page_shows_and_not_by_a_newer_par
     others = [record(stack, each=5_000.0) for stack in ("dawn", "vulkan", "torch")]
     whole = fingerprint(record(each=20_000.0), *others, created="2026-01-01T00:00:00Z")
     part = fingerprint(record(each=30_000.0), created="2026-02-01T00:00:00Z")
-    measured = [one for one, _ in judged("vulkan-24-36us", whole, part).measured if "wgpu" in one.label]
+    measured = [
+        one for one, _ in judged("vulkan-24-36us", whole, part).measured if one.cases[0].target.stack == "wgpu-native"
+    ]
     values = [one.measured.value for one in measured if one.measured]
     assert values == [20.0]

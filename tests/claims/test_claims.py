@@ -163,7 +163,7 @@ def _claimed(value: float, unit: Unit) -> tuple[Claim, ClaimTest]:
 
 
 def _found(value: float, low: float, high: float) -> ClaimValue:
-    return ClaimValue("A", "", "", "", software=False, status="ok", measured=Value(value, low, high))
+    return ClaimValue("A", (), "", "", software=False, status="ok", measured=Value(value, low, high))
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_a_claim_about_n_steps_includes_the_wait_and_its_flaw_compares_unequal_s
     (flawed,) = one.flawed
     assert flawed.measured is not None
     assert flawed.measured.value == pytest.approx((10_000 + 5_000 * 50_000) / (90_000 + 1_500 * 500))
-    assert "simulation fused elements=10000" in flawed.label
+    assert flawed.cases[1].pattern == "simulation fused elements=10000"
 
 
 def test_a_verdict_from_another_kind_of_hardware_names_both_kinds() -> None:

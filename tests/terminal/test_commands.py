@@ -83,7 +83,7 @@ def test_a_renderer_of_text_shows_the_table_of_a_drawing_and_draws_nothing() -> 
 
 
 def test_labels_omit_a_device_that_all_of_them_share() -> None:
-    nothing = TargetLabel("dawn", "Null backend (runs nothing)", runs_nothing=True)
+    nothing = TargetLabel("dawn", "Null backend", " (runs nothing)", runs_nothing=True)
     labels = [TargetLabel("torch"), TargetLabel("torch", "NVIDIA H200"), TargetLabel("dawn", "NVIDIA H200"), nothing]
     assert without_device(labels) == (
         ["torch on CPU", "torch", "dawn", "dawn on Null backend (runs nothing)"],

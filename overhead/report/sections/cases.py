@@ -8,10 +8,11 @@ from typing import cast
 from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.format import held_range, micro_spread, plain, spread
 from overhead.reading.missing_values import missing_case, missing_figures
-from overhead.reading.view import CALLER_WORDS, View, boards_of
+from overhead.reading.view import View, boards_of
 from overhead.report.core.case_line import line_link
 from overhead.report.core.registry import register
 from overhead.results import Caller, Figure, Record, Scalar
+from overhead.words.names import CALLER_WORDS
 from overhead.words.next_run import next_run_text
 from overhead.words.reasons import notes_said, sentence
 from overhead.words.report.cases import (

@@ -19,10 +19,11 @@ from overhead.reading.synchronising import (
     waited_each,
     waiting_targets,
 )
-from overhead.reading.view import CALLER_WORDS, TargetView, View
+from overhead.reading.view import TargetView, View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.registry import register
 from overhead.results import Record, Value
+from overhead.words.names import CALLER_WORDS
 from overhead.words.report.waiting import (
     FIGURES,
     NOT_MEASURED,

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from overhead.contention.rows import MeetAtDevice, MostPeers, PeersRow, Placing, RatioAt
 from overhead.devices import without_brackets
 from overhead.reading.format import MICRO, TIMES, between, factor_spread, listed, micro_of, number, plain
-from overhead.reading.view import CALLER_WORDS, words
+from overhead.reading.view import words
 from overhead.results import Caller, Contention, Limit, Placement, Value, Way
+from overhead.words.names import CALLER_WORDS
 
 PAGE_TITLE = "Many at once"
 ABOUT_PAGE = "What a dispatch costs while processes or threads do the same at once."

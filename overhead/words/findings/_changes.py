@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from overhead.reading.findings._changes import Change
 from overhead.reading.format import MICRO, cost_text, factor_spread, micro_spread
-from overhead.reading.view import CALLER_WORDS, stack_name
+from overhead.reading.view import stack_name
+from overhead.words.names import CALLER_WORDS
 
 
 def stack(change: Change) -> str:

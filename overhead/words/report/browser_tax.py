@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from overhead.reading.browser_tax import Tax
 from overhead.reading.format import MICRO, listed, number
-from overhead.reading.view import CALLER_WORDS, stack_name
+from overhead.reading.view import stack_name
 from overhead.results import Caller
+from overhead.words.names import CALLER_WORDS
 
 TITLE = "A dispatch in the browser over the same dispatch from compiled code"
 CAPTION = (

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from overhead.reading.format import plain
 from overhead.reading.missing_values import missing_case
-from overhead.reading.view import CALLER_WORDS, TargetView
+from overhead.reading.view import TargetView
 from overhead.results import VALUED, Fingerprint, Record
+from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import with_status
 
 NOTHING_MISSING = "Nothing is missing."

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, Kind, met_below
 from overhead.reading.format import MICRO, count, listed, plain
-from overhead.reading.view import CALLER_WORDS
 from overhead.results import Fingerprint, MissingStack, Record
 from overhead.words.dispatch_costs import KIND_TITLES, mark_text, other_unit, remark as row_remark, remarks, title
+from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import sentence
 
 TABLE_TITLE = "One dispatch through each stack, with intervals; each row is one caller"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from overhead.reading.host_shares import HostShares, Layer, ShareDoubt
-from overhead.reading.view import CALLER_WORDS
+from overhead.words.names import CALLER_WORDS
 
 LAYERS: dict[Layer, str] = {
     "binding": "wrapper objects",

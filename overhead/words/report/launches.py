@@ -6,7 +6,8 @@ from overhead.blocks.parts import micro_cell
 from overhead.reading.format import MICRO, spread
 from overhead.reading.graphs import Graph, NoBreakEven
 from overhead.reading.missing_values import why
-from overhead.reading.view import CALLER_WORDS, graph_maker
+from overhead.reading.view import graph_maker
+from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line
 
 COSTS = [f"{name}, {MICRO}" for name in ("a node", "a launch instead", "once a replay", "making 100 nodes")]

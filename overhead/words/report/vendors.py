@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from overhead.reading.format import MICRO, number, plain, within
 from overhead.reading.published import PublishedPoint, Source
-from overhead.reading.view import CALLER_WORDS
 from overhead.results import Caller, Fingerprint, Value
+from overhead.words.names import CALLER_WORDS
 
 COLUMNS = {
     "what": "what",

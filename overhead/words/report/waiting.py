@@ -8,8 +8,9 @@ from overhead.reading.format import MICRO, cost_text, ends_text, listed, micro_s
 from overhead.reading.missing_values import why
 from overhead.reading.printed import printed
 from overhead.reading.synchronising import StepKind, Synchronised, varied_for_label, wait_of
-from overhead.reading.view import CALLER_WORDS, TargetView, stack_name, words
+from overhead.reading.view import TargetView, stack_name, words
 from overhead.results import Record, Value
+from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line
 from overhead.words.report.host_shares import DOUBTS
 

@@ -7,7 +7,7 @@ import functools
 import os
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,12 +22,23 @@ from overhead.measure.fitting.paired import PerDispatch, difference_and_ratio, m
 from overhead.measure.fitting.quiet_rounds import best_pace, canary_ns
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs
 from overhead.profiles import profiles
-from overhead.results import Case, Comparison, Figure, Fingerprint, Params, Record, Target, because, codes_of, together
+from overhead.results import (
+    Case,
+    Comparison,
+    Figure,
+    Fingerprint,
+    Params,
+    Record,
+    StackRole,
+    Target,
+    because,
+    codes_of,
+    facts_of,
+    together,
+)
 from overhead.results.records import RunFacts
 from overhead.slices import of_slices
 
-_WITHOUT_PASSES = frozenset({"vulkan"})
-"""Stacks whose API records dispatches without a pass around them."""
 _MOST_TEXT = 3900
 """Characters of the environment variables that a flag names."""
 _OF_TARGET = [name for name in Target.__struct_fields__ if name in Record.__struct_fields__]
@@ -270,10 +281,13 @@ class _Journal:
         for members in alike.values():
             if {PerDispatch(1.0, 1.0), PerDispatch(0.0, 0.0)} <= members.keys():
                 own = list(members.values())
-                passes = not any(self.planned[key][0].stack in _WITHOUT_PASSES for key in own)
+                passes = not any("no-passes" in self._roles(key) for key in own)
                 series = {counts: self.series(key) for counts, key in members.items()}
                 if costs := marginal_costs(series, self.target, passes=passes):
                     yield _comparison("marginal", own[:8], costs.values())
+
+    def _roles(self, key: _Key) -> Collection[StackRole]:
+        return facts_of(self.planned[key][0].stack, self.header.stacks).roles
 
     def _window(self, key: _Key) -> Params:
         opened = self.opened.get(key)

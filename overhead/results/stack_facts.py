@@ -23,6 +23,7 @@ StackRole = Literal[
     "compiled-steps",
     "contention",
     "driver",
+    "no-passes",
     "node",
     "nvidia-only",
     "one-pass",
@@ -37,6 +38,7 @@ StackRole = Literal[
 ``compiled-steps``: it compiles several operations into one step, and the case ``mode=eager`` does not.
 ``contention``, ``node``: the profile of that name measures it.
 ``driver``: it calls the driver itself, with no library between.
+``no-passes``: its API records dispatches without a pass around them.
 ``nvidia-only``: it works on an NVIDIA GPU only.
 ``one-pass``: it can have many dispatches in one pass.
 ``reference``: a call that does nothing. It is no stack, and has no row.

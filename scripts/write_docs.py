@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT))
 from overhead import results  # noqa: E402
 from overhead.blocks.parts import Drawing  # noqa: E402
 from overhead.blocks.terminal import show as show_blocks  # noqa: E402
-from overhead.claims.judging import judge  # noqa: E402
+from overhead.claims.judging import judge_runs  # noqa: E402
 from overhead.claims.measured import ClaimValue  # noqa: E402
 from overhead.claims.registry import ClaimTest  # noqa: E402
 from overhead.comparing import compare  # noqa: E402
@@ -40,14 +40,17 @@ from overhead.reading.findings import findings_of  # noqa: E402
 from overhead.reading.format import factor_spread, positive_spread  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.reading.precision import by_interval  # noqa: E402
+from overhead.reading.printed import noting  # noqa: E402
 from overhead.reading.tables import COLUMNS  # noqa: E402
 from overhead.reading.view import View  # noqa: E402
 from overhead.report.across.graph_or_fused import graph_or_fused  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
-from overhead.report.core.machines import from_paths  # noqa: E402
+from overhead.report.core.machines import Machines, from_paths  # noqa: E402
+from overhead.report.core.page_facts import line_facts  # noqa: E402
 from overhead.report.core.page_list import pages  # noqa: E402
 from overhead.words import claims as claim_words  # noqa: E402
+from overhead.words.decode import arm_name  # noqa: E402
 from overhead.words.dispatch_costs import device_name  # noqa: E402
 from overhead.words.findings import finding_words  # noqa: E402
 from overhead.words.reasons import sentence  # noqa: E402
@@ -176,11 +179,16 @@ def _write_picture(path: Path, figure: Figure) -> None:
     few.save(path, optimize=True, pnginfo=about)
 
 
+@functools.cache
+def _shown_machine() -> Machines:
+    """The committed runs of the H100, of which README.md shows one."""
+    return from_paths([_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name])
+
+
 def findings() -> str:
     """The name of the run that the page of the H100 shows, and its first findings, one a line."""
-    paths = [_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]
-    run = from_paths(paths).own.fingerprint
-    view = View(run)
+    view = _shown_machine().own
+    run = view.fingerprint
     costs = dispatch_costs(view)
     place = place_sentence(costs) if costs is not None else ""
     listed = "\n".join(f"- {finding_words(one).title}" for one in findings_of(view)[:3])
@@ -200,7 +208,7 @@ _SHOWN_CLAIMS = ("fuse-159x", "vulkan-24-36us", "firefox-1.04ms", "reduce-overhe
 
 def verdicts() -> str:
     """The verdicts on some published claims, from the committed fingerprints: a row a source and a row a run."""
-    judged = {one.claim.id: one for one in judge([_DATA])}
+    judged = {one.claim.id: one for one in judge_runs(run for _, run in _references())}
     rows = []
     for one in (judged[name] for name in _SHOWN_CLAIMS):
         test, flawed = one.claim.test, one.claim.flawed
@@ -266,7 +274,7 @@ def decoding_run() -> str:
     for sweep in found.sweeps:
         times = {arm.batch: positive_spread(arm.complete / 1e6) for arm in sweep if arm.complete}
         first = sweep[0]
-        steps.append([f"`{first.record.stack}`: {first.description}", *(times.get(batch, "") for batch in batches)])
+        steps.append([f"`{first.record.stack}`: {arm_name(first)}", *(times.get(batch, "") for batch in batches)])
     head = ["a step, ms", *(f"batch {batch}" for batch in batches)]
     return "\n\n".join([_table(["program", "CUDA C, ms", "WGSL, ms", "WGSL over CUDA C"], rows), _table(head, steps)])
 
@@ -358,9 +366,22 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
+README_FACTS = ROOT / "docs" / "readme.facts.json"
+"""Of each number in README.md that is a figure, what it was formed from."""
+
+
+def readme_facts() -> str:
+    """The text of ``README_FACTS``."""
+    with noting() as printed:
+        text = filled((ROOT / "README.md").read_text("utf-8"))
+    runs = [*(run for _, run in _references()), *(view.fingerprint for view in _shown_machine().runs)]
+    return json.dumps(line_facts(text, printed, runs), indent=1, ensure_ascii=False) + "\n"
+
+
 if __name__ == "__main__":
     (ROOT / "docs" / "fingerprint.schema.json").write_text(schema(), "utf-8")
     for name, figure in headline_figures():
         _write_picture(ROOT / "docs" / name, figure)
     for document in DOCUMENTS:
         document.write_text(filled(document.read_text("utf-8")), "utf-8")
+    README_FACTS.write_text(readme_facts(), "utf-8")

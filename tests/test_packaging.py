@@ -59,6 +59,8 @@ def test_generated_documents_are_up_to_date() -> None:
     stale = [name for name, text in texts.items() if write_docs.filled(text) != text]
     if (DOCS / "fingerprint.schema.json").read_text("utf-8") != write_docs.schema():
         stale.append("schema")
+    if write_docs.README_FACTS.read_text("utf-8") != write_docs.readme_facts():
+        stale.append(write_docs.README_FACTS.name)
     assert not stale
     assert "| `numpy` |" in texts[str(DOCS / "installing.md")]
 

@@ -34,7 +34,7 @@ def drawing(way: Way, rows: Sequence[PeersRow], table: Table) -> Drawing | None:
         return None
     title = words.title(way)
     said = " ".join(finding_sentences(way, rows)) or title
-    return Drawing(f"contention-{way}", title, said, words.CAPTION, partial(_draw, way, own), table=table)
+    return Drawing(f"contention-{way}", title, said, words.PEERS_CAPTION, partial(_draw, way, own), table=table)
 
 
 @style()

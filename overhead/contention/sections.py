@@ -17,7 +17,7 @@ from overhead.words.contention import peers as words
 from overhead.words.contention.peers import PEER_WORDS
 from overhead.words.report.machines import machine_name
 
-register_page("contention", words.PAGE_TITLE, 40, words.ABOUT_PAGE)
+register_page("contention", words.PAGE_TITLE, 40, words.ABOUT_MANY_AT_ONCE)
 
 
 def section_of(way: Way) -> Callable[[View], Iterable[Part]]:

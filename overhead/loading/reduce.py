@@ -22,7 +22,20 @@ from overhead.measure.fitting.paired import PerDispatch, difference_and_ratio, m
 from overhead.measure.fitting.quiet_rounds import best_pace, canary_ns
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs
 from overhead.profiles import profiles
-from overhead.results import Case, Comparison, Figure, Fingerprint, Params, Record, Target, because, codes_of, together
+from overhead.results import (
+    Case,
+    Comparison,
+    Figure,
+    Fingerprint,
+    Params,
+    Record,
+    StackRole,
+    Target,
+    because,
+    codes_of,
+    facts_of,
+    together,
+)
 from overhead.results.records import RunFacts
 from overhead.slices import of_slices
 
@@ -268,15 +281,14 @@ class _Journal:
         for members in alike.values():
             if {PerDispatch(1.0, 1.0), PerDispatch(0.0, 0.0)} <= members.keys():
                 own = list(members.values())
-                passes = not any(self._is_without_passes(key) for key in own)
+                passes = not any("without-passes" in self._roles(key) for key in own)
                 series = {counts: self.series(key) for counts, key in members.items()}
                 if costs := marginal_costs(series, self.target, passes=passes):
                     yield _comparison("marginal", own[:8], costs.values())
 
-    def _is_without_passes(self, key: _Key) -> bool:
-        """Whether the API has no passes, as the facts of a stack or the window of another one say."""
-        stack = self.planned[key][0].stack
-        return stack in results.stacks_in("without-passes") or self._window(key).get("passes") == "none"
+    def _roles(self, key: _Key) -> Sequence[StackRole]:
+        """What the stack of the case is to the suite."""
+        return facts_of(self.planned[key][0].stack, self.header.stacks).roles
 
     def _window(self, key: _Key) -> Params:
         opened = self.opened.get(key)

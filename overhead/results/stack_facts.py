@@ -31,6 +31,7 @@ StackRole = Literal[
     "validation",
     "waits-told",
     "webgpu",
+    "whole-model",
     "without-passes",
 ]
 """What a stack is to the suite, or takes part in.
@@ -45,7 +46,8 @@ StackRole = Literal[
 ``validation``: its validation can be left out, by the case ``validation=skip``.
 ``waits-told``: sentences say what waiting costs through it, where it was measured.
 ``webgpu``: a library of WebGPU.
-``without-passes``: its API has no passes around dispatches.
+``whole-model``: one call runs a whole model.
+``without-passes``: its API records dispatches without a pass around them.
 """
 RowGroup = Literal["arrays", "kernels", "webgpu", "others"]
 WayKind = Literal["eager", "launches", "graph-driver", "fused-cuda", "wgsl", "fused-wgsl"]

@@ -55,7 +55,7 @@ def arm_name(arm: DecodeArm) -> str:
         return f"torch.compile, {params['mode']}"
     if "maker" in params:
         return "PyTorch's CUDA graph of the eager step"
-    return "one call a token" if arm.record.stack == "onnxruntime" else "eager"
+    return "one call a token" if "whole-model" in arm.target.facts.roles else "eager"
 
 
 def _fusions(applied: int) -> str:

@@ -134,7 +134,7 @@ def test_a_copy_with_another_date_and_fewer_cases_is_no_other_run(
     part = msgspec.structs.replace(run, created="2026-11-30T00:00:00Z", records=run.records[:1])
     files.write_fingerprint(new / "part.json", part)
     assert main(["compare", str(base), str(new), "--fail-over", "10"]) == 2
-    assert "on both sides" in capsys.readouterr().err
+    assert str(base / "2.json") in capsys.readouterr().err
 
 
 def copy_with_date(source: Path, target: Path) -> None:
@@ -152,7 +152,7 @@ def test_runs_of_two_versions_on_one_side_are_refused(tmp_path: Path) -> None:
         Made(seed=seed, versions={"numpy": version, "kernel": str(seed)}).write(tmp_path / f"{seed}.json")
         for seed, version in ((1, "1.26"), (2, "2.4"), (3, "1.26"))
     ]
-    with pytest.raises(BadFile, match=r"2\.json: numpy 2\.4, but 1\.26 in 1\.json"):
+    with pytest.raises(BadFile, match=r"2\.json.* numpy 2\.4\b.* 1\.26 .*1\.json"):
         compare(paths[:2], paths[2])
     assert compare([paths[0], paths[2]], paths[1]).differences
 

@@ -78,20 +78,22 @@ def test_variants_with_different_units_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "named"),
     [
-        ("sizes=small,large", "unknown axis 'sizes', did you mean 'size'? known: size"),
-        ("size=small,larg", "unknown value of size 'larg', did you mean 'large'? known: large, middle, small"),
-        ("size=small", "--across size=small: name two or more different values"),
-        ("size=small,small", "--across size=small,small: name two or more different values"),
-        ("", "unknown axis ''; known: size"),
+        ("sizes=small,large", ["'sizes'", "'size'"]),
+        ("size=small,larg", ["'larg'", "'large'", "large, middle, small"]),
+        ("size=small", ["--across size=small"]),
+        ("size=small,small", ["--across size=small,small"]),
+        ("", ["''", "size"]),
     ],
 )
 def test_a_wrong_axis_or_value_is_refused_in_one_line_with_exit_code_2(
-    asked: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    asked: str, named: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["compare", str(made(tmp_path)), "--across", asked]) == 2
-    assert capsys.readouterr().err == f"overhead: {said}\n"
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert all(name in said for name in named)
 
 
 def test_compare_across_prints_json_and_exits_with_1_over_the_limit(

@@ -228,14 +228,14 @@ def test_cases_with_another_timed_window_or_kernel_are_refused_with_the_differen
 
 
 def test_runs_of_different_method_versions_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match=r"method_version is 99, that of .*a\.json is"):
+    with pytest.raises(BadFile, match=r"b\.json.* method_version .*99.*a\.json"):
         compared(tmp_path, Made(seed=1), Made(seed=2, method_version=99))
 
 
 def test_runs_of_two_machines_on_one_side_are_refused(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json")
     other = Made(seed=2, machine=msgspec.structs.replace(MACHINE, id="ba9876543210")).write(tmp_path / "b.json")
-    with pytest.raises(BadFile, match=r"machine ba9876543210, but 0123456789ab in a\.json"):
+    with pytest.raises(BadFile, match=r"machine ba9876543210\b.* 0123456789ab .*a\.json"):
         compare([base, other], base)
 
 
@@ -271,7 +271,7 @@ def test_runs_without_raw_samples_get_ratios_and_no_verdict(tmp_path: Path) -> N
 def test_a_run_beside_the_raw_samples_of_another_run_is_refused(tmp_path: Path) -> None:
     base, other = Made(seed=1).write(tmp_path / "a.json"), Made(seed=2).write(tmp_path / "b.json")
     (tmp_path / "a.samples.jsonl.gz").write_bytes((tmp_path / "b.samples.jsonl.gz").read_bytes())
-    with pytest.raises(BadFile, match="another run"):
+    with pytest.raises(BadFile, match=r"a\.samples\.jsonl\.gz"):
         compare(base, other)
 
 

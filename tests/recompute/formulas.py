@@ -99,7 +99,13 @@ class Files:
     def __init__(self, paths: Iterable[Path]) -> None:
         self.runs: dict[str, dict[str, Any]] = {}
         self.spreads: dict[str, Any] = {}
+        self.claims: list[set[str]] = []
+        """The numbers that stand in each published claim, without commas."""
         for path in paths:
+            if path.suffix == ".toml":
+                claims = path.read_text("utf-8").replace(",", "").split("[[claim]]")
+                self.claims = [set(re.findall(SHOWN, claim)) for claim in claims]
+                continue
             data = json.loads(path.read_bytes())
             if path.name == "next_run.json":
                 self.spreads = data["spreads"]

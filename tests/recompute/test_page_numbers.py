@@ -13,13 +13,13 @@ import pytest
 pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
 ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "reports" / "data"
-SPREADS = ROOT / "overhead" / "reading" / "next_run.json"
+RULES = [ROOT / "overhead" / "reading" / "next_run.json", ROOT / "overhead" / "claims" / "claims.toml"]
 
 
 def recomputed(page: Path, facts: Path) -> str:
     """What the checker says, which runs without the package."""
     runs = [*RUNS.glob("*.json"), *(RUNS / "again").glob("*.json")]
-    command = [sys.executable, "-ES", str(Path(__file__).with_name("page_numbers.py")), *map(str, runs), str(SPREADS)]
+    command = [sys.executable, "-ES", str(Path(__file__).with_name("page_numbers.py")), *map(str, [*runs, *RULES])]
     done = subprocess.run([*command, str(page), str(facts)], capture_output=True, text=True, encoding="utf-8")
     assert not done.stderr
     return done.stdout
@@ -39,6 +39,15 @@ def facts_of(report: Path) -> Path:
 
 def test_every_number_is_the_one_that_the_files_give(report: Path) -> None:
     assert recomputed(report / "index.html", facts_of(report)) == "every number is right\n"
+
+
+def test_every_number_of_the_readme_is_the_one_that_the_files_give(tmp_path: Path) -> None:
+    facts = ROOT / "docs" / "readme.facts.json"
+    assert recomputed(ROOT / "README.md", facts) == "every number is right\n"
+    wrong = tmp_path / "README.md"
+    text = (ROOT / "README.md").read_text("utf-8")
+    wrong.write_text(text.replace(json.loads(facts.read_bytes())[0]["text"], "987", 1), "utf-8")
+    assert "every number is right" not in recomputed(wrong, facts)
 
 
 ALTERED = {

@@ -108,7 +108,7 @@ def test_hostile_text_is_shown_but_never_becomes_markup(out: Path) -> None:
 def test_figures_with_hostile_names_are_written_into_their_folder_and_have_no_scripts(out: Path) -> None:
     made = [p for p in out.rglob("*") if p.is_file()]
     assert {p.parent for p in made} == {out, out / "pages", out / "figures", out / "downloads"}
-    assert all(re.fullmatch(r"[a-z0-9-]+\.(csv|json)", p.name) for p in (out / "downloads").iterdir())
+    assert all(re.fullmatch(r"[a-z0-9-]+(\.facts)?\.(csv|json)", p.name) for p in (out / "downloads").iterdir())
     assert all(re.fullmatch(r"[a-z0-9-]+\.(svg|png)", p.name) for p in (out / "figures").iterdir())
     for path in (out / "figures").glob("*.svg"):
         tree = ElementTree.parse(path)

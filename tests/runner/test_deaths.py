@@ -11,7 +11,7 @@ from overhead import results
 from overhead.cli import main
 from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
-from overhead.results import DiedLine, EndedLine, FailedLine, Fingerprint, JournalLine, RoundLine, Status
+from overhead.results import DiedLine, EndedLine, FailedLine, Fingerprint, JournalLine, RoundLine, Status, because
 from tests.fakes.runs import CASES, TARGET, Made
 from tests.fakes.workers import run_with
 from tests.runner.test_runner import PLAN, PLUGIN
@@ -48,7 +48,7 @@ def test_a_case_has_the_figures_of_its_complete_processes_when_a_later_one_dies(
     assert {figure.processes for figure in small.figures if figure.name == "complete"} == {4}
     assert {"worker-died", "failed-later"} <= set(small.flags)
     assert all(other.flags == ["worker-died"] for other in others)
-    assert f"{KEY}: 1 worker process died and did not count; the last: {DIED.reason}" in found.flags
+    assert because("worker-died", worker=KEY, why=DIED.reason) in found.flags
 
 
 def test_a_case_that_crashed_in_every_process_or_once_had_wrong_values_has_no_figures(tmp_path: Path) -> None:

@@ -19,12 +19,24 @@ from overhead.loading import files
 from overhead.loading.reduce import load, reduce_journal
 from overhead.measure.fitting.quiet_rounds import QUIET
 from overhead.profiles import Plan
-from overhead.results import Case, EndedLine, Fingerprint, OpenedLine, PlannedLine, Reason, RoundLine, Why, codes_of
+from overhead.results import (
+    Case,
+    EndedLine,
+    Fingerprint,
+    HeaderLine,
+    OpenedLine,
+    PlannedLine,
+    Reason,
+    RoundLine,
+    StackFacts,
+    StackRole,
+    Why,
+    codes_of,
+)
 from overhead.runner.campaign import WorkerLimits
 from overhead.runner.output import Journal, Outcome
 from tests.fakes.machine import Disturbance
-from tests.fakes.reasons import values_of
-from tests.fakes.runs import CASES, Made
+from tests.fakes.runs import CASES, TARGET, Made
 from tests.fakes.workers import Unlocked, run_with
 
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "faulty.py"
@@ -116,19 +128,24 @@ def test_the_rule_of_a_figure_has_the_processor_speed_of_its_processes(tmp_path:
             canaries.setdefault(line.process, []).append(line.canary[0])
     usual = np.mean([np.percentile(own, QUIET.best_percentile) for own in canaries.values()]) / 1e3
     for record in reduce_journal(journal).records:
-        rules = {figure.name: figure.rule for figure in record.figures}
-        assert values_of(rules["complete"], "half-width-at-canary")["canary_us"] == pytest.approx(usual)
+        rule = next(figure.rule for figure in record.figures if figure.name == "complete")
+        assert isinstance(rule, Reason)
+        assert rule.values["canary_us"] == pytest.approx(usual)
 
 
-@pytest.mark.parametrize("passes", ["1 per unit", "none"])
-def test_two_patterns_give_the_cost_of_a_submission_only_for_an_api_without_passes(tmp_path: Path, passes: str) -> None:
+@pytest.mark.parametrize("roles", [[], ["without-passes"]])
+def test_two_patterns_give_the_cost_of_a_submission_only_for_an_api_without_passes(
+    tmp_path: Path, roles: list[StackRole]
+) -> None:
     """A run with two sizes is relabelled: large becomes one dispatch per submission, small all in one submission."""
-    made = Made(costs={"small": 1_000.0, "large": 20_000.0}, window={"passes": passes})
+    made = Made(costs={"small": 1_000.0, "large": 20_000.0})
     large, whole = CASES["large"], Case(pattern="one-pass", params=CASES["small"].params)
     small, each = CASES["small"], Case(pattern="per-submit", params=CASES["small"].params)
     lines = []
     for line in made.lines():
-        if isinstance(line, PlannedLine):
+        if isinstance(line, HeaderLine):
+            line = msgspec.structs.replace(line, stacks={TARGET.stack: StackFacts(roles=roles)})
+        elif isinstance(line, PlannedLine):
             line = msgspec.structs.replace(line, case={large.key: each, small.key: whole}[line.case.key])
         elif isinstance(line, OpenedLine | RoundLine):
             line = msgspec.structs.replace(line, case={large.key: each.key, small.key: whole.key}[line.case])
@@ -138,7 +155,7 @@ def test_two_patterns_give_the_cost_of_a_submission_only_for_an_api_without_pass
     (found,) = reduce_journal(journal).comparisons
     figures = {figure.name: figure for figure in found.figures}
     assert found.name == "marginal"
-    assert (figures["per_submit"].value is not None) == passes.startswith("none")
+    assert (figures["per_submit"].value is not None) == bool(roles)
     assert figures["per_dispatch"].value == pytest.approx(1_000.0, rel=0.02)
 
 

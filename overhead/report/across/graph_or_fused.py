@@ -16,10 +16,10 @@ from overhead.report.core.registry import register_across
 from overhead.results import Value
 from overhead.words.graph_or_fused import lead, remarks, row_title, time_text, way_title
 from overhead.words.report.graph_or_fused import (
-    CAPTION,
-    COLUMNS,
     NO_FUSED,
     NOTHING_BESIDE,
+    WAY_COLUMNS,
+    WAYS_CAPTION,
     axis_label,
     caption_title,
     direction,
@@ -61,7 +61,7 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
         "graph-or-fused",
         caption_title(run.machine, with_graph=with_graph),
         said[0],
-        CAPTION,
+        WAYS_CAPTION,
         partial(_draw, drawn, title, below),
         table=_table(found),
     )
@@ -76,7 +76,7 @@ def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
             step = number(way.step / 1e3) if way.step else ""
             least = positive_spread(at) if (at := row.cheaper_from(way)) else ""
             cells.append([row_title(row), Cell(way_title(way), way.stack), time_cell(way), times, step, least])
-    return Table("The same numbers", COLUMNS, cells, numeric=range(2, 6), folded=folded)
+    return Table("The same numbers", WAY_COLUMNS, cells, numeric=range(2, 6), folded=folded)
 
 
 @style()

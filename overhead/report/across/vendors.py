@@ -20,8 +20,8 @@ from overhead.report.core.registry import register_across
 from overhead.results import Figure, Record, Value, facts_of
 from overhead.words.report.machines import listed_name, shown_runs
 from overhead.words.report.vendors import (
-    CAPTION,
-    COLUMNS,
+    POINT_COLUMNS,
+    VENDORS_CAPTION,
     device_value,
     devices_at_end,
     measured_source,
@@ -67,13 +67,13 @@ def vendors(machines: Machines) -> Iterator[Part]:
         "vendors",
         "The cost of one more, by vendor",
         "; ".join(_PANELS),
-        CAPTION,
+        VENDORS_CAPTION,
         lambda: _figure(points),
     )
     yield Table("How a figure was taken", ["how taken", "it is"], list(publications().contract.items()))
     for caption, published in (("Published, with sources", True), ("Measured: the base cases of each stack", False)):
-        rows = points[points["published"] == published][[*COLUMNS]].values.tolist()
-        yield Table(caption, [*COLUMNS.values()], rows, numeric=(5,), folded=not published, sortable=True)
+        rows = points[points["published"] == published][[*POINT_COLUMNS]].values.tolist()
+        yield Table(caption, [*POINT_COLUMNS.values()], rows, numeric=(5,), folded=not published, sortable=True)
 
 
 @register_across("machines", "The machines", 20)

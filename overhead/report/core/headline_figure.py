@@ -11,7 +11,7 @@ from overhead.reading.headline import cheapest
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
 from overhead.words.dispatch_costs import GROUP_TITLES, KIND_TITLES, mark_text, notes, remarks, title
-from overhead.words.report.headline_figure import LIMITS, about, axis_title
+from overhead.words.report.headline_figure import LIMIT_WORDS, about, axis_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -135,7 +135,7 @@ def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
                               label="hollow: noisy, or two speeds", **look))  # fmt: skip
     if any(len(row.marks[kind]) > 1 for row, kind in drawn):
         handles.append(Line2D([], [], label="two marks of one kind: two speeds", linestyle=""))
-    for bound, words in LIMITS.items():
+    for bound, words in LIMIT_WORDS.items():
         if any(row.limit(kind) == bound for row, kind in drawn):
             handles.append(Line2D([], [], label=words, **{**look, **_ring(bound), "markersize": 9}))
     if any(met_range(row.records[kind]) for row, kind in drawn):
@@ -170,7 +170,7 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
             ax.plot([cost.value], [y], _MARKERS[kind], markersize=7, color=own, zorder=4,
                     markeredgecolor=PAPER if solid else own, markeredgewidth=0.8 if solid else 1.6,
                     markerfacecolor=own if solid else PAPER)  # fmt: skip
-            if bound in LIMITS:
+            if bound in LIMIT_WORDS:
                 ax.plot([cost.value], [y], linestyle="", zorder=5, **_ring(bound))
         at = min(costs, key=lambda cost: cost.value)
         wide = at.low is not None and at.low <= lowest

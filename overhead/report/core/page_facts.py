@@ -18,7 +18,7 @@ from typing import Any
 
 from overhead.reading.printed import Printed
 from overhead.reading.view import View
-from overhead.results import Origin
+from overhead.results import Fingerprint, Origin
 
 BLOCK_TAGS = frozenset({"p", "li", "td", "th", "dt", "dd", "figcaption", "caption", "summary", "h1", "h3", "div"})
 _NUMBER = re.compile(r"(?<![\w.,:/−-])[−-]?\d[\d,]*(?:\.\d+)?(?![\w]|[-:/]\d)")
@@ -31,10 +31,16 @@ _SVG_DATA = "data:image/svg+xml;base64,"
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """A piece of a page's text. ``place``: the name of its section and its number there."""
+    """A piece of a page's text: the name of its section, its number there, and the text."""
 
-    place: str
+    section: str
+    number: int
     text: str
+
+    @property
+    def place(self) -> str:
+        """Section and number in one text."""
+        return f"{self.section} {self.number}"
 
 
 class _Blocks(HTMLParser):
@@ -88,7 +94,7 @@ class _Blocks(HTMLParser):
     def _add(self, text: str) -> None:
         if text:
             self._numbers[self._section] += 1
-            self.found.append(Block(f"{self._section} {self._numbers[self._section]}", text))
+            self.found.append(Block(self._section, self._numbers[self._section], text))
 
 
 def drawn_texts(svg: str) -> Iterator[str]:
@@ -116,21 +122,36 @@ def facts(page: str, printed: Mapping[str, Sequence[Printed]], views: Iterable[V
 
     ``printed``: by the name of a section the figures that became text while the section was made.
     """
-    sources = _sources(views)
     # A section may show what was put into words for an earlier one: its own texts first, then those of all.
     around = (BEFORE_SECTIONS, AFTER_SECTIONS)
     of_sections = [own for section, own in printed.items() if section not in around]
     everything = list(itertools.chain.from_iterable(of_sections))
     by_section = {section: _PrintedTexts([*own, *everything]) for section, own in printed.items()}
-    found = []
+    runs = [view.fingerprint for view in views]
+    sources = _sources(runs)
+    found: list[dict[str, Any]] = []
     for block in blocks(page):
-        texts = by_section.get(block.place.rpartition(" ")[0])
-        for one in texts.shown_in(block.text) if texts is not None else ():
-            origin = _as_json(one.value.origin, sources) if one.value.origin is not None else None
-            if origin is not None:
-                numbers = {"value": one.value.value, "low": one.value.low, "high": one.value.high}
-                found.append({"place": block.place, "text": one.text, **numbers, "of": origin})
+        texts = by_section.get(block.section)
+        if texts is not None:
+            found += _facts_of(block, texts, sources)
     return found
+
+
+def line_facts(text: str, printed: Sequence[Printed], runs: Iterable[Fingerprint]) -> list[dict[str, Any]]:
+    """The same for a document in Markdown, of which a line is a block: its place is ``line 12``."""
+    sources, texts = _sources(runs), _PrintedTexts(printed)
+    found: list[dict[str, Any]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        found += _facts_of(Block("line", number, line), texts, sources)
+    return found
+
+
+def _facts_of(block: Block, texts: _PrintedTexts, sources: Mapping[int, dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for one in texts.shown_in(block.text):
+        origin = _as_json(one.value.origin, sources) if one.value.origin is not None else None
+        if origin is not None:
+            numbers = {"value": one.value.value, "low": one.value.low, "high": one.value.high}
+            yield {"place": block.place, "text": one.text, **numbers, "of": origin}
 
 
 class _PrintedTexts:
@@ -183,11 +204,10 @@ def _as_json(origin: Origin, sources: Mapping[int, dict[str, Any]]) -> dict[str,
     return {"operation": origin.operation, "parts": parts, **holder, **words}
 
 
-def _sources(views: Iterable[View]) -> dict[int, dict[str, Any]]:
+def _sources(runs: Iterable[Fingerprint]) -> dict[int, dict[str, Any]]:
     """By identity of a figure: its run, the key of what has it, and its name."""
     found: dict[int, dict[str, Any]] = {}
-    for view in views:
-        run = view.fingerprint
+    for run in runs:
         name = f"{run.created} {run.machine.id}"
         found[id(run)] = {"run": name}
         for record in run.records:

@@ -43,6 +43,7 @@ from overhead.words.report.pages import (
     from_run,
     front_title,
     section_failed,
+    skipped_files,
     title_with_number,
 )
 
@@ -114,14 +115,14 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
                 site.navigation(pages, page),
                 heading=front if page is FRONT else page.title,
                 about=many if page.name == "machines" else about_run(run),
-                skipped=machines.skipped if page.name in _PAGES_WITH_SKIPPED else (),
+                skipped=skipped_files(machines.skipped) if page.name in _PAGES_WITH_SKIPPED else (),
                 linked=GlossaryLinks(page.path),
                 answers=page.answers,
                 data=data,
             )
         text = (out / page.path).read_text(encoding="utf-8")
-        shown = {section.name: section.printed for section in found[page]}
-        known = facts(text, {**shown, BEFORE_SECTIONS: around, AFTER_SECTIONS: around}, machines.runs)
+        printed = {section.name: section.printed for section in found[page]}
+        known = facts(text, {**printed, BEFORE_SECTIONS: around, AFTER_SECTIONS: around}, machines.runs)
         path = f"{DOWNLOADS_FOLDER}/{slug(page.name)}.facts.json"
         site.fresh(path).write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=1))
     return out / FRONT.path
@@ -301,8 +302,8 @@ class Site:
     def write_page(self, path: str, sections: Sequence[PageSection], links: Sequence[Link], **shown: Any) -> None:
         """Write one page to ``path`` in the folder.
 
-        ``shown``: ``heading`` and ``about``; ``skipped`` files; ``linked``, which adds links to the glossary to a text;
-        and ``answers``, the sentence at the top.
+        ``shown``: ``heading`` and ``about``; ``skipped`` files, each with the reason; ``linked``, which adds links to
+        the glossary to a text; and ``answers``, the sentence at the top.
         """
         text = rendered(
             sections,

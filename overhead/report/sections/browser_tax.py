@@ -16,9 +16,9 @@ from overhead.report.core.registry import register
 from overhead.results import Record
 from overhead.words.reasons import one_line, sentence
 from overhead.words.report.browser_tax import (
-    CAPTION,
-    FIGURES,
-    TITLE,
+    BROWSER_CAPTION,
+    BROWSER_FIGURES,
+    BROWSER_TITLE,
     alternative,
     row_label,
     table_title,
@@ -33,7 +33,7 @@ def browser_tax(view: View) -> Iterator[Part]:
     if compared:
         panels = {"": [_row(tax) for tax in compared]}
         draw = partial(dot_figure, panels, "times the cost from compiled code", line_at_one=True)
-        yield Drawing("browser-tax", TITLE, alternative(compared), CAPTION, draw)
+        yield Drawing("browser-tax", BROWSER_TITLE, alternative(compared), BROWSER_CAPTION, draw)
     yield from (dataclasses.replace(table, folded=True) for table in tax_tables(view))
 
 
@@ -67,7 +67,7 @@ def _table(found: list[Tax]) -> Table:
         [
             "case",
             "through",
-            *FIGURES.values(),
+            *BROWSER_FIGURES.values(),
             "the browser's slope is",
             "T(1) overstates the slope",
             "remark",
@@ -79,4 +79,4 @@ def _table(found: list[Tax]) -> Table:
 
 
 def _numbers(record: Record | None) -> list[str]:
-    return [micro_cell(record, name) for name in FIGURES]
+    return [micro_cell(record, name) for name in BROWSER_FIGURES]

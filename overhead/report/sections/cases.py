@@ -16,9 +16,9 @@ from overhead.words.names import CALLER_WORDS
 from overhead.words.next_run import next_run_text
 from overhead.words.reasons import notes_said, sentence
 from overhead.words.report.cases import (
+    CASES_READ_AS,
     NO_CASE,
     NOTHING_MISSING,
-    READ_AS,
     number_of_cases,
     status,
     to_know,
@@ -141,7 +141,7 @@ def records(view: View) -> Iterator[Part]:
         rest = [f"{record.workload} {_rest(record)}", others, _pairs(record.window)]
         called = CALLER_WORDS[record.caller]
         rows.append([name, case, called, said, *first, next_run, to, record.bound, record.unit, *more, *rest])
-    yield Text([READ_AS], quiet=True)
+    yield Text([CASES_READ_AS], quiet=True)
     columns = ["target", "case", "called", "status", *_FIRST_FIGURES, "next run", "up to n", "bound", "unit",
                *_MORE_FIGURES, "workload and parameters", "other figures", "window"]  # fmt: skip
     numeric = [*range(4, 9), *range(11, 11 + len(_MORE_FIGURES))]

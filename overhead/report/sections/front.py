@@ -21,7 +21,7 @@ from overhead.words.report.headline_figure import (
     NO_SAVING,
     ONLY_NOISY,
     TABLE_TITLE,
-    TIMES,
+    TIME_COLUMNS,
     alternative,
     called,
     caption,
@@ -89,7 +89,7 @@ def stacks(view: View) -> Iterator[Part]:
         return
     yield Table(
         TABLE_TITLE,
-        ["stack", "called", *TIMES, "bound", "remark"],
+        ["stack", "called", *TIME_COLUMNS, "bound", "remark"],
         [_row(row, kind, costs.view) for row in costs.rows for kind in row.kinds],
         numeric=range(2, 6),
         sortable=True,

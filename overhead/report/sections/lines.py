@@ -23,7 +23,7 @@ from overhead.report.core.page_list import page_named
 from overhead.report.core.registry import register, register_each
 from overhead.results import Record
 from overhead.words.report.cases import case_title
-from overhead.words.report.lines import READ_AS, alternative, caption, more_in_doubt
+from overhead.words.report.lines import LINES_READ_AS, alternative, caption, more_in_doubt
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,7 @@ def lines(view: View) -> Iterator[Part]:
         counts = [statuses["ok"], *(statuses[status] for status in DOUBTED), len(panels_of(view, stack)[:MOST_PANELS])]
         rows.append([Cell(stack, path=lines_path(stack)), cases, *map(str, counts)])
     if rows:
-        yield Text(READ_AS)
+        yield Text(LINES_READ_AS)
         columns = ["stack", "cases", "ok", *DOUBTED, "drawn"]
         yield Table("The cases of each stack, and how many its page draws", columns, rows, numeric=range(1, 7))
 
@@ -50,7 +50,7 @@ def lines(view: View) -> Iterator[Part]:
 def stack_lines(view: View, stack: str) -> Iterator[Part]:
     """A panel for each base case of the stack and for each case that is noisy, nonlinear or bimodal."""
     found = panels_of(view, stack)
-    yield Text(READ_AS, folded="How to read the panels")
+    yield Text(LINES_READ_AS, folded="How to read the panels")
     if (left := len(found) - MOST_PANELS) > 0:
         yield Text([more_in_doubt(left)])
     for target, record in found[:MOST_PANELS]:

@@ -25,9 +25,9 @@ from overhead.report.core.registry import register
 from overhead.results import Record, Value
 from overhead.words.names import CALLER_WORDS
 from overhead.words.report.waiting import (
-    FIGURES,
-    NOT_MEASURED,
-    TITLE,
+    NO_WAIT,
+    WAIT_FIGURES,
+    WAITS_TITLE,
     act_name,
     after_every,
     caller_name,
@@ -94,14 +94,14 @@ def waiting(view: View) -> Iterator[Part]:
     targets = sorted(waiting_targets(view), key=lambda t: t.base.value("naive") or float("inf"))
     rows = [row for t in targets for row in _rows(view, t) if row.is_measured]
     if not rows:
-        yield Text([NOT_MEASURED])
+        yield Text([NO_WAIT])
         return
     known = [row for row in rows if row.target.base.measured("complete")]
     told = {row.target.stack: row for row in reversed(known)}
     first = [stack for stack in view.in_role("waits-told") if stack in told]
     yield Text([told[stack].sentence for stack in dict.fromkeys([*first, *told])][:2])
     columns = ["stack", "after each", "without", "with", "T(1)"]
-    yield Table(TITLE, columns, [row.cells for row in rows], numeric=range(2, 5))
+    yield Table(WAITS_TITLE, columns, [row.cells for row in rows], numeric=range(2, 5))
     bound = [t for t in targets if t.base.bound in ("device", "balanced") and not t.software]
     yield Text([how_to_read(bound)], quiet=True)
 
@@ -124,12 +124,12 @@ def waits(view: View) -> Iterator[Part]:
     """A table of the ways to wait, with the percentiles of cases that wait after each unit."""
     rows = list({r.key: (t, r) for t, r in all_waits(view)}.values())
     if not rows:
-        yield Text([NOT_MEASURED])
+        yield Text([NO_WAIT])
         return
     yield Text(["wait-each waits after every unit, read-each reads a value back as well: p50 to p99 are the latency of "
                 "one unit and its wait, as an engine sees it."])  # fmt: skip
-    names = [*FIGURES, "fixed", *_PERCENTILES]
-    titles = [*FIGURES.values(), *(f"{name}, {MICRO}" for name in ("fixed", *_PERCENTILES))]
+    names = [*WAIT_FIGURES, "fixed", *_PERCENTILES]
+    titles = [*WAIT_FIGURES.values(), *(f"{name}, {MICRO}" for name in ("fixed", *_PERCENTILES))]
     yield Table(
         "Waits by primitive",
         ["target", "pattern", "called", *titles],

@@ -7,7 +7,7 @@ from overhead.reading.format import MICRO, plain
 from overhead.results import Way
 from overhead.words.contention.peers import PEER_WORDS, label_without_software
 
-CAPTION = (
+PEERS_CAPTION = (
     "Left: one unit, while K peers run the same case. Right: the units of all together in the same time, where one "
     "alone is 1. Lines: from Python; dotted: from compiled code. Hollow: noisy. All axes are logarithmic."
 )

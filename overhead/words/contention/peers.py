@@ -13,7 +13,7 @@ from overhead.results import Caller, Contention, Limit, Placement, Value, Way
 from overhead.words.names import CALLER_WORDS
 
 PAGE_TITLE = "Many at once"
-ABOUT_PAGE = "What a dispatch costs while processes or threads do the same at once."
+ABOUT_MANY_AT_ONCE = "What a dispatch costs while processes or threads do the same at once."
 ADDS_A_TENSOR = "PyTorch runs x.add_(y) here; on the first page it runs x.add_(1)."
 RANGE_IS_NOISY = "A range alone is a noisy figure."
 RANGE_ABOVE = "K peers do at most K times as much. A range that reaches above comes from a noisy K=1."

@@ -10,12 +10,12 @@ from overhead.reading.view import stack_name
 from overhead.results import Caller
 from overhead.words.names import CALLER_WORDS
 
-TITLE = "A dispatch in the browser over the same dispatch from compiled code"
-CAPTION = (
+BROWSER_TITLE = "A dispatch in the browser over the same dispatch from compiled code"
+BROWSER_CAPTION = (
     "The slope in the browser over the slope of the library inside it, called from compiled code on the same "
     "adapter; the line is all that both intervals allow."
 )
-FIGURES = {
+BROWSER_FIGURES = {
     "complete": f"slope, {MICRO}",
     "fixed": f"fixed, {MICRO}",
     "empty_wait": f"empty wait, {MICRO}",

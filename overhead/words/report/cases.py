@@ -13,7 +13,7 @@ from overhead.words.reasons import with_status
 
 NOTHING_MISSING = "Nothing is missing."
 NO_CASE = "The file holds no case."
-READ_AS = (
+CASES_READ_AS = (
     "Times are in microseconds per unit, with 95 % intervals. Not per unit: fixed, empty_wait, naive, "
     "naive_idle, prepare and first. case: the pattern, and what differs from the first case of the target. A "
     "status links to the times behind the figure. met: the median of fresh processes that are not pinned, with "

@@ -13,7 +13,7 @@ from overhead.words.report.chains import BEYOND
 from overhead.words.report.machines import machine_name
 
 _WITHIN = f"{100 * SAME_WITHIN:.0f} %"
-CAPTION = (
+WAYS_CAPTION = (
     "One chain at the workload's own number of steps and one wait, from Python, as measured. An asterisk marks a time "
     "that is read off the line, since the sizes of n end below it. Recording and compiling are not counted. "
     "Whiskers: the lowest and highest ratio that the intervals of the two times allow. Tie: within "
@@ -21,7 +21,7 @@ CAPTION = (
 )
 NO_FUSED = "This run has no fused kernel on a GPU, so there is nothing to compare with a CUDA graph."
 NOTHING_BESIDE = "These times have nothing beside them: no CUDA graph and no unfused dispatches were measured."
-COLUMNS = ["work", "way", MICRO, "relative", f"a step, {MICRO}", "cheaper from step"]
+WAY_COLUMNS = ["work", "way", MICRO, "relative", f"a step, {MICRO}", "cheaper from step"]
 
 
 def base_name(*, with_graph: bool) -> str:

@@ -12,8 +12,8 @@ from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import sentence
 
 TABLE_TITLE = "One dispatch through each stack, with intervals; each row is one caller"
-TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time", "next run", "met")]
-LIMITS = {"device": "the device is the limit", "balanced": "neither CPU nor device clearly is"}
+TIME_COLUMNS = [f"{what}, {MICRO}" for what in ("one more", "CPU time", "next run", "met")]
+LIMIT_WORDS = {"device": "the device is the limit", "balanced": "neither CPU nor device clearly is"}
 NO_SAVING = "No saving here is large (at least 1.2 times, by most rules 1.5) with two figures that are not noisy."
 _NOT_RESOLVED = "This run does not resolve the cost of a dispatch through any stack."
 ONLY_NOISY = f"{_NOT_RESOLVED} overhead doctor names what disturbs a measurement on this machine."

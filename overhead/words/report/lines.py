@@ -10,7 +10,7 @@ QUARTILES_ONLY = "processes: only with the samples file"
 """In a panel whose dots are no medians of single processes."""
 NO_FIGURE = "dashed: through the medians, no figure"
 ONLY_WITH_SAMPLES = "Processes: only with the samples file."
-READ_AS = (
+LINES_READ_AS = (
     "A chain of n units is timed for several n. The cost of one unit is the slope of the line through these times. The "
     "flat part at the left is what a chain costs once. Both axes are logarithmic, so the line looks bent.",
     "Dots: medians of a process. Open diamonds: anchors, longer chains that test the line beyond the n it was fitted "

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from overhead.loading.folders import Skipped
 from overhead.reading.dispatch_costs import DispatchCosts
 from overhead.reading.format import count, plain, run_time, whole
 from overhead.reading.printed import printed
 from overhead.results import Fingerprint, Value, formed
 from overhead.words.dispatch_costs import title
+from overhead.words.reasons import sentence
 from overhead.words.report.machines import machine_name
 
 
@@ -51,3 +53,8 @@ def title_with_number(title: str, number: int) -> str:
 def section_failed(section: str, reason: str) -> str:
     """What stands in place of a section that raised."""
     return f"unavailable: section {section}: {reason}"
+
+
+def skipped_files(skipped: Sequence[Skipped]) -> list[tuple[str, str]]:
+    """The name of each file that could not be read, and why."""
+    return [(one.path.name, sentence(one.reason)) for one in skipped]

@@ -7,7 +7,7 @@ from overhead.reading.published import PublishedPoint, Source
 from overhead.results import Caller, Fingerprint, Value
 from overhead.words.names import CALLER_WORDS
 
-COLUMNS = {
+POINT_COLUMNS = {
     "what": "what",
     "how": "how taken",
     "row": "API, stack, caller",
@@ -17,7 +17,7 @@ COLUMNS = {
     "source": "source",
     "remark": "remarks",
 }
-CAPTION = (
+VENDORS_CAPTION = (
     "A row is a stack, its API and who calls it. A mark is a device: solid if measured, hollow if published. Only "
     "a slope and a figure taken back to back are the cost of one more, so only they share an axis with ours. The "
     "others hold a wait too, or only the host's part. No published figure enters a fit. Software adapters and "

@@ -14,9 +14,9 @@ from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line
 from overhead.words.report.host_shares import DOUBTS
 
-NOT_MEASURED = "No wait was measured."
-TITLE = f"A unit without a wait, with one after each, and one alone with its wait, T(1): {MICRO}"
-FIGURES = {
+NO_WAIT = "No wait was measured."
+WAITS_TITLE = f"A unit without a wait, with one after each, and one alone with its wait, T(1): {MICRO}"
+WAIT_FIGURES = {
     "empty_wait": f"a wait with nothing to wait for, {MICRO}",
     "naive": f"one unit and its wait, T(1), {MICRO}",
     "naive_idle": f"the same after 50 ms idle, {MICRO}",

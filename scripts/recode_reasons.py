@@ -59,6 +59,8 @@ _SCALES = {
     "spread": Decimal(1),
 }
 """By the format of a value, how much of it one of the shown units is."""
+_WIDER = (Decimal(0), Decimal("0.3"))
+"""An interval is shown with a digit less from a certain width on, which its rounded ends may not reach."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,10 +88,10 @@ class TemplateField:
         """Whether the format is one of numbers."""
         return bool(re.fullmatch(r"[-+]?,?(?:\.\d+)?[fg%]?", self.format)) and self.format != ""
 
-    def read(self, text: str) -> dict[str, Any]:
-        """The value in this text of a sentence, by name; with the ends of its interval."""
+    def read(self, text: str, wider: Decimal) -> dict[str, Any]:
+        """The value in this text of a sentence, by name; with the ends of its interval, ``wider`` last digits apart."""
         if self.format in _SCALES:
-            return self._with_ends(text)
+            return self._with_ends(text, wider)
         if self.name in _INNER:
             return {self.name: recoded(text)}
         if self.format.endswith("%"):
@@ -100,11 +102,15 @@ class TemplateField:
             return {self.name: float(text.replace(",", ""))}
         return {self.name: int(text) if re.fullmatch(r"0|[1-9]\d{0,15}", text) else text}
 
-    def _with_ends(self, text: str) -> dict[str, Any]:
+    def _with_ends(self, text: str, wider: Decimal) -> dict[str, Any]:
         ends = _ENDS.search(text)
         given = [text.split(" ")[0], *(ends.groups() if ends is not None else ())]
-        scale = _SCALES[self.format]
-        values = [float(Decimal(one.replace(",", "")) * scale) for one in given if one]
+        numbers = [Decimal(one.replace(",", "")) for one in given]
+        if len(numbers) == 3:
+            digit = Decimal((0, (1,), int(numbers[1].as_tuple().exponent)))
+            numbers[1] -= wider * digit
+            numbers[2] += wider * digit
+        values = [float(number * _SCALES[self.format]) for number in numbers]
         return dict(zip((self.name, f"{self.name}_low", f"{self.name}_high"), values, strict=False))
 
 
@@ -176,17 +182,18 @@ def _whole(text: str) -> Reason | None:
         match = template.pattern.fullmatch(text)
         if match is None:
             continue
-        found = _filled(template, match)
-        if found is not None and sentence(found) == text:
-            return found
+        for wider in _WIDER:
+            found = _filled(template, match, wider)
+            if found is not None and sentence(found) == text:
+                return found
     return _around(text)
 
 
-def _filled(template: SentencePattern, match: re.Match[str]) -> Reason | None:
+def _filled(template: SentencePattern, match: re.Match[str], wider: Decimal) -> Reason | None:
     values: dict[str, Any] = {}
     for field, text in zip(template.fields, match.groups(), strict=True):
         try:
-            values |= field.read(text)
+            values |= field.read(text, wider)
         except (ValueError, ArithmeticError):
             return None
     if template.letters < _LEAST_LETTERS and not all(isinstance(one, Reason) for one in values.values()):
@@ -199,7 +206,7 @@ def _around(text: str) -> Reason | None:
     for code, form in _AROUND.items():
         template = _template(code, form)
         match = template.pattern.fullmatch(text)
-        found = _filled(template, match) if match is not None else None
+        found = _filled(template, match, _WIDER[0]) if match is not None else None
         if found is not None and sentence(found) == text and any(isinstance(v, Reason) for v in found.values.values()):
             return found
     return None

@@ -10,9 +10,10 @@ import pytest
 from overhead.blocks.parts import Cell, Drawing, Table
 from overhead.decode.reading import decoder_results, slope_over_dispatches
 from overhead.decode.sections import batch_section, token_section
-from overhead.reading.view import CALLER_WORDS, View
+from overhead.reading.view import View
 from overhead.results import Caller, Figure, Pattern, Record
 from overhead.words.decode import arm_name, arm_with_reads, bound, remark
+from overhead.words.names import CALLER_WORDS
 from tests.fakes.report import fingerprint, record as base_record
 from tests.report.report_page import numbers
 

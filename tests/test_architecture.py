@@ -402,8 +402,6 @@ OTHER_STRINGS = {
 }
 """How many strings of a module look like sentences and are none, and what they are."""
 NOT_YET: dict[str, int] = {
-    "contention/measuring.py": 1,
-    "contention/peer.py": 2,
     "probes/webgpu/webgpu.py": 1,
     "results/value.py": 1,
 }

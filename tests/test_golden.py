@@ -51,7 +51,11 @@ def with_codes(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     found = {key: codes(item) if key in REASONS else with_codes(item) for key, item in value.items()}
-    return found | {"flags": [codes(flag) for flag in value["flags"]]} if "records" in value else found
+    return (
+        found | {"flags": [codes(flag) for flag in value["flags"]]}
+        if "flags" in value and "records" in value
+        else found
+    )
 
 
 def rounded(value: Any) -> Any:

@@ -95,7 +95,9 @@ def _measure_group(
     numbers, measured, each = itertools.count(), 0, 0.0
     forgives = True
     while cases and measured < plan.sets:
-        measuring.listener.working(f"{group.way}: {group.targets[0].key}, set {measured + 1} of {plan.sets}")
+        target = group.targets[0].key
+        step = because("measuring-set", way=group.way, target=target, number=measured + 1, sets=plan.sets)
+        measuring.listener.working(step)
         with _Set(plan, group, next(numbers), measuring, cases, forgives=forgives) as one:
             measuring.add(one.lines())
             fits_again = 2 * (time.monotonic() - begin) <= left

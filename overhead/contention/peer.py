@@ -22,7 +22,7 @@ from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.events import reason_of, status_of
 from overhead.probes import allow_entry_points, load_plugin, registry
 from overhead.probes.arms import open_case
-from overhead.results import Case, Status, Target, Why
+from overhead.results import Case, Status, Target, Why, because
 
 T = TypeVar("T")
 _SPIN_NS = 300_000
@@ -129,7 +129,7 @@ class _Peers:
             chain = open_case(probe, job.target, job.cases[number], is_first=is_first)
             opened.append(chain)
             if chain.own_loop:
-                raise Unsupported("its loop runs in another program, which keeps no common clock with the others")
+                raise Unsupported(because("no-common-clock"))
             return chain
 
         def units_of(number: int) -> int:
@@ -167,7 +167,7 @@ class _Peers:
             rows, cpu, ready = self._chains(chain, job, started[0])
             ran, issued = chain.executed() - before, job.units * (1 + len(rows))
             if chain.executes and ran != issued:
-                raise Unverified(f"{issued} units issued, {ran} executed")
+                raise Unverified(because("units-not-executed", issued=issued, executed=ran))
             return rows, cpu, ready
 
         chains = [chain for own in self.chains if (chain := own[job.case]) is not None]

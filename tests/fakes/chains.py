@@ -11,7 +11,7 @@ import msgspec
 from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
-from overhead.results import FailedLine, OneOffLine, RoundLine
+from overhead.results import FailedLine, OneOffLine, RoundLine, Why
 from tests.fakes.machine import CALM, Disturbance, FakeChain, FakeClock, FastFakeChain, Law
 
 
@@ -40,7 +40,7 @@ def one_round(samples: Sequence[Sequence[int]], canary: Sequence[int] = (), numb
     )
 
 
-def one_off_line(values: Sequence[float], at: Sequence[int] = (), reason: str = "") -> OneOffLine:
+def one_off_line(values: Sequence[float], at: Sequence[int] = (), reason: Why = "") -> OneOffLine:
     """One-off values without a name."""
     return OneOffLine(
         target="", case="", worker="", process=0, name="", values=list(values), at=list(at), reason=reason
@@ -49,7 +49,7 @@ def one_off_line(values: Sequence[float], at: Sequence[int] = (), reason: str = 
 
 def measured(
     chains: Mapping[str, Any], clock: FakeClock, seconds: float = 0.5, **more: Any
-) -> tuple[str, list[Event], dict[str, Process]]:
+) -> tuple[Why, list[Event], dict[str, Process]]:
     """The rule that stopped ``measure_cases``, all events, and the process of each case."""
     events: list[Event] = []
     rule = measure_cases(chains, clock, Settings(seconds, **more), events.append)

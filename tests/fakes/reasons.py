@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from overhead.results import Reason
+from overhead.results import Reason, Why
 
 
 def by_code(reasons: Iterable[object]) -> dict[str, Reason]:
@@ -20,3 +21,10 @@ def first_code(reasons: Iterable[object]) -> str:
     """The code of the first reason; '' of a text."""
     first = next(iter(reasons))
     return first.code if isinstance(first, Reason) else ""
+
+
+def values_of(reason: Why, code: str) -> dict[str, Any]:
+    """The values of the reason with this code, which is the reason itself, inside it, or holds too."""
+    found = by_code([reason])
+    assert code in found, f"no {code} in {reason}"
+    return dict(found[code].values)

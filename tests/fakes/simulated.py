@@ -13,7 +13,7 @@ import msgspec
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes.base import Chain, Probe, Space
 from overhead.profiles import Plan
-from overhead.results import Case, JournalLine, Target
+from overhead.results import Case, JournalLine, Target, Why
 from overhead.runner import run as run_module, worker
 from overhead.runner.discovery import Discovery
 from overhead.runner.interpreter import Interpreter
@@ -69,7 +69,7 @@ class _FinishedWorker:
 def _lines(job: bytes, process: int, factor: float) -> Sequence[Message | JournalLine]:
     clock, parent = FakeClock(_NOISE, seed=process), Parent()
 
-    def measure(chains: Any, _: object, settings: Any, emit: Any, judge_first: Any) -> str:
+    def measure(chains: Any, _: object, settings: Any, emit: Any, judge_first: Any) -> Why:
         return measure_cases(chains, clock, settings, emit, judge_first)
 
     stacks = {TARGET.stack: _Simulated(clock, factor)}

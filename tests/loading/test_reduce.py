@@ -9,11 +9,12 @@ import msgspec
 
 from overhead import results
 from overhead.loading.reduce import reduce_journal
-from overhead.results import EndedLine, JournalLine, OneOffLine
+from overhead.results import EndedLine, JournalLine, OneOffLine, Why, because
+from tests.fakes.reasons import values_of
 from tests.fakes.runs import CASES, TARGET, Made
 
 
-def once(process: int, name: str, values: list[float], reason: str) -> OneOffLine:
+def once(process: int, name: str, values: list[float], reason: Why) -> OneOffLine:
     return OneOffLine(
         target=TARGET.key,
         case=CASES["small"].key,
@@ -25,7 +26,7 @@ def once(process: int, name: str, values: list[float], reason: str) -> OneOffLin
     )
 
 
-def reduced(tmp_path: Path, *more: tuple[str, list[float], str], at: Sequence[float] = ()) -> results.Record:
+def reduced(tmp_path: Path, *more: tuple[str, list[float], Why], at: Sequence[float] = ()) -> results.Record:
     """The record of the small case, whose every process also wrote these one-off values."""
     lines: list[JournalLine] = []
     for line in Made().lines():
@@ -49,11 +50,11 @@ def test_a_single_value_of_one_process_replaces_the_reason_of_another(tmp_path: 
 
 
 def test_every_slope_says_why_its_largest_n_is_small(tmp_path: Path) -> None:
-    record = reduced(tmp_path, ("ladder", [1.0, 16.0, 64.0], "the stack bounds n at 64"))
+    record = reduced(tmp_path, ("ladder", [1.0, 16.0, 64.0], because("n-is-bounded", most=64)))
     for name in ("issue", "complete"):
         figure = record.figure(name)
         assert figure is not None
-        assert "the stack bounds n at 64" in figure.rule
+        assert values_of(figure.rule, "ladder-too-short") == {"why": because("n-is-bounded", most=64)}
 
 
 def test_a_fingerprint_has_the_met_cost_as_a_spread_over_processes(tmp_path: Path) -> None:

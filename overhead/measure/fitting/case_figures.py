@@ -34,7 +34,7 @@ from overhead.measure.fitting.one_process import (
 from overhead.measure.fitting.quiet_rounds import canary_ns, without_slow_rounds
 from overhead.measure.fitting.slow_samples import share_of_slow_samples, slow_waits
 from overhead.measure.fitting.two_speeds import SPEEDS, Owners, both_speeds, canary_changed, split_speeds, two_groups
-from overhead.results import Bound, Figure, Why, because, together
+from overhead.results import Bound, Figure, Reason, Why, because, together
 
 DRIFTS = frozenset({"drifts-in-rounds", "drifts-after-rounds"})
 """The codes of the reasons of a figure whose cost changes in the course of a process."""
@@ -308,7 +308,7 @@ class _Case:
         share = float(np.median([m.share for m in misfits])) if misfits else 0.0
         if abs(share) > max(self.target, LINE.misfit):
             worst = max(misfits, key=lambda m: abs(m.share))
-            return without_value(found, "nonlinear", because("off-the-line", n=worst.at, share=worst.share))
+            return without_value(found, "nonlinear", _off_the_line(worst))
         found = self.refused_if_bent(name, found)
         return found if found.value is None else self.refused_if_drifting(name, found)
 
@@ -410,6 +410,12 @@ class _Case:
         if not beyond[False] or not beyond[True]:
             return False
         return float(np.median(beyond[True])) < ratio**0.5 * float(np.median(beyond[False]))
+
+
+def _off_the_line(worst: Misfit) -> Reason:
+    if worst.share > 0:
+        return because("above-the-line", n=worst.at, share=worst.share)
+    return because("below-the-line", n=worst.at, share=-worst.share)
 
 
 def _misfit(name: str, process: Process, fit: ProcessFit) -> Misfit | None:

@@ -69,7 +69,9 @@ def why_bent(changes: Sequence[float], precision: float) -> Why:
     mean, error = float(np.mean(changes)), float(np.std(changes, ddof=1)) / math.sqrt(count)
     if abs(mean) <= max(_RULE.change * precision, float(stdtrit(count - 1, _RULE.upper_quantile)) * error):
         return ""
-    return because("upper-half-differs", change=mean)
+    if mean > 0:
+        return because("upper-half-steeper", change=mean)
+    return because("upper-half-flatter", change=-mean)
 
 
 def why_intercept_too_low(fixed: Figure, longest: float) -> Why:

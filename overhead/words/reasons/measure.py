@@ -64,9 +64,13 @@ TEMPLATES = {
     ),
     # Whether T(n) is a line.
     "issue-bends-as-total-does": "T(n) itself bends, so the bend of issue is no full queue",
-    "off-the-line": "T({n}) lies {share:+.0%} of the ladder's rise off the line, beyond its own spread",
-    "upper-half-differs": (
-        "the slope of the upper half of the ladder differs by {change:+.1%} from that of the lower half"
+    "above-the-line": "T({n}) lies +{share:.0%} of the ladder's rise off the line, beyond its own spread",
+    "below-the-line": "T({n}) lies -{share:.0%} of the ladder's rise off the line, beyond its own spread",
+    "upper-half-steeper": (
+        "the slope of the upper half of the ladder differs by +{change:.1%} from that of the lower half"
+    ),
+    "upper-half-flatter": (
+        "the slope of the upper half of the ladder differs by -{change:.1%} from that of the lower half"
     ),
     "intercept-below-zero": "the intercept is {intercept_us:.4g} {us}, which no line of costs can have",
     "bends-at-anchor": ("{slope_us:.4g} {us} a unit up to {units:,} units, {beyond_us:.4g} from there to {anchor:,}"),

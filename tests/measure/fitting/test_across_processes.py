@@ -7,6 +7,8 @@ import pytest
 from scipy import stats
 
 from overhead.measure.fitting.across_processes import MEAN, mean_of_processes
+from overhead.results import codes_of
+from tests.fakes.reasons import values_of
 
 
 def test_the_interval_of_a_mean_of_processes_is_that_of_students_t() -> None:
@@ -16,7 +18,8 @@ def test_the_interval_of_a_mean_of_processes_is_that_of_students_t() -> None:
     assert [found.value, found.low, found.high] == pytest.approx([100.5, low, high])
     assert found.status == "ok"
     assert found.processes == 4
-    assert found.rule == "4 processes, Student's t: half-width 2.04%, target 3%"
+    rule = values_of(found.rule, "half-width")
+    assert rule == {"processes": 4, "share": pytest.approx((high - low) / 2 / 100.5), "target": 0.03}
 
 
 def test_changes_that_follow_the_processor_speed_do_not_widen_the_interval() -> None:
@@ -28,7 +31,9 @@ def test_changes_that_follow_the_processor_speed_do_not_widen_the_interval() -> 
     half = float(stats.t.ppf(0.975, 4)) * line.intercept_stderr
     mean = float(values.mean())
     assert [found.value, found.low, found.high] == pytest.approx([mean, mean - half, mean + half])
-    assert found.rule == "6 processes, Student's t where the canary's loop takes 60.4 us: half-width 0.20%, target 3%"
+    rule = values_of(found.rule, "half-width-at-canary")
+    assert (rule["processes"], rule["target"]) == (6, 0.03)
+    assert (rule["canary_us"], rule["share"]) == pytest.approx((paces.mean() / 1e3, half / mean))
     assert mean_of_processes("complete", values, 0.03).status == "noisy"
 
 
@@ -51,8 +56,9 @@ def test_with_fewer_than_five_processes_the_processor_speed_is_not_used() -> Non
 def test_a_wide_interval_is_noisy_and_its_reason_estimates_the_processes_needed() -> None:
     found = mean_of_processes("complete", [100.0, 110.0, 90.0, 105.0, 95.0], 0.03)
     assert found.status == "noisy"
-    assert found.reason == "half-width 9.8%, target 3%; about 54 processes would do"
-    assert mean_of_processes("complete", [100.0, 300.0], 0.01).reason.startswith("half-width 635.3%, target 1%")
+    assert values_of(found.reason, "too-wide") == {"share": pytest.approx(0.0982, abs=1e-4), "target": 0.03}
+    assert values_of(found.reason, "more-processes-would-do") == {"processes": 54}
+    assert codes_of(mean_of_processes("complete", [100.0, 300.0], 0.01).reason) == {"too-wide"}
 
 
 def test_one_process_gives_no_interval_and_none_gives_no_value() -> None:

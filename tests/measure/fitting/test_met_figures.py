@@ -6,6 +6,7 @@ import pytest
 
 from overhead.measure.fitting.one_off_figures import met_figures, one_off_figures
 from overhead.measure.fitting.one_process import Process, Series
+from overhead.results import because
 from tests.fakes.chains import one_off_line
 
 
@@ -18,14 +19,13 @@ def test_the_met_cost_is_the_median_of_the_processes_with_the_lowest_and_the_hig
     found = met_figures(met_series((29.0, 31.0), (56.0,), (70.0, 70.0, 70.0)))["met"]
     assert (found.value, found.low, found.high, found.processes, found.unit) == (56.0, 30.0, 70.0, 3, "ns")
     assert found.status == "ok"
-    assert found.rule.startswith("median of the means of 3 processes, with the lowest and the highest; ")
-    assert found.rule.endswith("; a spread, not a confidence interval")
+    assert found.rule == because("lowest-and-highest-mean", processes=3)
 
 
 def test_with_eight_processes_the_ends_of_the_met_cost_are_percentiles() -> None:
     found = met_figures(met_series(*((float(value),) for value in range(1, 12))))["met"]
     assert (found.value, found.low, found.high) == pytest.approx((6.0, 2.0, 10.0))
-    assert "the 10th and the 90th percentile" in found.rule
+    assert found.rule == because("percentiles-of-means", processes=11)
 
 
 def test_the_spread_of_the_met_cost_within_a_process_is_a_second_figure() -> None:

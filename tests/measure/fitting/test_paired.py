@@ -11,8 +11,10 @@ import pytest
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.one_process import Process, Series, slopes_by_round
 from overhead.measure.fitting.paired import MARGINAL_COSTS, PerDispatch, difference_and_ratio, marginal_costs
+from overhead.results import because
 from tests.fakes.chains import at_canaries, lines, one_round, series, with_canaries
 from tests.fakes.machine import Disturbance, Law
+from tests.fakes.reasons import values_of
 
 PER_SUBMIT, PER_PASS, ONE_PASS = PerDispatch(1.0, 1.0), PerDispatch(0.0, 1.0), PerDispatch(0.0, 0.0)
 PER_4, PER_16 = PerDispatch(1 / 4, 1 / 4), PerDispatch(1 / 16, 1 / 16)
@@ -37,7 +39,7 @@ def test_differences_ratios_and_marginal_costs_are_corrected_for_the_processor_s
     found = difference_and_ratio(family[PER_SUBMIT], family[ONE_PASS], "complete", 0.01)
     parts = marginal_costs(family, 0.01, figure="issue")
     for one in (found.difference, found.ratio, parts["per_dispatch"]):
-        assert "where the canary's loop takes 60.0 us" in one.rule
+        assert values_of(one.rule, "half-width-at-canary")["canary_us"] == pytest.approx(60.0)
         assert one.status == "ok"
     bare = {name: replace(s, processes=[replace(p, pace=0.0) for p in s.processes]) for name, s in family.items()}
     assert difference_and_ratio(bare[PER_SUBMIT], bare[ONE_PASS], "complete", 0.01).difference.status == "noisy"
@@ -47,7 +49,7 @@ def test_a_negative_difference_is_shown_as_negative_and_noisy() -> None:
     found = difference_and_ratio(lines(300.0, 301.0, 302.0), lines(400.0, 401.0, 402.0), "issue", 0.03).difference
     assert found.value == pytest.approx(-50.0)
     assert found.status == "noisy"
-    assert found.reason.startswith("not separable")
+    assert found.reason == because("difference-not-separable")
 
 
 def test_two_cases_are_compared_in_the_processes_that_measured_both() -> None:
@@ -106,7 +108,7 @@ def test_without_passes_two_patterns_determine_the_cost_of_a_submit() -> None:
     found = marginal_costs(family, figure="issue", passes=False)
     assert found["per_submit"].value == pytest.approx(9_000.0)
     assert found["per_dispatch"].value == pytest.approx(1_000.0)
-    assert (found["per_pass"].status, found["per_pass"].reason) == ("unavailable", "this API has no passes")
+    assert (found["per_pass"].status, found["per_pass"].reason) == ("unavailable", because("no-passes"))
 
 
 def test_patterns_without_figures_have_no_marginal_costs() -> None:
@@ -120,7 +122,7 @@ def test_a_marginal_cost_whose_interval_reaches_zero_is_noisy() -> None:
         {n: lines(*(2 * v * f for f in (1.0, 1.001, 0.999))) for n, v in names.items()}, figure="issue"
     )
     assert found["per_pass"].status == "noisy"
-    assert "not separable" in found["per_pass"].reason
+    assert found["per_pass"].reason == because("cost-not-separable")
 
 
 def test_a_comparison_leaves_out_the_slow_rounds_of_either_case() -> None:

@@ -11,7 +11,9 @@ import pytest
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.fitting.quiet_rounds import slow_rounds
+from overhead.results import codes_of
 from tests.fakes.chains import one_off_line, one_round, with_canaries
+from tests.fakes.reasons import values_of
 
 
 @pytest.mark.parametrize(("last", "canary"), [(720.0, 140), (720.0, 112), (510.0, 85)])
@@ -20,18 +22,18 @@ def test_a_process_at_another_processor_clock_is_left_out_and_the_figure_says_so
     found = estimate(with_canaries(slopes, (100, 102, 99, 101, canary)), 0.03)["complete"]
     assert (found.status, found.processes) == ("ok", 4)
     assert found.value == pytest.approx(600.25)
-    assert "20% of the rounds are left out" in found.rule
+    assert values_of(found.rule, "rounds-left-out")["share"] == pytest.approx(0.2)
     fixed = estimate(with_canaries(slopes, (100, 102, 99, 101, canary)), 0.03)["fixed"]
-    assert (fixed.processes, "left out" in fixed.rule) == (4, True)
+    assert (fixed.processes, "rounds-left-out" in codes_of(fixed.rule)) == (4, True)
     calm = estimate(with_canaries(slopes, (100, 102, 99, 101, 104)), 0.03)["complete"]
     assert (calm.status, calm.processes) == ("noisy", 5)
-    assert "left out" not in calm.rule
+    assert "rounds-left-out" not in codes_of(calm.rule)
 
 
 def test_no_process_is_left_out_if_half_of_them_were_slow() -> None:
     found = estimate(with_canaries((600.0, 600.0, 720.0, 722.0), (100, 100, 118, 118)), 0.03)["complete"]
     assert found.processes == 4
-    assert "left out" not in found.rule
+    assert "rounds-left-out" not in codes_of(found.rule)
 
 
 @pytest.mark.parametrize("last", [603.0, 540.0, 720.0])
@@ -99,8 +101,8 @@ def test_a_figure_with_two_speeds_says_which_share_of_the_rounds_is_left_out() -
         processes.append(Process(rounds, number=process))
     found = estimate(Series(processes, synchronous=True), 0.03)
     assert found["complete"].status == "bimodal"
-    assert "10% of the rounds are left out" in found["complete"].rule
-    assert "10% of the rounds are left out" in found["fixed"].rule
+    for name in ("complete", "fixed"):
+        assert values_of(found[name].rule, "rounds-left-out")["share"] == pytest.approx(0.1)
 
 
 def test_a_round_is_slow_for_its_process_and_a_process_is_slow_among_all_processes() -> None:

@@ -12,7 +12,7 @@ from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.line import Floats
 from overhead.measure.fitting.one_process import Process, Series, fit_process
 from overhead.measure.fitting.slow_samples import share_of_slow_samples
-from overhead.results import Figure
+from overhead.results import Figure, codes_of
 from tests.fakes.chains import anchored_series, lines
 from tests.fakes.machine import CALM, Disturbance, FakeClock, FastFakeChain, Law, PeriodicFakeChain
 
@@ -31,7 +31,7 @@ def test_a_rare_long_unit_that_every_process_meets_is_not_ok(every: int, long_ns
     found = complete(LAW, disturbance=CALM, make=make)
     assert found["complete"].status == "noisy"
     assert found["complete"].value == pytest.approx(5e3, rel=0.01)
-    assert "slow samples take" in found["complete"].reason
+    assert "slow-samples-are-work" in codes_of(found["complete"].reason)
     assert (found["everything"].value or 0.0) > 5e3 + (truth - 5e3) / 2
 
 
@@ -101,7 +101,7 @@ def test_waits_that_often_take_longer_refuse_the_figures_that_are_their_median(s
     assert found["complete"].value == pytest.approx(5e3, rel=0.02)
     for name in ("fixed", "naive"):
         assert found[name].status == "noisy"
-        assert "no other thread explains it" in found[name].reason
+        assert "waits-differ" in codes_of(found[name].reason)
 
 
 @pytest.mark.parametrize("host", [CALM, Disturbance(spread=0.005, preemptions=50.0, preempted_ns=(50e3, 5e6))])

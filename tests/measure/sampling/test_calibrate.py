@@ -10,6 +10,7 @@ from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.line import LINE
 from overhead.measure.fitting.one_process import LEGACY_N, Series
 from overhead.measure.sampling.calibrate import CLIMB, Ladder, Limits, calibrate, retime_ladder
+from overhead.results import because
 from tests.fakes.chains import Steady, measured
 from tests.fakes.machine import CALM, Disturbance, FakeClock, FastFakeChain, Law
 
@@ -139,12 +140,12 @@ def test_a_slow_chain_gets_few_small_n_quickly(unit: float) -> None:
 def test_a_stack_that_bounds_n_limits_the_largest_n_and_gives_the_reason() -> None:
     found = ladder(Law(host=200.0, device=100.0, fixed=0.0), max_n=64)
     assert found.ns[-1] == 64
-    assert "bounds n at 64" in found.shortfall
+    assert found.shortfall == because("n-is-bounded", most=64)
 
 
 def test_a_largest_n_limited_by_the_longest_sample_gives_the_reason() -> None:
     found = ladder(Law(host=5_000.0, device=100.0, fixed=0.0, wake=5e6), limits=Limits(target=0.01))
-    assert "20 ms" in found.shortfall
+    assert found.shortfall == because("sample-too-long", most_ms=20.0)
     assert 5_000 * found.ns[-1] <= 40_000_000
 
 

@@ -11,7 +11,7 @@ import pytest
 from overhead.measure.sampling import met
 from overhead.measure.sampling.events import Doing, Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
-from overhead.results import OneOffLine
+from overhead.results import OneOffLine, Why, codes_of
 from tests.fakes.chains import Steady, dropped, measured
 from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law, PollingFakeChain
 
@@ -22,7 +22,7 @@ def values(events: Sequence[Event], case: str, name: str = "met") -> list[float]
     return [v for e in events if isinstance(e, OneOffLine) and (e.case, e.name) == (case, name) for v in e.values]
 
 
-def reason(events: Sequence[Event], case: str) -> str:
+def reason(events: Sequence[Event], case: str) -> Why:
     """The reason why the case has no met cost."""
     return next(e.reason for e in events if isinstance(e, OneOffLine) and (e.case, e.name) == (case, "met"))
 
@@ -118,20 +118,20 @@ def test_the_met_cost_uses_sizes_of_n_from_an_earlier_process() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chain", "words"),
+    ("chain", "code"),
     [
-        (lambda clock: Steady(clock, SLOW_UNIT), "2 units take 40 ms, and a sample may take 20 ms"),
-        (lambda clock: Steady(clock, max_n=1), "the stack bounds n at 1"),
+        (lambda clock: Steady(clock, SLOW_UNIT), "first-units-too-long"),
+        (lambda clock: Steady(clock, max_n=1), "n-is-bounded"),
         (
             lambda clock: PollingFakeChain(Law(poll=100e6), clock),
-            "the wait polls every 100 ms, and a sample would show the poll",
+            "sample-would-show-poll",
         ),
     ],
 )
-def test_a_case_whose_shortest_chain_is_too_long_gives_the_reason_instead_of_a_met_cost(chain: Any, words: str) -> None:
+def test_a_case_whose_shortest_chain_is_too_long_gives_the_reason_instead_of_a_met_cost(chain: Any, code: str) -> None:
     clock = FakeClock()
     events = measured_met(chain(clock), clock)
-    assert (reason(events, "case"), values(events, "case")) == (words, [])
+    assert (codes_of(reason(events, "case")), values(events, "case")) == ({code}, [])
     assert not dropped(events)
 
 

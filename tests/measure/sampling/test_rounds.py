@@ -16,9 +16,10 @@ from overhead.measure.fitting.one_process import Series
 from overhead.measure.sampling.chain import Chain, DeviceTime
 from overhead.measure.sampling.events import Doing, Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
-from overhead.results import OneOffLine, RoundLine
+from overhead.results import OneOffLine, RoundLine, Why, because, codes_of
 from tests.fakes.chains import Steady, dropped, measured
 from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law, device_time
+from tests.fakes.reasons import values_of
 
 
 class Faulty(Steady):
@@ -38,13 +39,13 @@ def rounds(events: Sequence[Event], case: str) -> list[RoundLine]:
     return [e for e in events if isinstance(e, RoundLine) and e.case == case]
 
 
-def reasons(events: Sequence[Event], name: str) -> list[str]:
+def reasons(events: Sequence[Event], name: str) -> list[Why]:
     """The reasons of the one-off values of this name."""
     return [e.reason for e in events if isinstance(e, OneOffLine) and e.name == name]
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "words"),
+    ("error", "status", "said"),
     [
         (RuntimeError("the device\nwent away"), "failed", "RuntimeError: the device went away"),
         (Unsupported("no such thing"), "unavailable", "no such thing"),
@@ -53,7 +54,7 @@ def reasons(events: Sequence[Event], name: str) -> list[str]:
     ],
 )
 def test_a_case_that_raises_is_dropped_with_its_reason_and_the_others_go_on(
-    error: BaseException, status: str, words: str
+    error: BaseException, status: str, said: str
 ) -> None:
     clock = FakeClock()
     _, events, _ = measured({"good": Steady(clock), "bad": Faulty(clock, error)}, clock)
@@ -61,7 +62,7 @@ def test_a_case_that_raises_is_dropped_with_its_reason_and_the_others_go_on(
     assert set(lost) == {"bad"}
     at = re.escape(f" ({Path(__file__).name}:") + r"\d+, in issue\)"
     assert lost["bad"].status == status
-    assert re.fullmatch(re.escape(words) + (at if status == "failed" else ""), lost["bad"].reason)
+    assert re.fullmatch(re.escape(said) + (at if status == "failed" else ""), str(lost["bad"].reason))
     assert len(rounds(events, "good")) >= 6
 
 
@@ -80,8 +81,8 @@ def test_a_case_whose_units_did_not_all_run_is_unverified() -> None:
     clock = FakeClock()
     rule, events, _ = measured({"case": Lying(clock)}, clock)
     assert dropped(events)["case"].status == "unverified"
-    assert "executed" in dropped(events)["case"].reason
-    assert rule == "no case left"
+    assert codes_of(dropped(events)["case"].reason) == {"units-not-executed"}
+    assert rule == because("no-case-left")
     null = Lying(clock, executes=False)
     _, events, _ = measured({"null": null}, clock)
     assert not dropped(events)
@@ -145,7 +146,7 @@ def test_the_sampling_stops_at_its_time_which_the_required_rounds_may_exceed_by_
 def test_the_sampling_stops_at_the_maximum_of_rounds() -> None:
     clock = FakeClock(seed=1)
     rule, _, _ = measured({"case": FastFakeChain(Law(jitter=0.3), clock)}, clock, 30.0, max_rounds=7)
-    assert rule == "7 rounds"
+    assert rule == because("rounds-done", rounds=7)
 
 
 def test_other_workers_measure_before_the_one_off_values_and_before_the_rounds() -> None:
@@ -218,8 +219,8 @@ def test_a_chain_too_slow_for_100_units_gives_the_reason_instead_of_that_value()
         _, events, _ = measured({"case": chain}, clock, 1.0, extras=frozenset({"case"}))
         return next(e for e in events if isinstance(e, OneOffLine) and e.name == "legacy")
 
-    assert "100 units would take about 1" in legacy(10e6).reason
-    assert "bounds n at 50" in legacy(1e6, max_n=50).reason
+    assert values_of(legacy(10e6).reason, "units-too-long")["units"] == 100
+    assert legacy(1e6, max_n=50).reason == because("n-is-bounded", most=50)
     assert legacy(100e3).values == pytest.approx([10e6] * len(legacy(100e3).values), rel=0.01)
 
 
@@ -281,7 +282,7 @@ def test_a_case_whose_device_timing_raises_is_dropped() -> None:
 
     clock = FakeClock()
     _, events, _ = measured({"case": Broken(clock)}, clock)
-    assert re.fullmatch(r"ValueError: lost \(test_rounds.py:\d+, in device\)", dropped(events)["case"].reason)
+    assert re.fullmatch(r"ValueError: lost \(test_rounds.py:\d+, in device\)", str(dropped(events)["case"].reason))
 
 
 @pytest.mark.parametrize("ran", ["no unit", "half", "no recording"])
@@ -314,7 +315,7 @@ def test_a_device_clock_that_stands_still_gives_a_reason_instead_of_device_time(
     clock = FakeClock()
     _, events, _ = measured({"case": Steady(clock, device=lambda n: device_time(n, 0.0), counts_device=False)}, clock)
     assert not dropped(events)
-    assert len(reasons(events, "device_span")) == 1
+    assert [codes_of(one) for one in reasons(events, "device_span")] == [{"device-clock-stands"}]
 
 
 def test_device_time_of_long_chains_is_measured_twice_and_needs_two_lengths_for_a_slope() -> None:
@@ -328,11 +329,11 @@ def test_device_time_of_long_chains_is_measured_twice_and_needs_two_lengths_for_
     _, _, found = measured({"case": Long(clock)}, clock)
     assert len(found["case"].values("device_busy")) == 2
     _, events, _ = measured({"case": Steady(clock, held_n=1)}, clock)
-    assert reasons(events, "device_span") == ["a slope needs two lengths, the chain holds 1 units at most"]
+    assert reasons(events, "device_span") == [because("one-length-of-device-time", units=1)]
 
 
 def test_a_worker_without_chains_runs_no_rounds() -> None:
-    assert measure_cases({}, FakeClock(), Settings(1.0), print) == "no case left"
+    assert measure_cases({}, FakeClock(), Settings(1.0), print) == because("no-case-left")
 
 
 class Compiled(Steady):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from overhead.explain.record import Explanation
 from overhead.explain.timing import CallTiming
-from overhead.reading.format import MICRO, micro_spread, plain, time
+from overhead.reading.plain_text import plain
 from overhead.words.explain.alternatives import alternative_line
 from overhead.words.explain.step import device_of, heading
+from overhead.words.format import MICRO, micro_spread, time
 from overhead.words.reasons import sentence
 
 

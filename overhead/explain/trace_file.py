@@ -31,7 +31,7 @@ from overhead.explain.timing import Timing, untimed
 from overhead.explain.trace import DeviceWork, StepTrace, Trace, busy_by_device, busy_ns
 from overhead.explain.verdict import UNCHECKED, WITHIN, bound_of
 from overhead.loading.outputs import same_file
-from overhead.reading.format import plain
+from overhead.reading.plain_text import plain
 from overhead.results import Figure, Machine, Reason, Why, because, together
 
 _NOT_KNOWN = Machine(id=UNKNOWN_MACHINE, cpu="unknown", cores=0, memory_gib=0)

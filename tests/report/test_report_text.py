@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from overhead.errors import install_command
-from overhead.reading import format as shown
 from overhead.reading.findings import findings_of
 from overhead.reading.host_shares import host_shares
 from overhead.reading.view import View
 from overhead.report.brief import brief_blocks, end_blocks
 from overhead.results import Caller, Figure, MissingStack, Record, Status, Value
+from overhead.words import format as shown
 from overhead.words.findings import finding_words
 from overhead.words.report.beside import table_title as key_figures_title
 from overhead.words.report.brief import BASE_CASES

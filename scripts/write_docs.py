@@ -46,6 +46,7 @@ from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
 from overhead.report.core.page_list import pages  # noqa: E402
 from overhead.words import claims as claim_words  # noqa: E402
+from overhead.words.decode import arm_name  # noqa: E402
 from overhead.words.dispatch_costs import device_name  # noqa: E402
 from overhead.words.findings import finding_words  # noqa: E402
 from overhead.words.format import factor_spread, positive_spread  # noqa: E402
@@ -265,7 +266,7 @@ def decoding_run() -> str:
     for sweep in found.sweeps:
         times = {arm.batch: positive_spread(arm.complete / 1e6) for arm in sweep if arm.complete}
         first = sweep[0]
-        steps.append([f"`{first.record.stack}`: {first.description}", *(times.get(batch, "") for batch in batches)])
+        steps.append([f"`{first.record.stack}`: {arm_name(first)}", *(times.get(batch, "") for batch in batches)])
     head = ["a step, ms", *(f"batch {batch}" for batch in batches)]
     return "\n\n".join([_table(["program", "CUDA C, ms", "WGSL, ms", "WGSL over CUDA C"], rows), _table(head, steps)])
 

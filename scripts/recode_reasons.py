@@ -43,9 +43,22 @@ _AROUND = {"raised": "{kind}: {why}", "raised-at": "{kind}: {why} ({where})", "w
 _MANY_LETTERS = 12
 _LEAST_LETTERS = 5
 """A template with fewer letters of its own would take any text for its sentence."""
-_TEXTS = ("text", "why", "mend", "variables")
+_INNER = ("why", "mend", "seen", "want")
+"""Values that are other reasons."""
+_TEXTS = ("text", "variables", *_INNER)
 """Values that may hold a semicolon: what somebody else said, and other reasons."""
 _NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[-+]?\d+)?"
+
+
+_ENDS = re.compile(rf"\(({_NUMBER}) to ({_NUMBER})\)")
+_SCALES = {
+    "micro": Decimal(1000),
+    "micro-spread": Decimal(1000),
+    "percent": Decimal("0.01"),
+    "percent-spread": Decimal("0.01"),
+    "spread": Decimal(1),
+}
+"""By the format of a value, how much of it one of the shown units is."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +70,9 @@ class Field:
 
     def pattern(self, letters: int) -> str:
         """Matches the value in a sentence. ``letters``: of the template; among few of them a value is one word."""
+        if self.format in _SCALES:
+            mark = " %" if self.format.startswith("percent") else ""
+            return rf"({_NUMBER}{mark}(?: \({_NUMBER} to {_NUMBER}\))?)"
         if self.format.endswith("%"):
             return f"({_NUMBER})%"
         if self.is_number:
@@ -70,15 +86,26 @@ class Field:
         """Whether the format is one of numbers."""
         return bool(re.fullmatch(r"[-+]?,?(?:\.\d+)?[fg%]?", self.format)) and self.format != ""
 
-    def read(self, text: str) -> Any:
-        """The value in this text of a sentence."""
+    def read(self, text: str) -> dict[str, Any]:
+        """The value in this text of a sentence, by name; with the ends of its interval."""
+        if self.format in _SCALES:
+            return self._with_ends(text)
+        if self.name in _INNER:
+            return {self.name: recoded(text)}
         if self.format.endswith("%"):
-            return float(Decimal(text.replace(",", "")) / 100)
+            return {self.name: float(Decimal(text.replace(",", "")) / 100)}
         if self.format == ",":
-            return int(text.replace(",", ""))
+            return {self.name: int(text.replace(",", ""))}
         if self.is_number:
-            return float(text.replace(",", ""))
-        return int(text) if re.fullmatch(r"0|[1-9]\d{0,15}", text) else text
+            return {self.name: float(text.replace(",", ""))}
+        return {self.name: int(text) if re.fullmatch(r"0|[1-9]\d{0,15}", text) else text}
+
+    def _with_ends(self, text: str) -> dict[str, Any]:
+        ends = _ENDS.search(text)
+        given = [text.split(" ")[0], *(ends.groups() if ends is not None else ())]
+        scale = _SCALES[self.format]
+        values = [float(Decimal(one.replace(",", "")) * scale) for one in given if one]
+        return dict(zip((self.name, f"{self.name}_low", f"{self.name}_high"), values, strict=False))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +126,7 @@ def templates() -> tuple[Template, ...]:
         given: dict[str, str] = importlib.import_module(f"overhead.words.reasons.{room}").TEMPLATES
         for code, text in given.items():
             made = _template(code, text)
-            if made.letters >= _LEAST_LETTERS:
+            if made.letters >= _LEAST_LETTERS or all(field.name in _INNER for field in made.fields):
                 found.setdefault(text, made)
     return tuple(sorted(found.values(), key=_letters, reverse=True))
 
@@ -156,14 +183,14 @@ def _whole(text: str) -> Reason | None:
 
 
 def _filled(template: Template, match: re.Match[str]) -> Reason | None:
-    values = {}
+    values: dict[str, Any] = {}
     for field, text in zip(template.fields, match.groups(), strict=True):
         try:
-            values[field.name] = field.read(text)
+            values |= field.read(text)
         except (ValueError, ArithmeticError):
             return None
-        if isinstance(values[field.name], str) and field.name in ("why", "mend"):
-            values[field.name] = recoded(text)
+    if template.letters < _LEAST_LETTERS and not all(isinstance(one, Reason) for one in values.values()):
+        return None
     return Reason(template.code, values)
 
 

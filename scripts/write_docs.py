@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import inspect
 import io
 import json
@@ -276,6 +277,15 @@ def columns() -> str:
     return textwrap.fill(", ".join(f"`{name}`" for name in COLUMNS) + ".", 120)
 
 
+def reasons() -> str:
+    """A table of the codes of reasons that the figures of a file and the file itself have."""
+    rows = []
+    for room in ("measure", "loading"):
+        found: dict[str, str] = importlib.import_module(f"overhead.words.reasons.{room}").TEMPLATES
+        rows += [[f"`{code}`", template.replace("{us}", "us")] for code, template in found.items()]
+    return _table(["code", "its sentence, with its values"], rows)
+
+
 def explained() -> str:
     """A table of what ``overhead explain`` says of the programs of ``explain_programs.py``."""
     runs = json.loads(_EXPLAINED.read_text("utf-8"))
@@ -319,16 +329,17 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "compared": compared,
     "plugin-interface": plugin_interface,
     "columns": columns,
+    "reasons": reasons,
     "explained": explained,
     "arguments": arguments,
     "decoding-0.5b": decoding_run,
 }
+_WITH_BLOCKS = (
+    "compare", "cuda", "decode", "explain", "file-format", "fleet", "installing", "method", "plugins", "python-api",
+)  # fmt: skip
 DOCUMENTS = (
     ROOT / "README.md",
-    *(
-        ROOT / "docs" / f"{name}.md"
-        for name in ("compare", "cuda", "decode", "explain", "fleet", "installing", "method", "plugins", "python-api")
-    ),
+    *(ROOT / "docs" / f"{name}.md" for name in _WITH_BLOCKS),
     _DATA / "README.md",
 )
 """The documents with generated blocks."""

@@ -270,10 +270,14 @@ class _Journal:
         for members in alike.values():
             if {PerDispatch(1.0, 1.0), PerDispatch(0.0, 0.0)} <= members.keys():
                 own = list(members.values())
-                passes = not any(self.planned[key][0].stack in _WITHOUT_PASSES for key in own)
+                passes = not any(self._is_without_passes(key) for key in own)
                 series = {counts: self.series(key) for counts, key in members.items()}
                 if costs := marginal_costs(series, self.target, passes=passes):
                     yield _comparison("marginal", own[:8], costs.values())
+
+    def _is_without_passes(self, key: _Key) -> bool:
+        """Whether the API has no passes: a stack's window says ``none``, and that of raw Vulkan has a text."""
+        return self.planned[key][0].stack in _WITHOUT_PASSES or self._window(key).get("passes") == "none"
 
     def _window(self, key: _Key) -> Params:
         opened = self.opened.get(key)

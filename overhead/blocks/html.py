@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overhead.reading.format import plain
+from overhead.reading.plain_text import plain
 from overhead.reading.printed import Printed
 
 if TYPE_CHECKING:

@@ -27,8 +27,9 @@ from overhead.blocks.parts import (
     cell_text,
     without_pictures,
 )
-from overhead.reading.format import MICRO, plain
+from overhead.reading.plain_text import plain
 from overhead.words.blocks import column_name, hidden_columns, more_rows
+from overhead.words.format import MICRO
 
 _WIDTH_OFF_A_TERMINAL = 240
 """Characters per line in a file or a pipe, unless the variable COLUMNS gives a number."""

@@ -12,22 +12,14 @@ from overhead.explain.record import NOT_IN_A_TRACE, NOT_MEASURED_MET, Alternativ
 from overhead.explain.timing import CallRatio, CallTiming, Timing
 from overhead.explain.verdict import resolved_times
 from overhead.reading.dispatch_costs import met_range
-from overhead.reading.format import (
-    MICRO,
-    factor_spread,
-    listed,
-    micro_of,
-    micro_or_why,
-    micro_spread,
-    percent,
-    plain,
-)
+from overhead.reading.plain_text import plain
 from overhead.results import Figure, Value, Why, codes_of
 from overhead.words.explain import timing as words
 from overhead.words.explain.alternatives import KIND_LABELS, alternative_name, remark
 from overhead.words.explain.step import UNRANKED, device_of, heading, operation_name, taken_as_step
 from overhead.words.explain.times import mean_text, replay_remark, time_text
 from overhead.words.explain.verdict import verdict_sentences
+from overhead.words.format import MICRO, factor_spread, listed, micro_of, micro_or_why, micro_spread, percent
 from overhead.words.next_run import range_text
 from overhead.words.reasons import sentence
 

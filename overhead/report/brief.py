@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from overhead.blocks.parts import Heading, Part, Table, Text, micro_cell
 from overhead.reading.dispatch_costs import dispatch_costs, met_range
 from overhead.reading.findings import findings_of
-from overhead.reading.format import MICRO, between, held_range
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, base_cases, by_patterns, without_device
@@ -19,6 +18,7 @@ from overhead.report.sections.host_shares import layers
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 from overhead.slices import of_slices
+from overhead.words.format import MICRO, between, held_range
 from overhead.words.headline import lead_sentences
 from overhead.words.key_figures import label
 from overhead.words.names import CALLER_WORDS

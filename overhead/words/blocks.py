@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.format import listed
+from overhead.words.format import listed
 
 
 def more_rows(number: int) -> str:

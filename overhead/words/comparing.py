@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from overhead.comparing.pairing import ABSENT
 from overhead.comparing.verdicts import CaseVerdict, Difference, RunsLeftOut, SkippedRun, Verdict, Verdicts, Yardstick
-from overhead.reading.format import MICRO, TIMES, count, few, percent, plain, spread
+from overhead.reading.plain_text import plain
 from overhead.results import Machine, Value
+from overhead.words.format import MICRO, TIMES, count, few, percent, spread
 from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line, sentence
 

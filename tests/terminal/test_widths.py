@@ -22,9 +22,10 @@ from overhead.explain.show import explanation_blocks, timing_blocks
 from overhead.fleet.judging import judge_fleet
 from overhead.fleet.show import fleet_blocks
 from overhead.loading.files import read_fingerprint
-from overhead.reading.format import MICRO, plain
+from overhead.reading.plain_text import plain
 from overhead.report.brief import brief_blocks, end_blocks
 from overhead.words.blocks import column_name, hidden_columns, more_rows
+from overhead.words.format import MICRO
 from tests.fakes.explanations import decode_explained
 from tests.fakes.nodes import node_run, write_node
 from tests.fakes.timings import two_calls

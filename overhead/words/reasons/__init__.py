@@ -18,8 +18,9 @@ from typing import Any
 import msgspec
 
 from overhead.errors import say_reasons_by
-from overhead.reading.format import few, plain
+from overhead.reading.plain_text import plain
 from overhead.results import Reason, Why, about, cause_of
+from overhead.words.format import few
 from overhead.words.formats import Formatter
 
 _FORMATTER = Formatter()

@@ -11,12 +11,6 @@ from overhead.reading.beside import (
     Spreads,
     version_changes,
 )
-from overhead.reading.format import (
-    MICRO,
-    count,
-    plain,
-    whole,
-)
 from overhead.reading.key_figures import (
     KeyFigure,
     key_figures,
@@ -25,9 +19,11 @@ from overhead.reading.next_run import (
     has_next_run,
     kind_of,
 )
+from overhead.reading.plain_text import plain
 from overhead.reading.view import View, boards_of
 from overhead.results import Machine, Origin, formed
 from overhead.words.beside import WHY_APART, version_changes_text
+from overhead.words.format import MICRO, count, whole
 from overhead.words.key_figures import label, value_text
 from overhead.words.report.machines import machine_name
 

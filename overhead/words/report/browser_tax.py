@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead.reading.browser_tax import Tax
-from overhead.reading.format import MICRO, listed, number
 from overhead.reading.view import stack_name
 from overhead.results import Caller
+from overhead.words.format import MICRO, listed, number
 from overhead.words.names import CALLER_WORDS
 
 BROWSER_TITLE = "A dispatch in the browser over the same dispatch from compiled code"

@@ -6,8 +6,8 @@ import dataclasses
 import math
 
 from overhead.reading.precision import mode_of, resolved, two_speeds
-from overhead.reading.printed import printed
 from overhead.results import Figure, Origin, Record, Value, formed
+from overhead.words.printed import printed
 
 MICRO = "\u00b5s"
 """The unit of every displayed time."""

@@ -18,7 +18,6 @@ from overhead.reading.headline import (
     webgpu_rows,
 )
 from overhead.reading.next_run import half_width, kind_of, spread_of
-from overhead.reading.printed import of_the_method
 from overhead.reading.view import graph_maker
 from overhead.results import Machine, Record, Value, formed
 from overhead.words.dispatch_costs import KIND_WORDS, mark_text, why_unresolved
@@ -36,6 +35,7 @@ from overhead.words.format import (
 )
 from overhead.words.names import CALLER_WORDS
 from overhead.words.next_run import next_run_sentence, next_run_text
+from overhead.words.printed import of_the_method
 from overhead.words.typical_run import place_sentence
 
 _WEBGPU_CALLED: dict[Kind, str] = {"python": "From Python", "compiled": "From compiled code"}

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any
 
-from overhead.reading.printed import Printed
 from overhead.reading.view import View
 from overhead.results import Fingerprint, Origin
+from overhead.words.printed import Printed
 
 BLOCK_TAGS = frozenset({"p", "li", "td", "th", "dt", "dd", "figcaption", "caption", "summary", "h1", "h3", "div"})
 _NUMBER = re.compile(r"(?<![\w.,:/−-])[−-]?\d[\d,]*(?:\.\d+)?(?![\w]|[-:/]\d)")

@@ -70,16 +70,22 @@ def judge_runs(runs: Iterable[Fingerprint]) -> list[Judged]:
 
 
 @dataclass(frozen=True)
-class RunEvidence:
-    """What one run measured of the workload ``step`` (``cases``), and its values by claim id (``found``).
+class ClaimEvidence:
+    """The values that one run has for a claim: of the test, of the flawed published method, and of the attribution."""
 
-    Three lists for each claim: the values of the test, of the flawed published method, and of the attribution.
-    """
+    own: list[ClaimValue]
+    flawed: list[ClaimValue]
+    shares: list[ClaimValue]
+
+
+@dataclass(frozen=True)
+class RunEvidence:
+    """What one run measured of the workload ``step`` (``cases``), and its values by claim id (``found``)."""
 
     machine: str
     created: str
     cases: MeasuredSteps
-    found: dict[str, tuple[list[ClaimValue], list[ClaimValue], list[ClaimValue]]]
+    found: dict[str, ClaimEvidence]
 
 
 def gather_evidence(view: View) -> RunEvidence:
@@ -90,7 +96,8 @@ def gather_evidence(view: View) -> RunEvidence:
         if claim.test is None or claim.test.kind == "implied" or not (own := measure(claim.test, view)):
             continue
         flawed = measure(claim.flawed, view) if claim.flawed else []
-        evidence.found[claim.id] = own, flawed, measure(claim.attribution.test, view) if claim.attribution else []
+        shares = measure(claim.attribution.test, view) if claim.attribution else []
+        evidence.found[claim.id] = ClaimEvidence(own, flawed, shares)
     return evidence
 
 
@@ -119,10 +126,10 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
         return Judged(claim, source, "refuted" if refuted else "inconclusive")
     held = [(run.machine, run.found[claim.id]) for run in runs if claim.id in run.found]
     if test.kind != "fails":
-        held.sort(key=lambda one: not _valued(one[1][0]))
-    measured = _of_first((machine, own) for machine, (own, _, _) in held)
-    flawed = _of_first((machine, own) for machine, (_, own, _) in held if _valued(own))
-    shares = _of_first((machine, own) for machine, (_, _, own) in held if _valued(own))
+        held.sort(key=_lacks_value)
+    measured = _of_first((machine, one.own) for machine, one in held)
+    flawed = _of_first((machine, one.flawed) for machine, one in held if _valued(one.flawed))
+    shares = _of_first((machine, one.shares) for machine, one in held if _valued(one.shares))
     verdicts = [rules.verdict_on_value(claim, test, one) for one in measured]
     verdict = rules.overall_verdict(verdicts)
     by_flaw = [rules.verdict_on_value(claim, claim.flawed, one) for one in flawed if claim.flawed]
@@ -130,13 +137,13 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
         claim,
         source,
         verdict,
-        tuple(zip(measured, verdicts, strict=True)),
-        flawed,
-        rules.overall_verdict(by_flaw) if by_flaw else "",
-        shares,
-        rules.attribution_verdict(shares),
-        measuring_command(test, claim.flawed),
-        rules.size_beside_published(claim, test, measured) if verdict == "refuted" else "",
+        measured=tuple(zip(measured, verdicts, strict=True)),
+        flawed=flawed,
+        as_published=rules.overall_verdict(by_flaw) if by_flaw else "",
+        shares=shares,
+        attribution=rules.attribution_verdict(shares),
+        making=measuring_command(test, claim.flawed),
+        size=rules.size_beside_published(claim, test, measured) if verdict == "refuted" else "",
     )
 
 
@@ -146,6 +153,10 @@ def _of_first(found: Iterable[tuple[str, Sequence[ClaimValue]]]) -> tuple[ClaimV
     for machine, own in found:
         first.setdefault(machine, own)
     return tuple(one for own in first.values() for one in own)
+
+
+def _lacks_value(held: tuple[str, ClaimEvidence]) -> bool:
+    return not _valued(held[1].own)
 
 
 def _valued(found: Sequence[ClaimValue]) -> bool:

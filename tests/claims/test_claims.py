@@ -12,7 +12,7 @@ import pytest
 from overhead.blocks.markdown import markdown
 from overhead.blocks.terminal import show
 from overhead.claims.judging import Judged, judge, judge_runs
-from overhead.claims.measured import ClaimValue, against_of
+from overhead.claims.measured import ClaimValue, against_of, failure_of
 from overhead.claims.registry import Claim, ClaimTest, Selector, Unit, claims, sources
 from overhead.claims.rules import VERDICTS, bounds, evaluate, published, size_beside_published, verdict_on_value
 from overhead.claims.show import claim_data, overview_blocks, verdict_blocks
@@ -410,3 +410,13 @@ def test_a_compiled_loop_is_compared_with_the_same_number_of_eager_steps() -> No
     one = judged("compile-2x-at-500", run)
     assert [m.measured.value for m, _ in one.measured if m.measured] == [pytest.approx(5_001_000 / 2_501_000)]
     assert one.verdict == "reproduced"
+
+
+def test_by_what_a_case_failed_is_told_by_codes_and_by_what_a_library_says() -> None:
+    memory = because("raised", kind="CompileError", why=because("compile-memory-limit", seconds=60.0, mib=900.0))
+    loop = because("compile-failed", kind="RecursionError", seconds=1.0, mib=900.0)
+    assert failure_of(memory) == "memory"
+    assert failure_of(loop) == "RecursionError"
+    assert failure_of(because("with-text", why=because("one-process"), text="CUDA out of memory")) == "memory"
+    assert failure_of("OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB") == "memory"
+    assert failure_of("no such thing") == ""

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from overhead.results import Reason, codes_of, together
+from overhead.results import Reason, about, because, cause_of, codes_of, together
 from overhead.words import reasons
-from overhead.words.reasons import sentence, templates
+from overhead.words.reasons import in_words, reasons_said, sentence, templates
 
 PACKAGE = Path(__file__).resolve().parents[2] / "overhead"
 
@@ -64,3 +64,41 @@ def test_a_value_may_be_a_reason_and_have_a_format_of_the_suite(monkeypatch: pyt
 def test_values_that_a_sentence_lacks_do_not_stop_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     known = next((code for code, template in templates().items() if named(template)), "quoted")
     assert known in sentence(Reason(known))
+
+
+def test_what_a_command_prints_has_the_sentence_and_the_code_beside_it() -> None:
+    found = in_words(
+        {
+            "reason": because("one-process"),
+            "rule": "from outside",
+            "flags": [about("torch", because("one-process")), "from outside"],
+            "inner": [{"why": {"code": "one-process"}, "value": 1.0}],
+        }
+    )
+    said = sentence(because("one-process"))
+    assert found == {
+        "reason": said,
+        "reason_code": "one-process",
+        "rule": "from outside",
+        "flags": [f"torch: {said}", "from outside"],
+        "flags_code": ["one-process", ""],
+        "inner": [{"why": said, "why_code": "one-process", "value": 1.0}],
+    }
+
+
+def test_reasons_of_one_cause_are_said_once_with_the_names_of_what_they_explain() -> None:
+    wide = [because("too-wide", share=share, target=0.03) for share in (0.1, 0.2, 0.3, 0.4)]
+    alike = [(f"case {number}", about("noisy", reason)) for number, reason in enumerate(wide)]
+    first, other = reasons_said([*alike, ("last", about("failed", "error 9"))], "No cost of")
+    assert sentence(about("noisy", wide[0])) in first
+    assert sentence(wide[1]) not in first
+    assert "case 2" in first
+    assert "case 3" not in first
+    assert sentence(about("failed", "error 9")) in other
+
+
+def test_reasons_of_one_cause_differ_in_numbers_and_quoted_names_alone() -> None:
+    assert cause_of(because("too-wide", share=0.1)) == cause_of(because("too-wide", share=0.2))
+    assert cause_of("no 'a' in 3 places") == cause_of("no 'b' in 4 places")
+    assert cause_of(about("torch", "x")) != cause_of(about("dawn", "x"))
+    assert cause_of(because("one-process")) != cause_of(because("too-wide"))

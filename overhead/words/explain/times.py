@@ -6,8 +6,8 @@ from overhead.explain.record import ReplayCheck
 from overhead.explain.verdict import resolved_times
 from overhead.results import Figure
 from overhead.words.format import MICRO, factor, micro_of, micro_spread, number, positive_spread
-from overhead.words.formats import micro_interval
 from overhead.words.reasons import sentence
+from overhead.words.templates import micro_interval
 
 
 def time_text(time: Figure) -> str:

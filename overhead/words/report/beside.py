@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from overhead.blocks.parts import InMicroseconds
 from overhead.reading.beside import (
     Apart,
     Beside,
@@ -12,7 +13,6 @@ from overhead.reading.beside import (
     version_changes,
 )
 from overhead.reading.format import (
-    MICRO,
     count,
     plain,
     whole,
@@ -38,7 +38,7 @@ OVER_TIME = (
     "10 % either way. A vertical line: a version differs from the run before. Rented machines of one kind can be on "
     "several boards."
 )
-NEXT_RUN = f"next run, {MICRO}"
+NEXT_RUN = InMicroseconds("next run")
 PANELS = {
     "host": "Bound by the host",
     "device": "Bound by the device, or by both",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from overhead.blocks.parts import Heading, Part, Table, Text
+from overhead.blocks.parts import Heading, InMicroseconds, Part, Table, Text
 from overhead.explain.record import NOT_IN_A_TRACE, NOT_MEASURED_MET, Alternative, CallSite, Explanation
 from overhead.explain.timing import CallRatio, CallTiming, Timing
 from overhead.explain.verdict import resolved_times
@@ -142,7 +142,14 @@ def rank_blocks(found: Explanation) -> Iterator[Part]:
         for row in found.ranks
     ]
     if rows:
-        columns = ["rank", f"step, {MICRO}", "host works", "device computes", "waits for others", "others wait for it"]
+        columns = [
+            "rank",
+            InMicroseconds("step"),
+            "host works",
+            "device computes",
+            "waits for others",
+            "others wait for it",
+        ]
         yield Table("The ranks, and their waits in collectives", columns, rows, numeric=range(1, 6))
 
 
@@ -159,7 +166,7 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
         ]
         for one in sorted(tried, key=lambda one: -(one.gain.low or 0.0))
     ]
-    columns = ["what would change it", f"step, {MICRO}", "faster", "making it", "repaid after", "remark"]
+    columns = ["what would change it", InMicroseconds("step"), "faster", "making it", "repaid after", "remark"]
     if rows:
         table = Table("What was tried", columns, rows, numeric=(1, 2, 3, 4), optional={3: 2, 4: 1})
         yield table.without_empty()
@@ -169,7 +176,7 @@ def condition_blocks(found: Explanation) -> Iterator[Part]:
     """The step as the host runs it, and under other conditions on the host, in turn in one process."""
     tried = [one for one in found.alternatives if one.kind == "condition"]
     rows = [[alternative_name(one), *_times_cells(one), sentence(one.reason)] for one in tried]
-    columns = ["the step in one process", f"step, {MICRO}", "faster", "remark"]
+    columns = ["the step in one process", InMicroseconds("step"), "faster", "remark"]
     if rows:
         table = Table("Under other conditions on the host", columns, rows, numeric=(1, 2))
         yield table.without_empty(2)
@@ -195,7 +202,7 @@ def synchronisation_blocks(found: Explanation) -> Iterator[Part]:
         for one in found.synchronisations
     ]
     if rows:
-        columns = ["synchronisation", "line", "calls", f"waits, {MICRO}"]
+        columns = ["synchronisation", "line", "calls", InMicroseconds("waits")]
         table = Table("Calls that wait for the device, by line", columns, rows, numeric=(2, 3), most=_MOST_ROWS)
         yield table.without_empty()
 
@@ -217,7 +224,7 @@ def operation_blocks(found: Explanation) -> Iterator[Part]:
     if rows and not found.replay.ok:
         yield Text([UNRANKED])
     elif rows:
-        columns = ["operation", "line", "calls", f"host, {MICRO}", "share", f"device, {MICRO}"]
+        columns = ["operation", "line", "calls", InMicroseconds("host"), "share", InMicroseconds("device")]
         yield Table(
             "Operations by host time",
             columns,
@@ -257,7 +264,7 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
         for n, call in enumerate(timing.calls, 1)
     ]
     optional = {2 + len(varied) + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
-    columns = ["#", "call", *varied, *(f"{name}, {MICRO}" for name in names)]
+    columns = ["#", "call", *varied, *map(InMicroseconds, names)]
     explained = () if timing.quick else names
     meanings = {2 + len(varied) + names.index(name): words.meaning(name) for name in explained}
     numeric = range(2, len(columns))

@@ -27,7 +27,7 @@ LOCAL, _REFERENCES = Path("reports/local"), Path("reports/data")
 
 def complain(text: str) -> None:
     """Print one line to standard error."""
-    from overhead.reading.format import plain
+    from overhead.reading.plain_text import plain
 
     print(f"overhead: {plain(text, 4000)}", file=sys.stderr)
 

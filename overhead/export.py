@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from overhead.errors import BadFile, require_extra, unknown_name
 from overhead.loading.folders import load_paths
 from overhead.loading.show import report_skipped
-from overhead.reading.format import plain
+from overhead.reading.plain_text import plain
 from overhead.reading.tables import COLUMNS, rows
 from overhead.results import Fingerprint
 from overhead.words.reasons import in_words

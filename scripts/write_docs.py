@@ -37,10 +37,8 @@ from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
 from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.findings import findings_of  # noqa: E402
-from overhead.reading.format import factor_spread, positive_spread  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.reading.precision import by_interval  # noqa: E402
-from overhead.reading.printed import noting  # noqa: E402
 from overhead.reading.tables import COLUMNS  # noqa: E402
 from overhead.reading.view import View  # noqa: E402
 from overhead.report.across.graph_or_fused import graph_or_fused  # noqa: E402
@@ -53,6 +51,8 @@ from overhead.words import claims as claim_words  # noqa: E402
 from overhead.words.decode import arm_name  # noqa: E402
 from overhead.words.dispatch_costs import device_name  # noqa: E402
 from overhead.words.findings import finding_words  # noqa: E402
+from overhead.words.format import factor_spread, positive_spread  # noqa: E402
+from overhead.words.printed import noting  # noqa: E402
 from overhead.words.reasons import sentence  # noqa: E402
 from overhead.words.typical_run import place_sentence  # noqa: E402
 from scripts.plugin_reference import plugin_interface  # noqa: E402

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overhead.reading.format import plain
-from overhead.reading.printed import Printed
+from overhead.reading.plain_text import plain
+from overhead.words.printed import Printed
 
 if TYPE_CHECKING:
     from jinja2 import Template

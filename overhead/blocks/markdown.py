@@ -16,7 +16,7 @@ from overhead.blocks.parts import (
     cell_text,
     without_pictures,
 )
-from overhead.reading.format import plain
+from overhead.reading.plain_text import plain
 
 
 def markdown(blocks: Iterable[Part]) -> str:

@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from overhead.reading.format import micro_spread
+from overhead.reading.format import MICRO, micro_spread
 from overhead.results import Record
+from overhead.words.format import micro_spread
 from overhead.words.glossary import Term
 
 if TYPE_CHECKING:
@@ -54,6 +55,23 @@ class Cell:
     url: str = ""
     hover: str = ""
     tone: Tone = ""
+
+
+class InMicroseconds(str):
+    """The heading of a column of times, with their unit. ``name``: what a sentence calls the column."""
+
+    name: str
+
+    def __new__(cls, name: str, between: str = ", ") -> InMicroseconds:
+        """The heading ``name, µs``. ``between``: what stands before the unit."""
+        made = super().__new__(cls, f"{name}{between}{MICRO}")
+        made.name = name
+        return made
+
+
+def column_name(heading: str) -> str:
+    """What a sentence calls a column with this heading: its name without a unit."""
+    return heading.name if isinstance(heading, InMicroseconds) else heading
 
 
 def cell_text(cell: str | Cell) -> str:

@@ -25,10 +25,12 @@ from overhead.blocks.parts import (
     Text,
     Tone,
     cell_text,
+    column_name,
     without_pictures,
 )
-from overhead.reading.format import MICRO, plain
-from overhead.words.blocks import column_name, hidden_columns, more_rows
+from overhead.reading.format import plain
+from overhead.reading.plain_text import plain
+from overhead.words.blocks import column_name, hidden_columns, more_rows, named_column
 
 _WIDTH_OFF_A_TERMINAL = 240
 """Characters per line in a file or a pipe, unless the variable COLUMNS gives a number."""
@@ -171,8 +173,7 @@ def _columns(table: Table) -> list[_Column]:
 
 def _name(table: Table, i: int) -> str:
     """How a sentence names the column: its heading without a unit, or its number where it has none."""
-    heading = plain(table.columns[i]).removesuffix(f", {MICRO}").removesuffix(f" {MICRO}")
-    return column_name(heading, i)
+    return named_column(plain(column_name(table.columns[i])), i)
 
 
 def _column(heading: str, cells: Sequence[str], number: bool) -> _Column:

@@ -11,8 +11,8 @@ import msgspec
 from overhead.claims.registry import ClaimTest, Selector
 from overhead.decode.reading import DecodeArm, decoder_results, slope_over_dispatches
 from overhead.devices import Processor, processor_kind, same_device_across_apis
-from overhead.reading.format import plain
 from overhead.reading.missing_values import missing_figure, why
+from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetLabel, View, words
 from overhead.results import Caller, Reason, Record, Status, Value, Why, WithFigures, about, because, exactly, ratio
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead.measure.fitting.across_processes import MEAN
+from overhead.measure.fitting.interval import MEAN
 
 FloatArray = NDArray[np.float64]
 Runs = Sequence[FloatArray]

@@ -37,8 +37,8 @@ from overhead.comparing.verdicts import (
 )
 from overhead.measure.fitting.line import Mask
 from overhead.measure.fitting.quiet_rounds import has_enough_processes
-from overhead.reading.format import plain
 from overhead.reading.missing_values import missing_record, why
+from overhead.reading.plain_text import plain
 from overhead.results import Fingerprint, Reason, Value, Why, because
 
 _LARGEST_LOG = 700.0

@@ -8,10 +8,10 @@ from typing import Any
 
 from overhead.blocks.parts import Cell, Part, Table, Text, Tone
 from overhead.comparing.verdicts import CaseVerdict, Verdict, Verdicts
-from overhead.reading.format import TIMES, factor, number, percent, spread, within
 from overhead.reading.view import without_device
 from overhead.results import code_of
 from overhead.words import comparing as words
+from overhead.words.format import TIMES, factor, number, percent, spread, within
 
 _ORDER: tuple[Verdict, ...] = (
     "slower", "faster", "same", "undecided", "not tested", "refused", "only in BASE", "only in NEW",

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from overhead.contention.limits import LIMITS, limit_of
 from overhead.errors import BadFile
-from overhead.measure.fitting.across_processes import mean_of_processes
+from overhead.measure.fitting.interval import mean_of_processes
 from overhead.measure.fitting.line import Floats
 from overhead.results import Contention, Figure, PeersLine, Status, Why, WindowLine, because
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.contention.rows import PeersRow, RatioAt, losses, meetings, most_peers, placing, rows_of
-from overhead.reading.format import TIMES, number, positive_spread
 from overhead.reading.view import View
 from overhead.results import Value, Way, Why
 from overhead.words.contention import peers as words
+from overhead.words.format import TIMES, number, positive_spread
 from overhead.words.reasons import reasons_said, sentence
 
 _FIRST_COUNT = 3

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from overhead.decode.decoders import DECODERS
-from overhead.reading.format import resolved
+from overhead.reading.precision import resolved
 from overhead.reading.view import TargetView, View, by_board
 from overhead.results import Record, Value, exactly
 

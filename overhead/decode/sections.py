@@ -10,7 +10,6 @@ from functools import partial
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import DecodeArm, DecoderResults, decoder_results
-from overhead.reading.format import positive_spread
 from overhead.reading.graph_or_fused import ChainWay, ProgramWork, WorkRow, register_rows
 from overhead.reading.precision import by_interval
 from overhead.reading.view import View
@@ -39,6 +38,7 @@ from overhead.words.decode import (
     remark,
     sweep_label,
 )
+from overhead.words.format import positive_spread
 
 _MILLI = 1e6
 _LINES = {"complete": "o-", "issue": "--", "device_busy": ":"}

@@ -38,9 +38,10 @@ from overhead.explain.outcome import (
     vary_values,
 )
 from overhead.explain.steps import error_text, program_line
-from overhead.reading.format import few
 from overhead.results import Reason, Why, because
 
+_MOST_NAMED = 3
+"""Values that change on the host, which a refusal names."""
 _WARM_STEPS = 3
 _COMPARED_STEPS = 3
 _SOON_STEPS = 50
@@ -166,11 +167,11 @@ def prepare_step(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
 
 def _not_capturable(changing: list[str]) -> Reason:
     """Why a step that changes these values on the host cannot be captured."""
-    named = few(changing)
+    named, more = "; ".join(changing[:_MOST_NAMED]), max(0, len(changing) - _MOST_NAMED)
     has_optimiser = any(".state." in name and name.endswith(".step") for name in changing)
     if has_optimiser:
-        return because("optimiser-not-capturable", names=named)
-    return because("step-not-capturable", names=named)
+        return because("optimiser-not-capturable", names=named, more=more)
+    return because("step-not-capturable", names=named, more=more)
 
 
 def _warm(step: StepFunction) -> list[str]:

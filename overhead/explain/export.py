@@ -11,7 +11,7 @@ from overhead.explain.host_work import HostTimes
 from overhead.explain.replay import ReplayedSpan, replayed_spans
 from overhead.explain.trace import Trace
 from overhead.loading.files import save_file
-from overhead.reading.format import plain
+from overhead.reading.plain_text import plain
 from overhead.words.reasons import sentence
 
 

@@ -1,11 +1,13 @@
-"""An explanation as some lines of text, as Python prints it."""
+"""An explanation and the time of a call as text, as Python prints them."""
 
 from __future__ import annotations
 
 from overhead.explain.record import Explanation
-from overhead.reading.format import MICRO, micro_spread, plain
+from overhead.explain.timing import CallTiming
+from overhead.reading.plain_text import plain
 from overhead.words.explain.alternatives import alternative_line
 from overhead.words.explain.step import device_of, heading
+from overhead.words.format import MICRO, micro_spread, time
 from overhead.words.reasons import sentence
 
 
@@ -18,3 +20,13 @@ def brief_text(found: Explanation) -> str:
         lines.append(f"a step: {micro_spread(found.step.wall)} {MICRO}")
     lines += map(alternative_line, found.alternatives)
     return "\n".join(lines)
+
+
+def call_text(call: CallTiming) -> str:
+    """The call and its cost; also what unpinned processes pay, where that is another time."""
+    complete, met = call.figure("complete"), call.figure("met")
+    name = ", ".join([call.call, *(f"{name} = {value}" for name, value in call.varied.items())])
+    shown = [f"{name}: {time(complete) if complete else sentence(call.reason)}"]
+    if met and (free := met.measured) and not free.floor <= (call.value("complete") or 0.0) <= free.ceiling:
+        shown.append(f"met {time(met)}")
+    return ", ".join(shown)

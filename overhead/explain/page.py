@@ -11,9 +11,10 @@ from overhead.errors import require_extra
 from overhead.explain import show
 from overhead.explain.record import Explanation
 from overhead.loading.files import save_file
-from overhead.reading.format import MICRO, micro_of, plain
+from overhead.reading.plain_text import plain
 from overhead.report.core.pages import rendered
 from overhead.words.explain.step import how_counted, how_replayed, measured_when, operation_name, question
+from overhead.words.format import MICRO, micro_of
 from overhead.words.reasons import sentence
 
 

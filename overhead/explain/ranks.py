@@ -17,7 +17,7 @@ from overhead.explain.host_work import HostTimes
 from overhead.explain.record import RankRow
 from overhead.explain.replay import step_parts
 from overhead.explain.trace import DeviceWork, StepTrace, Trace, busy_ns
-from overhead.reading.format import plain
+from overhead.reading.plain_text import plain
 from overhead.results import Why, because
 
 _SMALL, _MOST = 0.05, 2 / 3

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from overhead.explain.chrome_trace import QUEUE_DEPTH
 from overhead.explain.host_work import HostTimes, HostWork
 from overhead.explain.trace import DeviceWork, StepTrace, Trace, busiest_ns
-from overhead.reading.format import plain
+from overhead.reading.plain_text import plain
 from overhead.results import Why, because
 
 _WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent|StreamWaitValue")

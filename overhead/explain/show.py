@@ -7,27 +7,19 @@ from dataclasses import dataclass
 
 import msgspec
 
-from overhead.blocks.parts import Heading, Part, Table, Text
+from overhead.blocks.parts import Heading, InMicroseconds, Part, Table, Text
 from overhead.explain.record import NOT_IN_A_TRACE, NOT_MEASURED_MET, Alternative, CallSite, Explanation
 from overhead.explain.timing import CallRatio, CallTiming, Timing
 from overhead.explain.verdict import resolved_times
 from overhead.reading.dispatch_costs import met_range
-from overhead.reading.format import (
-    MICRO,
-    factor_spread,
-    listed,
-    micro_of,
-    micro_or_why,
-    micro_spread,
-    percent,
-    plain,
-)
+from overhead.reading.plain_text import plain
 from overhead.results import Figure, Value, Why, codes_of
 from overhead.words.explain import timing as words
 from overhead.words.explain.alternatives import KIND_LABELS, alternative_name, remark
 from overhead.words.explain.step import UNRANKED, device_of, heading, operation_name, taken_as_step
 from overhead.words.explain.times import mean_text, replay_remark, time_text
 from overhead.words.explain.verdict import verdict_sentences
+from overhead.words.format import MICRO, factor_spread, listed, micro_of, micro_or_why, micro_spread, percent
 from overhead.words.next_run import range_text
 from overhead.words.reasons import sentence
 
@@ -150,7 +142,14 @@ def rank_blocks(found: Explanation) -> Iterator[Part]:
         for row in found.ranks
     ]
     if rows:
-        columns = ["rank", f"step, {MICRO}", "host works", "device computes", "waits for others", "others wait for it"]
+        columns = [
+            "rank",
+            InMicroseconds("step"),
+            "host works",
+            "device computes",
+            "waits for others",
+            "others wait for it",
+        ]
         yield Table("The ranks, and their waits in collectives", columns, rows, numeric=range(1, 6))
 
 
@@ -167,7 +166,7 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
         ]
         for one in sorted(tried, key=lambda one: -(one.gain.low or 0.0))
     ]
-    columns = ["what would change it", f"step, {MICRO}", "faster", "making it", "repaid after", "remark"]
+    columns = ["what would change it", InMicroseconds("step"), "faster", "making it", "repaid after", "remark"]
     if rows:
         table = Table("What was tried", columns, rows, numeric=(1, 2, 3, 4), optional={3: 2, 4: 1})
         yield table.without_empty()
@@ -177,7 +176,7 @@ def condition_blocks(found: Explanation) -> Iterator[Part]:
     """The step as the host runs it, and under other conditions on the host, in turn in one process."""
     tried = [one for one in found.alternatives if one.kind == "condition"]
     rows = [[alternative_name(one), *_times_cells(one), sentence(one.reason)] for one in tried]
-    columns = ["the step in one process", f"step, {MICRO}", "faster", "remark"]
+    columns = ["the step in one process", InMicroseconds("step"), "faster", "remark"]
     if rows:
         table = Table("Under other conditions on the host", columns, rows, numeric=(1, 2))
         yield table.without_empty(2)
@@ -203,7 +202,7 @@ def synchronisation_blocks(found: Explanation) -> Iterator[Part]:
         for one in found.synchronisations
     ]
     if rows:
-        columns = ["synchronisation", "line", "calls", f"waits, {MICRO}"]
+        columns = ["synchronisation", "line", "calls", InMicroseconds("waits")]
         table = Table("Calls that wait for the device, by line", columns, rows, numeric=(2, 3), most=_MOST_ROWS)
         yield table.without_empty()
 
@@ -225,7 +224,7 @@ def operation_blocks(found: Explanation) -> Iterator[Part]:
     if rows and not found.replay.ok:
         yield Text([UNRANKED])
     elif rows:
-        columns = ["operation", "line", "calls", f"host, {MICRO}", "share", f"device, {MICRO}"]
+        columns = ["operation", "line", "calls", InMicroseconds("host"), "share", InMicroseconds("device")]
         yield Table(
             "Operations by host time",
             columns,
@@ -265,7 +264,7 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
         for n, call in enumerate(timing.calls, 1)
     ]
     optional = {2 + len(varied) + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
-    columns = ["#", "call", *varied, *(f"{name}, {MICRO}" for name in names)]
+    columns = ["#", "call", *varied, *map(InMicroseconds, names)]
     explained = () if timing.quick else names
     meanings = {2 + len(varied) + names.index(name): words.meaning(name) for name in explained}
     numeric = range(2, len(columns))

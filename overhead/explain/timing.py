@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.machinery
 import os
 import sys
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 
 from overhead import __version__, machine, results
 from overhead.comparing import CaseVerdict, changed_versions, compare
-from overhead.errors import BadFile, UsageError, check_text, in_words
+from overhead.errors import BadFile, UsageError, check_text
 from overhead.explain.call_spec import (
     CALLED_AS,
     FOUND_AS,
@@ -44,7 +45,6 @@ from overhead.loading.reduce import load
 from overhead.measure.sampling.anchors import ANCHORS
 from overhead.probes import unload_plugin
 from overhead.profiles import Plan
-from overhead.reading import format
 from overhead.reading.next_run import next_run
 from overhead.results import (
     METHOD_VERSION,
@@ -111,12 +111,9 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
         return self.wait != NOTHING.said
 
     def __str__(self) -> str:
-        complete, met = self.figure("complete"), self.figure("met")
-        name = ", ".join([self.call, *(f"{name} = {value}" for name, value in self.varied.items())])
-        shown = [f"{name}: {format.time(complete) if complete else in_words(self.reason)}"]
-        if met and (free := met.measured) and not free.floor <= (self.value("complete") or 0.0) <= free.ceiling:
-            shown.append(f"met {format.time(met)}")
-        return ", ".join(shown)
+        # The words stand above the facts, and Python asks a value itself for its text.
+        words = importlib.import_module("overhead.explain.in_words")
+        return str(words.call_text(self))
 
     __repr__ = __str__
 

@@ -31,7 +31,7 @@ from overhead.explain.timing import Timing, untimed
 from overhead.explain.trace import DeviceWork, StepTrace, Trace, busy_by_device, busy_ns
 from overhead.explain.verdict import UNCHECKED, WITHIN, bound_of
 from overhead.loading.outputs import same_file
-from overhead.reading.format import count, plain
+from overhead.reading.plain_text import plain
 from overhead.results import Figure, Machine, Reason, Why, because, together
 
 _NOT_KNOWN = Machine(id=UNKNOWN_MACHINE, cpu="unknown", cores=0, memory_gib=0)
@@ -102,7 +102,7 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
     if chrome is not None and not trace.has_device:
         raise UsageError(f"{chrome}: no replay to write: {paths[0].name} has no work on a device")
     host = host_times(trace, 1e6 * step_ms)
-    source = StepSource(setup="", file=paths[0].name, function=count(len(trace.steps), "step"))
+    source = StepSource(setup="", file=paths[0].name, function=_steps(len(trace.steps)))
     tried = FoundCall(one_ns=0, waits=[], said="", api="", adapter=trace.device)
     profile = StepProfile(tried, "none", trace.device, trace=trace, host=host, step_ns=1e6 * step_ms, step_rule=given)
     figures = [Figure(name="complete", value=1e6 * step_ms, rule=given)] if given else []
@@ -126,6 +126,11 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
     if chrome is not None:
         save_replay(chrome, trace.quiet(), host)
     return found
+
+
+def _steps(number: int) -> str:
+    """What stands in place of the name of a function, which a trace does not have."""
+    return "1 step" if number == 1 else f"{number:,} steps"
 
 
 def _check_different(paths: Sequence[Path]) -> None:

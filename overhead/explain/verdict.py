@@ -19,7 +19,7 @@ from overhead.explain.host_work import FROM_PAGEABLE
 from overhead.explain.record import BETWEEN, OperationRow, ReplayCheck, StepVerdict
 from overhead.explain.replay import StepParts
 from overhead.explain.trace import LOADER
-from overhead.reading.format import two_speeds
+from overhead.reading.precision import two_speeds
 from overhead.results import VALUED, Figure, Reason, Value, Why, because, codes_of
 
 WITHIN = 0.15

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 
 from overhead.loading.folders import Skipped
-from overhead.reading.format import plain
+from overhead.reading.plain_text import plain
 from overhead.words.reasons import one_line
 
 

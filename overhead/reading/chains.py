@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from overhead import devices
-from overhead.reading.format import plain, resolved
+from overhead.reading.plain_text import plain
+from overhead.reading.precision import resolved
 from overhead.reading.view import View, by_board, graph_maker, with_fields, words
 from overhead.results import Record, Scalar, Value, exactly, formed, time_of_units
 from overhead.workloads import UNROLLED, workloads

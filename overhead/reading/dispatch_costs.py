@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
 from overhead.devices import is_board_id, same_device_across_apis
-from overhead.reading.format import mode_of, plain, resolved, two_speeds
 from overhead.reading.host_shares import host_shares
+from overhead.reading.plain_text import plain
+from overhead.reading.precision import mode_of, resolved, two_speeds
 from overhead.reading.view import TargetView, View, first_with, with_fields
 from overhead.results import (
     Caller,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from overhead.reading.chains import ArmFit, Group, groups, measured_time, steps_of
-from overhead.reading.format import plain
 from overhead.reading.missing_values import absent_stacks
+from overhead.reading.plain_text import plain
 from overhead.reading.precision import by_interval
 from overhead.reading.view import View, with_fields
 from overhead.results import (

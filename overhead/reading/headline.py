@@ -6,8 +6,8 @@ import dataclasses
 from typing import Literal
 
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, Kind, met_below, met_range
-from overhead.reading.format import resolved
 from overhead.reading.key_figures import overstatement
+from overhead.reading.precision import resolved
 from overhead.results import Record, Value, ratio
 
 

@@ -11,9 +11,9 @@ from typing import Literal
 
 import msgspec
 
-from overhead.reading.format import mode_of, two_speeds
 from overhead.reading.missing_values import missing_figure, missing_stack, why
 from overhead.reading.next_run import FigureClass, class_of, next_run
+from overhead.reading.precision import mode_of, two_speeds
 from overhead.reading.view import TargetLabel, TargetView, View, with_fields, words
 from overhead.results import Caller, Pattern, Record, Scalar, Value, Why, about, because, key_figure_lines, ratio
 

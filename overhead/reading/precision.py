@@ -1,10 +1,10 @@
-"""Whether a value is precise enough to be compared with one of another run."""
+"""Whether a value is told from zero, has two speeds, and is precise enough to be compared with one of another run."""
 
 from __future__ import annotations
 
 import dataclasses
 
-from overhead.results import Value
+from overhead.results import Figure, Origin, Value
 
 COMPARED_WITHIN = 0.10
 """The target of the quick profile, which is the widest of all profiles. A run of another profile calls a value of half
@@ -23,3 +23,18 @@ def by_interval(value: Value) -> Value:
     if value.status not in ("ok", "noisy"):
         return value
     return dataclasses.replace(value, status="ok" if is_steady(value) else "noisy")
+
+
+def resolved(figure: Figure | None) -> bool:
+    """Whether the figure has a value above zero, and its interval, if it has one, lies above zero too."""
+    return figure is not None and (found := figure.measured) is not None and found.resolved
+
+
+def two_speeds(figure: Figure) -> tuple[float, ...]:
+    """The lower and the higher value of a figure with status ``bimodal``, in its unit; () of any other."""
+    return (min(figure.modes), max(figure.modes)) if figure.status == "bimodal" and len(figure.modes) > 1 else ()
+
+
+def mode_of(figure: Figure, mode: float) -> Value:
+    """One of the figure's ``modes`` as a value in its unit, without an interval."""
+    return Value(mode, status=figure.status, origin=Origin(figure=figure, mode=figure.modes.index(mode)))

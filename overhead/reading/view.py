@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar, cast, get_args
 
 from overhead.devices import is_board_id, names_differ_in_model, without_brackets
-from overhead.reading.format import plain
+from overhead.reading.plain_text import plain
 from overhead.results import (
     VALUED,
     Comparison,

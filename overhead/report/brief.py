@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from overhead.blocks.parts import Heading, Part, Table, Text, micro_cell
+from overhead.blocks.parts import Heading, InMicroseconds, Part, Table, Text, micro_cell
 from overhead.reading.dispatch_costs import dispatch_costs, met_range
 from overhead.reading.findings import findings_of
-from overhead.reading.format import MICRO, between, held_range
+from overhead.reading.format import between, held_range
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, base_cases, by_patterns, without_device
@@ -19,6 +19,7 @@ from overhead.report.sections.host_shares import layers
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 from overhead.slices import of_slices
+from overhead.words.format import between, held_range
 from overhead.words.headline import lead_sentences
 from overhead.words.key_figures import label
 from overhead.words.names import CALLER_WORDS
@@ -31,7 +32,7 @@ from overhead.words.summary import left_out_sentence, missing_sentences, softwar
 
 _FIGURES = ("complete", "met", "host", "fixed", "naive")
 """The columns of times; ``docs/method.md`` defines each figure."""
-_COLUMNS = ["stack", "case", "called", "per", *(f"{name}, {MICRO}" for name in _FIGURES), "up to n", "status"]
+_COLUMNS = ["stack", "case", "called", "per", *map(InMicroseconds, _FIGURES), "up to n", "status"]
 _OPTIONAL = {3: 6, 5: 0, 6: 2, 7: 3, 8: 5, 9: 4}
 
 

@@ -12,10 +12,11 @@ from overhead.errors import UsageError, require_extra
 from overhead.loading.files import save_file
 from overhead.loading.outputs import Output, begins_like, check_outputs
 from overhead.loading.samples import medians_by_record
-from overhead.reading.format import MICRO, between, number, plain, spread, within
+from overhead.reading.plain_text import plain
 from overhead.report.core.case_line import case_figure, line_of, panel_name
 from overhead.report.core.lines import measured_points
 from overhead.results import Figure, Fingerprint, Record, facts_of
+from overhead.words.format import MICRO, between, number, spread, within
 from overhead.words.reasons import sentence, with_status
 from overhead.words.report.lines import ONLY_WITH_SAMPLES
 

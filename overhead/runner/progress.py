@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, TextColumn
 
 from overhead.locks import DEVICE_LOCK, shared_folder
-from overhead.reading.format import plain
+from overhead.reading.plain_text import plain
 from overhead.runner.events import RunNote, RunStep
 from overhead.words import runner as words
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead.reading.beside import Apart, Beside, VersionChange, steady_ratios
-from overhead.reading.format import count, number, within
 from overhead.results import formed
+from overhead.words.format import count, number, within
 from overhead.words.key_figures import label
 
 WHY_APART: dict[Apart, str] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.format import listed
+from overhead.words.format import listed
 
 
 def more_rows(number: int) -> str:
@@ -12,12 +12,12 @@ def more_rows(number: int) -> str:
     return f"{number} more; --json has them."
 
 
-def column_name(heading: str, index: int) -> str:
+def named_column(heading: str, index: int) -> str:
     """How a sentence names a column: by its heading, or by its number where it has none."""
     return f"`{heading}`" if heading else f"{index + 1}"
 
 
 def hidden_columns(names: Sequence[str]) -> str:
-    """Which columns have no room, by the names that ``column_name`` gives them."""
+    """Which columns have no room, by the names that ``named_column`` gives them."""
     are = f"column {names[0]} is" if len(names) == 1 else f"columns {listed([*names])} are"
     return f"Terminal too narrow: {are} hidden. Use --json or a wider window."

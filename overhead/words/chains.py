@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from overhead.reading.chains import ArmFit, Group, bends_below_zero
-from overhead.reading.format import unresolved
 from overhead.reading.missing_values import why
 from overhead.reading.view import words
 from overhead.results import Record
+from overhead.words.format import unresolved
 from overhead.words.reasons import sentence, with_status
 
 _BENDS_BELOW_ZERO = "nonlinear: the fitted fixed cost lies below zero, so the times are no line"

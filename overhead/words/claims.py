@@ -12,9 +12,10 @@ from overhead.claims.measured import ClaimValue, MeasuredCase
 from overhead.claims.registry import Claim, ClaimTest, Unit
 from overhead.claims.rules import VERDICTS, published
 from overhead.devices import Processor
-from overhead.reading.format import MICRO, TIMES, count, listed, number, plain, positive_spread, spread
+from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetLabel
 from overhead.results import Value
+from overhead.words.format import MICRO, TIMES, count, listed, number, positive_spread, spread
 from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import sentence
 

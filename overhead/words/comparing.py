@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from overhead.blocks.parts import InMicroseconds
 from overhead.comparing.pairing import ABSENT
 from overhead.comparing.verdicts import CaseVerdict, Difference, RunsLeftOut, SkippedRun, Verdict, Verdicts, Yardstick
-from overhead.reading.format import MICRO, TIMES, count, few, percent, plain, spread
+from overhead.reading.format import TIMES, count, few, percent, plain, spread
+from overhead.reading.plain_text import plain
 from overhead.results import Machine, Value
+from overhead.words.format import TIMES, count, few, percent, spread
 from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line, sentence
 
-COMPARED_COLUMNS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "detectable from")
+COMPARED_COLUMNS = (
+    "case",
+    InMicroseconds("BASE", " "),
+    InMicroseconds("NEW", " "),
+    "NEW / BASE",
+    "verdict",
+    "detectable from",
+)
 RUNS_LEFT_OUT = "Runs that do not count"
 WINDOW_DIFFERS_TOO = "The window differs too"
 OVER_ALL_ROUNDS = "Over all rounds, also those that figures leave out"

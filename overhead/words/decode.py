@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import DecodeArm, DecoderResults
-from overhead.reading.format import count, factor_spread
 from overhead.reading.missing_values import why
 from overhead.reading.view import graph_maker
 from overhead.results import ratio
+from overhead.words.format import count, factor_spread
 from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line
 

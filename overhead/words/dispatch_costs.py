@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, Kind, doubt_of
-from overhead.reading.format import cost_text, ends_text, micro, micro_of, mode_of, number, plain
 from overhead.reading.missing_values import why
+from overhead.reading.plain_text import plain
+from overhead.reading.precision import mode_of
 from overhead.results import Record, RowGroup, Value
+from overhead.words.format import cost_text, ends_text, micro, micro_of, number
 from overhead.words.reasons import one_line
 
 KIND_TITLES: dict[Kind, str] = {

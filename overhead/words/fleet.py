@@ -18,8 +18,8 @@ from overhead.fleet.judging import (
 )
 from overhead.fleet.node_files import NodePart
 from overhead.fleet.settings import SettingApart
-from overhead.reading.format import TIMES, count, listed, number, percent, percent_spread, spread
 from overhead.results import Value, Why
+from overhead.words.format import TIMES, count, listed, number, percent, percent_spread, spread
 from overhead.words.reasons import sentence
 
 NODE_COLUMNS = ("node", "verdict", "slow at", "slower by", "healthy nodes so slow", "what sets it apart")

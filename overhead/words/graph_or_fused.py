@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.format import (
-    MICRO,
-    listed,
-    number,
-    plain,
-    point,
-    run_time,
-)
 from overhead.reading.graph_or_fused import OTHER, ChainWay, ProgramWork, WorkRow
+from overhead.reading.plain_text import plain
 from overhead.results import exactly
 from overhead.words.chains import arm_label, elements_text, why_no_speed
+from overhead.words.format import MICRO, listed, number, point, run_time
 from overhead.words.reasons import sentence
 
 WAY_VERDICTS = {"cheaper": "cheaper", "dearer": "dearer", "tie": "a tie", "unclear": "not told apart"}

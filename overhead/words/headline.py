@@ -6,18 +6,6 @@ import math
 from typing import Literal
 
 from overhead.reading.dispatch_costs import DispatchCosts, Kind, doubt_of
-from overhead.reading.format import (
-    MICRO,
-    cost_text,
-    ends_text,
-    factor_spread,
-    listed,
-    micro,
-    number,
-    percent,
-    percent_spread,
-    within,
-)
 from overhead.reading.headline import (
     batches,
     cheapest,
@@ -30,12 +18,24 @@ from overhead.reading.headline import (
     webgpu_rows,
 )
 from overhead.reading.next_run import half_width, kind_of, spread_of
-from overhead.reading.printed import of_the_method
 from overhead.reading.view import graph_maker
 from overhead.results import Machine, Record, Value, formed
 from overhead.words.dispatch_costs import KIND_WORDS, mark_text, why_unresolved
+from overhead.words.format import (
+    MICRO,
+    cost_text,
+    ends_text,
+    factor_spread,
+    listed,
+    micro,
+    number,
+    percent,
+    percent_spread,
+    within,
+)
 from overhead.words.names import CALLER_WORDS
 from overhead.words.next_run import next_run_sentence, next_run_text
+from overhead.words.printed import of_the_method
 from overhead.words.typical_run import place_sentence
 
 _WEBGPU_CALLED: dict[Kind, str] = {"python": "From Python", "compiled": "From compiled code"}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from overhead.reading.format import MICRO, micro_of, number, percent, percent_spread, time_spread
 from overhead.reading.key_figures import KeyFigure, NodeCondition
 from overhead.results import Reason
+from overhead.words.format import MICRO, micro_of, number, percent, percent_spread, time_spread
 from overhead.words.reasons import sentence
 
 LABELS = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from overhead.reading.format import listed, number
 from overhead.reading.next_run import has_next_run, kinds_known, next_run
-from overhead.reading.printed import printed
 from overhead.results import Machine, Record, Value
+from overhead.words.format import listed, number
+from overhead.words.printed import printed
 
 NEXT_RUN_SENTENCE = (
     "Next run: the range that should contain the figure of another run on this kind of machine in 90 % of cases. The "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from overhead.reading.format import few
 from overhead.results import Why
 from overhead.runner.events import (
     AnswersCame,
@@ -16,6 +15,7 @@ from overhead.runner.events import (
     RunStep,
     WorkNeeds,
 )
+from overhead.words.format import few
 from overhead.words.reasons import sentence
 
 MEASURING_BEGINS = "measuring; the time left is known after the first process of each stack"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from overhead.reading.format import MICRO, count, listed, percent
-from overhead.reading.printed import printed
 from overhead.reading.summary import is_software_only, missing_stacks, speed_change
 from overhead.reading.view import View
 from overhead.results import Origin, Value, exactly
+from overhead.words.format import MICRO, count, listed, percent
+from overhead.words.printed import printed
 
 
 def speed_sentence(view: View) -> str:

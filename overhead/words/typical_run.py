@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from overhead.reading.dispatch_costs import DispatchCosts
-from overhead.reading.format import count, number, whole, within
 from overhead.reading.typical_run import Place, place_of
 from overhead.results import formed
+from overhead.words.format import count, number, whole, within
 
 
 def place_sentence(costs: DispatchCosts) -> str:

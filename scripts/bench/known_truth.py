@@ -22,8 +22,8 @@ from rich.progress import track
 
 from overhead.blocks.parts import Table
 from overhead.blocks.terminal import show
-from overhead.measure.fitting.across_processes import MEAN
 from overhead.measure.fitting.case_figures import DRIFTS, estimate
+from overhead.measure.fitting.interval import MEAN
 from overhead.measure.fitting.one_process import Process, Series, wall_rows
 from overhead.measure.fitting.quiet_rounds import best_pace, without_slow_rounds
 from overhead.measure.sampling.events import Event, Settings

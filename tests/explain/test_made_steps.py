@@ -18,8 +18,8 @@ from overhead.explain.replay import StepParts, step_parts
 from overhead.explain.show import explanation_blocks
 from overhead.explain.trace import Trace
 from overhead.explain.verdict import check_replay, host_causes, judge, verdict_reasons
-from overhead.reading.format import micro_or_why
 from overhead.results import Figure, Reason, codes_of
+from overhead.words.format import micro_or_why
 from tests.fakes import profiled_program as known
 from tests.fakes.explanations import DEVICE, SOURCE, decode_explained, profile_of, timing_of, trace_of
 from tests.fakes.profiled_program import Launch, Python, Upload

@@ -17,10 +17,10 @@ from overhead.reading.findings.batching import OnePassPays, ReplayPays
 from overhead.reading.findings.calling import CompiledCodePays, ShortWayPays
 from overhead.reading.findings.options import FreshBindGroupCosts, IndirectCosts, TinyCompiledCosts
 from overhead.reading.findings.waiting import SynchronisingCosts, WaitEachCosts
-from overhead.reading.format import count
 from overhead.reading.view import View
 from overhead.results import Figure, Record
 from overhead.words.findings import FindingWords, finding_words
+from overhead.words.format import count
 from tests.fakes.report import figure, fingerprint, record, share
 
 DATA = Path(__file__).parents[2] / "reports" / "data"

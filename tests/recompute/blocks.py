@@ -85,7 +85,7 @@ def drawn_texts(svg: str) -> Iterator[str]:
     on_axes = set()
     for group in root.iter():
         if re.match(r"[xy]tick", group.get("id") or ""):
-            on_axes |= {text for text in group.iter(SVG_TEXT) if re.fullmatch(r"[\d.,µs %×−-]*", text.text or "")}
+            on_axes |= {text for text in group.iter(SVG_TEXT) if re.fullmatch(r"[\d.,/µs %×−-]*", text.text or "")}
     for text in root.iter(SVG_TEXT):
         if text not in on_axes:
             yield " ".join((text.text or "").split())

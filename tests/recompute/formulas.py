@@ -101,10 +101,15 @@ class Files:
         self.spreads: dict[str, Any] = {}
         self.claims: list[set[str]] = []
         """The numbers that stand in each published claim, without commas."""
+        self.sources: set[str] = set()
+        """The addresses of publications."""
         for path in paths:
             if path.suffix == ".toml":
-                claims = path.read_text("utf-8").replace(",", "").split("[[claim]]")
-                self.claims = [set(re.findall(SHOWN, claim)) for claim in claims]
+                text = path.read_text("utf-8")
+                self.sources |= set(re.findall(r"(?:doi|arxiv)\.org/[\w./-]+", text))
+                if "[[claim]]" in text:
+                    claims = text.replace(",", "").split("[[claim]]")
+                    self.claims = [set(re.findall(SHOWN, claim)) for claim in claims]
                 continue
             data = json.loads(path.read_bytes())
             if path.name == "next_run.json":
@@ -118,10 +123,12 @@ class Files:
     def names(self) -> set[str]:
         """Names and moments in the files, which hold numbers that are no figures."""
         if not self._names:
+            self._names |= self.sources
             for run in self.runs.values():
                 day, time = run["created"][:10], run["created"][11:16]
                 self._names |= {day, f"{day} {time} UTC", f"{day} at {time} UTC", run["machine"]["cpu"]}
-                self._names |= {gpu["name"] for gpu in run["machine"].get("gpus", ())}
+                for gpu in run["machine"].get("gpus", ()):
+                    self._names |= {gpu["name"], " ".join(gpu["name"].split()[:2])}
                 method = run["method_version"]
                 self._names |= {f"method {method}", *(f"method {other} → {method}" for other in range(1, method))}
                 self._names |= {
@@ -250,7 +257,7 @@ def key_of(record: Source) -> str:
 
 def sizes_of(record: Source) -> set[str]:
     """What a record is about, where that is a number: elements, steps and dispatches."""
-    found = set()
+    found = {record["workload"]}
     elements = record.get("params", {}).get("elements")
     if elements is not None:
         found.add(f"{elements:,} elements")
@@ -309,7 +316,8 @@ def ends_of_modes(first: Interval, last: Interval) -> Interval:
 
 def measured_on_a_line(measured: Interval, line: Interval) -> Interval:
     """A measured time, with an interval that is at least as wide as that of the line on either side."""
-    assert None not in (*measured.ends, *line.ends)
+    if measured.low is None or measured.high is None or line.low is None or line.high is None:
+        raise LookupError("a time without an interval")
     low = min(measured.low, measured.value - (line.value - line.low))
     high = max(measured.high, measured.value + (line.high - line.value))
     return Interval(measured.value, max(low, 0.0), high)

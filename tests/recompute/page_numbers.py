@@ -19,10 +19,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.recompute.blocks import blocks_of
-from tests.recompute.formulas import Files
+from tests.recompute.formulas import SHOWN, Files
 
-NUMBER = re.compile(r"(?<![\w.,:/−-])[−-]?\d[\d,]*(?:\.\d+)?(?![\w]|[-:/]\d)")
-"""A number that is no part of a name, a date or a time."""
+WITH_DIGITS = re.compile(r"\S*\d\S*")
+"""A word that has digits. Each must be a figure, or a name or a moment that stands in the files."""
 METHOD = (
     "T(1)",
     "Python 3.11",
@@ -62,10 +62,10 @@ def wrong_numbers(document: Path, facts: Sequence[dict[str, Any]], files: Files)
                 yield f"{place}: {fact['text']} does not stand in: {text}"
                 continue
             left = left[: at.start()] + "\N{PILCROW SIGN}" + left[at.end() :]
-        unexplained = NUMBER.findall(no_figures.sub("\N{PILCROW SIGN}", left))
+        unexplained = WITH_DIGITS.findall(no_figures.sub("\N{PILCROW SIGN}", left))
         is_of_claim = document.suffix == ".md" and is_of_one_claim(unexplained, files)
-        for number in () if is_of_claim else unexplained:
-            yield f"{place}: nothing tells what {number} is in: {text}"
+        for word in () if is_of_claim else unexplained:
+            yield f"{place}: nothing tells what {word} is in: {text}"
 
 
 def place_of(shown: str, text: str) -> re.Match[str] | None:
@@ -73,9 +73,9 @@ def place_of(shown: str, text: str) -> re.Match[str] | None:
     return re.search(rf"(?<![\w.,−-]){re.escape(shown)}(?![\w]|[.,]\d)", text)
 
 
-def is_of_one_claim(numbers: Sequence[str], files: Files) -> bool:
-    """Whether all these numbers stand in one published claim, which the line quotes."""
-    plain = {number.replace(",", "") for number in numbers}
+def is_of_one_claim(words: Sequence[str], files: Files) -> bool:
+    """Whether all numbers in these words stand in one published claim, which the line quotes."""
+    plain = set(re.findall(SHOWN, " ".join(words).replace(",", "")))
     return any(plain <= claim for claim in files.claims)
 
 

@@ -13,7 +13,6 @@ from overhead.claims.registry import claims
 from overhead.contention.sections import devices
 from overhead.errors import UsageError
 from overhead.loading.files import read_fingerprint, write_fingerprint
-from overhead.reading.format import run_time
 from overhead.reading.published import publications
 from overhead.report import build, render
 from overhead.report.across.beside import fingerprint as beside, over_time
@@ -21,6 +20,7 @@ from overhead.report.across.vendors import vendor, vendors
 from overhead.report.core.draw import PAPER
 from overhead.report.core.machines import from_fingerprints, from_paths
 from overhead.results import Fingerprint, Gpu, Machine, Record
+from overhead.words.format import run_time
 from overhead.words.report.machines import listed_name, shown_runs
 from overhead.words.report.pages import from_run
 from overhead.words.report.vendors import row_name

@@ -6,12 +6,13 @@ import msgspec
 import pytest
 
 from overhead.errors import install_command
-from overhead.reading import format as shown
 from overhead.reading.findings import findings_of
 from overhead.reading.host_shares import host_shares
+from overhead.reading.plain_text import plain
 from overhead.reading.view import View
 from overhead.report.brief import brief_blocks, end_blocks
 from overhead.results import Caller, Figure, MissingStack, Record, Status, Value
+from overhead.words import format as shown
 from overhead.words.findings import finding_words
 from overhead.words.report.beside import table_title as key_figures_title
 from overhead.words.report.brief import BASE_CASES
@@ -90,8 +91,8 @@ def test_an_infinite_value_counts_as_missing() -> None:
 
 
 def test_text_from_files_is_one_line_without_control_characters() -> None:
-    assert shown.plain("a\x1b[31m\n b\u202e\u0000c") == "a[31m bc"
-    assert shown.plain("x" * 300, 10) == "x" * 9 + "…"
+    assert plain("a\x1b[31m\n b\u202e\u0000c") == "a[31m bc"
+    assert plain("x" * 300, 10) == "x" * 9 + "…"
 
 
 def test_targets_have_different_labels_and_software_is_marked() -> None:

@@ -27,7 +27,7 @@ from overhead.claims.show import overview_blocks, verdict_blocks
 from overhead.comparing import Verdicts, compare
 from overhead.comparing.show import comparison_blocks
 from overhead.explain.show import explanation_blocks, timing_blocks
-from overhead.reading.format import plain
+from overhead.reading.plain_text import plain
 from overhead.report.brief import brief_blocks
 from overhead.results import Target
 from tests.fakes.explanations import decode_explained

@@ -10,9 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from overhead.reading.format import plain
 from rich.cells import cell_len
 
-from overhead.blocks.parts import Part, Table, cell_text, without_pictures
+from overhead.blocks.parts import Part, Table, cell_text, column_name, without_pictures
 from overhead.blocks.terminal import columns_shown
 from overhead.claims.judging import judge
 from overhead.claims.show import overview_blocks
@@ -22,9 +23,9 @@ from overhead.explain.show import explanation_blocks, timing_blocks
 from overhead.fleet.judging import judge_fleet
 from overhead.fleet.show import fleet_blocks
 from overhead.loading.files import read_fingerprint
-from overhead.reading.format import MICRO, plain
+from overhead.reading.plain_text import plain
 from overhead.report.brief import brief_blocks, end_blocks
-from overhead.words.blocks import column_name, hidden_columns, more_rows
+from overhead.words.blocks import column_name, hidden_columns, more_rows, named_column
 from tests.fakes.explanations import decode_explained
 from tests.fakes.nodes import node_run, write_node
 from tests.fakes.timings import two_calls
@@ -74,8 +75,8 @@ def tables(*, every: bool) -> list[Table]:
 
 def hidden_names(table: Table, kept: list[int]) -> list[str]:
     """How a sentence names the columns that are not among these."""
-    names = [plain(heading).removesuffix(f", {MICRO}").removesuffix(f" {MICRO}") for heading in table.columns]
-    return [column_name(name, i) for i, name in enumerate(names) if i not in kept]
+    names = [plain(column_name(heading)) for heading in table.columns]
+    return [named_column(name, i) for i, name in enumerate(names) if i not in kept]
 
 
 def shown(table: Table, width: int) -> tuple[str, list[int], list[str]]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from overhead.measure.fitting.across_processes import mean_of_processes, without_value
 from overhead.measure.fitting.anchors import Held, has_anchors, held, slope_to_anchor
 from overhead.measure.fitting.curvature import slope_change, why_bent, why_intercept_too_low
 from overhead.measure.fitting.drift import can_show_drift, find_drift_beyond_canary
+from overhead.measure.fitting.interval import mean_of_processes, without_value
 from overhead.measure.fitting.line import LINE, Mask, Misfit, worst_misfit
 from overhead.measure.fitting.line_start import LineStart, line_start
 from overhead.measure.fitting.one_off_figures import met_figures, one_off_figures

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from msgspec.structs import replace
 
-from overhead.measure.fitting.across_processes import mean_of_processes, without_value
+from overhead.measure.fitting.interval import mean_of_processes, without_value
 from overhead.measure.fitting.line import Floats, theil_sen
 from overhead.measure.fitting.one_process import LEGACY_N, UNSTAGED, Process, Series, totals_at, wait_quantum
 from overhead.measure.fitting.slow_samples import slow_waits

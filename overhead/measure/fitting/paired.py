@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from overhead.measure.fitting.across_processes import mean_of_processes
+from overhead.measure.fitting.interval import mean_of_processes
 from overhead.measure.fitting.line import Floats
 from overhead.measure.fitting.one_process import Series, fit_process, slopes_by_round
 from overhead.measure.fitting.quiet_rounds import QUIET, has_enough_processes, without_slow_rounds

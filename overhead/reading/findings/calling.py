@@ -6,7 +6,7 @@ import dataclasses
 
 from overhead.reading.findings import Finding, rule
 from overhead.reading.findings._changes import Change, change_above, changes, changes_finding, variant
-from overhead.reading.format import plain
+from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetView, View
 
 _LEAST_TIMES = 1.3

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.beside import Beside, beside, full_runs, spreads_of, version_changes
-from overhead.reading.format import factor_spread, plain, run_time
 from overhead.reading.key_figures import key_figures
+from overhead.reading.plain_text import plain
 from overhead.reading.view import View, without_device
 from overhead.report.core.dots import LEAST_RATIOS, DotRow, Mark, dot_figure, ratio_ticks
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
@@ -19,6 +19,7 @@ from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
 from overhead.words.beside import WHY_APART, beside_sentence, version_changes_text
+from overhead.words.format import factor_spread, run_time
 from overhead.words.key_figures import label, reason_text, remark, value_text, value_with_interval
 from overhead.words.next_run import range_text
 from overhead.words.report.beside import (

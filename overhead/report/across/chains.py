@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.chains import Group, groups, steps_of
-from overhead.reading.format import MICRO, number, plain, run_time, spread
 from overhead.reading.graph_or_fused import rows
+from overhead.reading.plain_text import plain
 from overhead.reading.view import View
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.words.chains import arm_label, why_no_speed
+from overhead.words.format import MICRO, number, run_time, spread
 from overhead.words.report.chains import (
     CHEAPEST,
     METHOD_NOTE,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.chains import groups
-from overhead.reading.format import TIMES, factor_spread, number, plain, positive_spread
 from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow, rows
+from overhead.reading.plain_text import plain
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
+from overhead.words.format import TIMES, factor_spread, number, positive_spread
 from overhead.words.graph_or_fused import lead, remarks, row_title, time_text, way_title
 from overhead.words.report.graph_or_fused import (
     NO_FUSED,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.devices import without_brackets
-from overhead.reading.format import MICRO, plain, spread
+from overhead.reading.plain_text import plain
 from overhead.reading.precision import by_interval
 from overhead.reading.published import Contract, publications
 from overhead.reading.view import TargetView, View, first_with, with_fields
@@ -18,6 +18,7 @@ from overhead.report.core.draw import WIDE_INCHES
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Figure, Record, Value, facts_of
+from overhead.words.format import MICRO, spread
 from overhead.words.report.machines import listed_name, shown_runs
 from overhead.words.report.vendors import (
     POINT_COLUMNS,

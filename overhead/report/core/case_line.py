@@ -13,12 +13,13 @@ from overhead.loading.samples import ProcessMedians
 from overhead.measure.fitting.anchors import ANCHOR_MAY_DIFFER
 from overhead.measure.fitting.line import LINE, Line, theil_sen
 from overhead.profiles import profiles
-from overhead.reading.format import MICRO, plain
+from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetView, View, base_cases, by_patterns
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, SMALL, new_figure, plain_log_ticks, style, wrapped_label
 from overhead.report.core.lines import measured_points
 from overhead.report.core.page_list import slug, subpage
 from overhead.results import Profile, Record, Status
+from overhead.words.format import MICRO
 from overhead.words.report.lines import NO_FIGURE, QUARTILES_ONLY, beyond_axis
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from overhead.reading.format import number, plain
+from overhead.reading.plain_text import plain
 from overhead.report.core.draw import (
     FIGURE_WIDTH_INCHES,
     INK,
@@ -20,6 +20,7 @@ from overhead.report.core.draw import (
     wrapped_label,
 )
 from overhead.results import Value
+from overhead.words.format import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

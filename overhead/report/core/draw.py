@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from overhead.reading.format import plain
+from overhead.reading.plain_text import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

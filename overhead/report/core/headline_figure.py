@@ -6,11 +6,12 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from overhead.reading.dispatch_costs import ROW_GROUPS, DispatchCosts, DispatchRow, Kind, met_range
-from overhead.reading.format import percent, plain
 from overhead.reading.headline import cheapest
+from overhead.reading.plain_text import plain
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
 from overhead.words.dispatch_costs import GROUP_TITLES, KIND_TITLES, mark_text, notes, remarks, title
+from overhead.words.format import percent
 from overhead.words.report.headline_figure import LIMIT_WORDS, about, axis_title
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ from pathlib import Path
 from overhead.errors import UsageError
 from overhead.loading.folders import Loaded, Skipped, load_paths
 from overhead.loading.reduce import load
-from overhead.reading.format import listed, plain
 from overhead.reading.next_run import kind_of
+from overhead.reading.plain_text import plain
 from overhead.reading.view import View, measured_steps, run_to_show
 from overhead.results import Fingerprint, StackFacts, same_figures
+from overhead.words.format import listed
 from overhead.words.report.machines import machine_name
 
 DOWNLOADS_FOLDER = "downloads"

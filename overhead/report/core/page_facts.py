@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any
 
-from overhead.reading.printed import Printed
 from overhead.reading.view import View
 from overhead.results import Fingerprint, Origin
+from overhead.words.printed import Printed
 
 BLOCK_TAGS = frozenset({"p", "li", "td", "th", "dt", "dd", "figcaption", "caption", "summary", "h1", "h3", "div"})
 _NUMBER = re.compile(r"(?<![\w.,:/−-])[−-]?\d[\d,]*(?:\.\d+)?(?![\w]|[-:/]\d)")
@@ -103,7 +103,7 @@ def drawn_texts(svg: str) -> Iterator[str]:
     on_axes = set()
     for group in root.iter():
         if re.match(r"[xy]tick", group.get("id") or ""):
-            on_axes |= {text for text in group.iter(_SVG_TEXT) if re.fullmatch(r"[\d.,µs %×−-]*", text.text or "")}
+            on_axes |= {text for text in group.iter(_SVG_TEXT) if re.fullmatch(r"[\d.,/µs %×−-]*", text.text or "")}
     for text in root.iter(_SVG_TEXT):
         if text not in on_axes:
             yield " ".join((text.text or "").split())
@@ -219,7 +219,7 @@ def _sources(runs: Iterable[Fingerprint]) -> dict[int, dict[str, Any]]:
             for figure in comparison.figures:
                 found[id(figure)] = {"run": name, **about, "figure": figure.name}
         for peers in run.contention:
-            about = {"record": peers.key, "way": peers.way, "peers": peers.peers, "placement": peers.placement}
+            of_peers = {"record": peers.key, "way": peers.way, "peers": peers.peers, "placement": peers.placement}
             for figure in peers.figures:
-                found[id(figure)] = {"run": name, **about, "figure": figure.name}
+                found[id(figure)] = {"run": name, **of_peers, "figure": figure.name}
     return found

@@ -27,7 +27,6 @@ from overhead.export import csv_text
 from overhead.loading.files import make_folder, write_fingerprint
 from overhead.loading.outputs import Output, check_not_input, check_outputs, is_made, page_of
 from overhead.reading.dispatch_costs import dispatch_costs
-from overhead.reading.printed import noting
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
@@ -36,6 +35,7 @@ from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPa
 from overhead.report.core.registry import Build, MakeSection, registered, registered_across, registered_each
 from overhead.results import StackFacts, facts_of
 from overhead.words.glossary import GLOSSARY, Term
+from overhead.words.printed import noting
 from overhead.words.report.pages import (
     about_run,
     about_runs,

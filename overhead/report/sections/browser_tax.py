@@ -8,12 +8,12 @@ from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, micro_cell
 from overhead.reading.browser_tax import Tax, taxes
-from overhead.reading.format import factor_spread
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.registry import register
 from overhead.results import Record
+from overhead.words.format import factor_spread
 from overhead.words.reasons import one_line, sentence
 from overhead.words.report.browser_tax import (
     BROWSER_CAPTION,

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from overhead.blocks.parts import Cell, Part, Table, Text
-from overhead.reading.format import held_range, micro_spread, plain, spread
 from overhead.reading.missing_values import missing_case, missing_figures
+from overhead.reading.plain_text import plain
 from overhead.reading.view import View, boards_of
 from overhead.report.core.case_line import line_link
 from overhead.report.core.registry import register
 from overhead.results import Caller, Figure, Record, Scalar
+from overhead.words.format import held_range, micro_spread, spread
 from overhead.words.names import CALLER_WORDS
 from overhead.words.next_run import next_run_text
 from overhead.words.reasons import notes_said, sentence

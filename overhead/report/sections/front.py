@@ -8,13 +8,13 @@ from functools import partial
 from overhead.blocks.parts import Cell, Drawing, Listing, Part, Table, Text, micro_cell
 from overhead.reading.dispatch_costs import DispatchRow, Kind, dispatch_costs
 from overhead.reading.findings import findings_of
-from overhead.reading.format import ends_text
 from overhead.reading.view import View
 from overhead.report.core.case_line import line_link
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.registry import register
 from overhead.words.dispatch_costs import KIND_WORDS, remark as row_remark
 from overhead.words.findings import finding_words
+from overhead.words.format import ends_text
 from overhead.words.headline import lead_sentences, limit_sentences, trust_sentences
 from overhead.words.next_run import next_run_text
 from overhead.words.report.headline_figure import (

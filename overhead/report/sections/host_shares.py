@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.blocks.parts import Part, Table
-from overhead.reading.format import MICRO, micro_spread, percent
 from overhead.reading.host_shares import HostShares, host_shares
 from overhead.reading.view import View, without_device
 from overhead.report.core.registry import register
+from overhead.words.format import MICRO, micro_spread, percent
 from overhead.words.report.host_shares import (
     ALL_OF_IT,
     DOUBTS,

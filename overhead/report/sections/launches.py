@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.blocks.parts import Cell, Part, Table, micro_cell
-from overhead.reading.format import spread
 from overhead.reading.graphs import graphs
 from overhead.reading.view import View
 from overhead.report.core.registry import register
+from overhead.words.format import spread
 from overhead.words.report.launches import COSTS, graph_name, launch_instead, pays_off, pays_off_heading
 
 _NODES = (10, 100, 1000)

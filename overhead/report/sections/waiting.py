@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
-from overhead.reading.format import MICRO, factor_spread, micro, plain, spread
+from overhead.reading.plain_text import plain
 from overhead.reading.synchronising import (
     StepKind,
     Synchronised,
@@ -23,6 +23,7 @@ from overhead.reading.view import TargetView, View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.registry import register
 from overhead.results import Record, Value
+from overhead.words.format import MICRO, factor_spread, micro, spread
 from overhead.words.names import CALLER_WORDS
 from overhead.words.report.waiting import (
     NO_WAIT,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from overhead.contention.rows import PeersRow
-from overhead.reading.format import MICRO, plain
+from overhead.reading.plain_text import plain
 from overhead.results import Way
 from overhead.words.contention.peers import PEER_WORDS, label_without_software
+from overhead.words.format import MICRO
 
 PEERS_CAPTION = (
     "Left: one unit, while K peers run the same case. Right: the units of all together in the same time, where one "

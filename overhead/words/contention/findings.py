@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from overhead.contention.findings import DoLessTogether
-from overhead.reading.format import factor_spread, number
 from overhead.results import Way
 from overhead.words.contention.peers import PEER_WORDS, called, name
 from overhead.words.findings import FindingWords, words_for
+from overhead.words.format import factor_spread, number
 
 _CONDITIONS: dict[Way, str] = {
     "threads": "The threads share one context; each runs its own chain.",

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from overhead.contention.rows import MeetAtDevice, MostPeers, PeersRow, Placing, RatioAt
 from overhead.devices import without_brackets
-from overhead.reading.format import MICRO, TIMES, between, factor_spread, listed, micro_of, number, plain
+from overhead.reading.plain_text import plain
 from overhead.reading.view import words
 from overhead.results import Caller, Contention, Limit, Placement, Value, Way
+from overhead.words.format import MICRO, TIMES, between, factor_spread, listed, micro_of, number
 from overhead.words.names import CALLER_WORDS
 
 PAGE_TITLE = "Many at once"

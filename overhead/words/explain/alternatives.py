@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from overhead.explain.conditions import REFERENCE
 from overhead.explain.record import Alternative
 from overhead.explain.verdict import resolved_times
-from overhead.reading.format import factor_spread, plain
+from overhead.reading.plain_text import plain
+from overhead.words.format import factor_spread
 from overhead.words.reasons import sentence
 
 KIND_LABELS: Mapping[str, str] = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from overhead.explain.record import BETWEEN, ExplainedProgram, Explanation, ReplayCheck
-from overhead.reading.format import percent, plain
+from overhead.reading.plain_text import plain
+from overhead.words.format import percent
 from overhead.words.reasons import sentence
 
 UNRANKED = "Operations are not ranked: the profile failed its check."

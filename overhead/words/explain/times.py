@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from overhead.explain.record import ReplayCheck
 from overhead.explain.verdict import resolved_times
-from overhead.reading.format import MICRO, factor, micro_of, micro_spread, number, positive_spread
 from overhead.results import Figure
-from overhead.words.formats import micro_interval
+from overhead.words.format import MICRO, factor, micro_of, micro_spread, number, positive_spread
 from overhead.words.reasons import sentence
+from overhead.words.templates import micro_interval
 
 
 def time_text(time: Figure) -> str:

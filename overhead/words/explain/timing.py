@@ -9,8 +9,9 @@ import re
 from collections.abc import Sequence
 
 from overhead.explain.timing import CallRatio, CallTiming, Timing
-from overhead.reading.format import MICRO, TIMES, between, listed, micro_spread, plain, spread
+from overhead.reading.plain_text import plain
 from overhead.results import Figure, Value, Why
+from overhead.words.format import MICRO, TIMES, between, listed, micro_spread, spread
 from overhead.words.reasons import sentence
 
 MEANINGS = {

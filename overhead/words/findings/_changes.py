@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead.reading.findings._changes import Change
-from overhead.reading.format import MICRO, cost_text, factor_spread, micro_spread
 from overhead.reading.view import stack_name
+from overhead.words.format import MICRO, cost_text, factor_spread, micro_spread
 from overhead.words.names import CALLER_WORDS
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from overhead.reading.findings.batching import OnePassPays, ReplayPays
-from overhead.reading.format import count, ends_text
 from overhead.results import formed
 from overhead.words.findings import FindingWords, words_for
 from overhead.words.findings._changes import instead, intervals, stack
+from overhead.words.format import count, ends_text
 
 
 @words_for(OnePassPays)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from overhead.reading.findings.calling import CompiledCodePays, ShortWayPays
-from overhead.reading.format import MICRO, cost_text
 from overhead.words.findings import FindingWords, words_for
 from overhead.words.findings._changes import instead, intervals, stack
+from overhead.words.format import MICRO, cost_text
 
 
 @words_for(CompiledCodePays)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from overhead.reading.findings.options import FreshBindGroupCosts, IndirectCosts, TinyCompiledCosts
-from overhead.reading.format import (
-    MICRO,
-    cost_text,
-    whole,
-)
 from overhead.results import formed
 from overhead.words.findings import FindingWords, words_for
 from overhead.words.findings._changes import against, called, intervals, stack
+from overhead.words.format import MICRO, cost_text, whole
 
 
 @words_for(IndirectCosts)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from overhead.reading.findings.waiting import SynchronisingCosts, WaitEachCosts
-from overhead.reading.format import MICRO, factor_spread, micro, number, spread
 from overhead.words.findings import FindingWords, words_for
 from overhead.words.findings._changes import instead, intervals, stack
+from overhead.words.format import MICRO, factor_spread, micro, number, spread
 from overhead.words.names import CALLER_WORDS
 
 _ACTS = {

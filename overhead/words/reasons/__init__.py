@@ -1,7 +1,7 @@
 """The sentence of each reason: a code of ``results.Reason`` with its values.
 
 A module of this folder holds the sentences of one package's codes, as templates. ``{name}`` stands for a value of the
-reason, with a format of Python's or of ``words.formats`` behind a colon. A value that is a reason itself stands there
+reason, with a format of Python's or of ``words.templates`` behind a colon. A value that is a reason itself stands there
 as its sentence. ``{also}`` stands for the sentences of the further reasons, which come behind where a template does not
 name them.
 """
@@ -18,9 +18,10 @@ from typing import Any
 import msgspec
 
 from overhead.errors import say_reasons_by
-from overhead.reading.format import few, plain
+from overhead.reading.plain_text import plain
 from overhead.results import Reason, Why, about, cause_of
-from overhead.words.formats import Formatter
+from overhead.words.format import few
+from overhead.words.templates import Formatter
 
 _FORMATTER = Formatter()
 _MOST_NAMED = 3

@@ -44,10 +44,10 @@ TEMPLATES = {
     "reads-differ-between-steps": (
         "RuntimeError: the step reads more values from the device in some steps than in others"
     ),
-    "step-not-capturable": "not capturable: state on the host that changes with every step: {names}",
+    "step-not-capturable": "not capturable: state on the host that changes with every step: {names}{more:and-more}",
     "optimiser-not-capturable": (
-        "not capturable: state on the host that changes with every step: {names}; capturable=True keeps the counters "
-        "of PyTorch's optimisers on the device"
+        "not capturable: state on the host that changes with every step: {names}{more:and-more}; capturable=True keeps "
+        "the counters of PyTorch's optimisers on the device"
     ),
     "no-time-for-alternative": "no time was left: a larger --seconds gives it some",
     "one-attempt": "one attempt, with the first step",

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from overhead.blocks.parts import InMicroseconds
 from overhead.reading.beside import (
     Apart,
     Beside,
     Spreads,
     version_changes,
 )
-from overhead.reading.format import (
-    MICRO,
-    count,
-    plain,
-    whole,
-)
+from overhead.reading.format import count, plain, whole
 from overhead.reading.key_figures import (
     KeyFigure,
     key_figures,
@@ -25,9 +21,11 @@ from overhead.reading.next_run import (
     has_next_run,
     kind_of,
 )
+from overhead.reading.plain_text import plain
 from overhead.reading.view import View, boards_of
 from overhead.results import Machine, Origin, formed
 from overhead.words.beside import WHY_APART, version_changes_text
+from overhead.words.format import count, whole
 from overhead.words.key_figures import label, value_text
 from overhead.words.report.machines import machine_name
 
@@ -38,7 +36,7 @@ OVER_TIME = (
     "10 % either way. A vertical line: a version differs from the run before. Rented machines of one kind can be on "
     "several boards."
 )
-NEXT_RUN = f"next run, {MICRO}"
+NEXT_RUN = InMicroseconds("next run")
 PANELS = {
     "host": "Bound by the host",
     "device": "Bound by the device, or by both",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from overhead.reading.dispatch_costs import over_quiet
-from overhead.reading.format import count, factor
 from overhead.results import Record
+from overhead.words.format import count, factor
 
 BASE_CASES = "Base cases"
 ALL_CASES = "All cases"

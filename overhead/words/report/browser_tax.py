@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from overhead.blocks.parts import InMicroseconds
 from overhead.reading.browser_tax import Tax
-from overhead.reading.format import MICRO, listed, number
+from overhead.reading.format import listed, number
 from overhead.reading.view import stack_name
 from overhead.results import Caller
+from overhead.words.format import listed, number
 from overhead.words.names import CALLER_WORDS
 
 BROWSER_TITLE = "A dispatch in the browser over the same dispatch from compiled code"
@@ -16,10 +18,10 @@ BROWSER_CAPTION = (
     "adapter; the line is all that both intervals allow."
 )
 BROWSER_FIGURES = {
-    "complete": f"slope, {MICRO}",
-    "fixed": f"fixed, {MICRO}",
-    "empty_wait": f"empty wait, {MICRO}",
-    "naive": f"T(1), {MICRO}",
+    "complete": InMicroseconds("slope"),
+    "fixed": InMicroseconds("fixed"),
+    "empty_wait": InMicroseconds("empty wait"),
+    "naive": InMicroseconds("T(1)"),
 }
 """The figures that are compared, each with its heading."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.format import plain
 from overhead.reading.missing_values import missing_case
+from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetView
 from overhead.results import VALUED, Fingerprint, Record
 from overhead.words.names import CALLER_WORDS

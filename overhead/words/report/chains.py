@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead.reading.chains import ArmFit, Group
-from overhead.reading.format import MICRO, count, factor, listed, number, plain, run_time
 from overhead.reading.missing_values import why
+from overhead.reading.plain_text import plain
 from overhead.results import Record, Value
 from overhead.words.chains import arm_label, group_title
+from overhead.words.format import MICRO, count, factor, listed, number, run_time
 from overhead.words.reasons import one_line
 from overhead.workloads import workloads
 

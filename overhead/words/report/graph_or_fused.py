@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.format import MICRO, positive_spread, run_time
 from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow
-from overhead.reading.printed import printed
 from overhead.results import Machine, Value
+from overhead.words.format import MICRO, positive_spread, run_time
 from overhead.words.graph_or_fused import WAY_VERDICTS, compared, no_figure
+from overhead.words.printed import printed
 from overhead.words.report.chains import BEYOND
 from overhead.words.report.machines import machine_name
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, Kind, met_below
-from overhead.reading.format import MICRO, count, listed, plain
+from overhead.reading.plain_text import plain
 from overhead.results import Fingerprint, MissingStack, Record
 from overhead.words.dispatch_costs import KIND_TITLES, mark_text, other_unit, remark as row_remark, remarks, title
+from overhead.words.format import MICRO, count, listed
 from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import sentence
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from overhead.blocks.parts import micro_cell
-from overhead.reading.format import MICRO, spread
 from overhead.reading.graphs import Graph, NoBreakEven
 from overhead.reading.missing_values import why
 from overhead.reading.view import graph_maker
+from overhead.words.format import MICRO, spread
 from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line
 

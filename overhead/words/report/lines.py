@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from overhead.reading.format import MICRO, count, micro_spread
 from overhead.results import Record
+from overhead.words.format import MICRO, count, micro_spread
 from overhead.words.reasons import sentence
 
 QUARTILES_ONLY = "processes: only with the samples file"

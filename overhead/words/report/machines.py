@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from overhead.reading.format import count, plain
+from overhead.reading.plain_text import plain
 from overhead.results import Fingerprint, Machine
+from overhead.words.format import count
 
 
 def machine_name(machine: Machine) -> str:

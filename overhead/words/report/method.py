@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from overhead.profiles import PROFILES
-from overhead.reading.format import listed
+from overhead.words.format import listed
 
 IDEA = (
     "A case is a chain of identical units of work. It is timed for several n, and a line is fitted with its intercept: "

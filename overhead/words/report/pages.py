@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from overhead.loading.folders import Skipped
 from overhead.reading.dispatch_costs import DispatchCosts
-from overhead.reading.format import count, plain, run_time, whole
-from overhead.reading.printed import printed
+from overhead.reading.plain_text import plain
 from overhead.results import Fingerprint, Value, formed
 from overhead.words.dispatch_costs import title
+from overhead.words.format import count, run_time, whole
+from overhead.words.printed import printed
 from overhead.words.reasons import sentence
 from overhead.words.report.machines import machine_name
 

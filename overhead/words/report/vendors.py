@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from overhead.reading.format import MICRO, number, plain, within
+from overhead.reading.plain_text import plain
 from overhead.reading.published import PublishedPoint, Source
 from overhead.results import Caller, Fingerprint, Value
+from overhead.words.format import MICRO, number, within
 from overhead.words.names import CALLER_WORDS
 
 POINT_COLUMNS = {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.format import MICRO, cost_text, ends_text, listed, micro_spread, number, plain
 from overhead.reading.missing_values import why
-from overhead.reading.printed import printed
+from overhead.reading.plain_text import plain
 from overhead.reading.synchronising import StepKind, Synchronised, varied_for_label, wait_of
 from overhead.reading.view import TargetView, stack_name, words
 from overhead.results import Record, Value
+from overhead.words.format import MICRO, cost_text, ends_text, listed, micro_spread, number
 from overhead.words.names import CALLER_WORDS
+from overhead.words.printed import printed
 from overhead.words.reasons import one_line
 from overhead.words.report.host_shares import DOUBTS
 

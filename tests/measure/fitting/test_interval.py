@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from overhead.measure.fitting.across_processes import MEAN, mean_of_processes
+from overhead.measure.fitting.interval import MEAN, mean_of_processes
 from overhead.results import codes_of
 from tests.fakes.reasons import values_of
 

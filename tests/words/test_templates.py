@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from overhead.words.formats import Formatter
+from overhead.words.templates import Formatter
 
 
 @pytest.mark.parametrize(

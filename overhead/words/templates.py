@@ -6,7 +6,9 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from overhead.reading.format import (
+from overhead.reading.plain_text import plain
+from overhead.results import Value
+from overhead.words.format import (
     MICRO,
     between,
     count,
@@ -16,10 +18,8 @@ from overhead.reading.format import (
     number,
     percent,
     percent_spread,
-    plain,
     positive_spread,
 )
-from overhead.results import Value
 from overhead.words.names import CALLER_WORDS
 
 _SECONDS_FROM_NS = 0.9995e9
@@ -104,6 +104,10 @@ def _short(value: Any, more: str) -> str:
     return plain(str(value), 60)
 
 
+def _and_more(value: Any, more: str) -> str:
+    return f"; and {value:,} more" if value else ""
+
+
 def _at(value: Any, more: str) -> str:
     return f" at {value}" if value else ""
 
@@ -149,6 +153,7 @@ VALUE_FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "short": _short,
     "bound": _bound,
     "called": _called,
+    "and-more": _and_more,
     "at": _at,
     "more": _more,
     "capital": _capital,
@@ -160,8 +165,9 @@ unit, in brackets. ``percent``: of a share; ``percent-spread``: with its interva
 interval. ``factor``: a ratio; ``factor-or-many``: 0 stands for one that is too large; ``factor-spread``: with its
 interval. ``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with its noun. ``verb``: is or
 are, for so many. ``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside in one
-line, of at most N or 60 characters. ``at``: a line, if it is known. ``more``: what follows a semicolon, if there is
-anything. ``capital``: with a capital letter. ``bound``: what bounds a step. ``called``: who makes the calls.
+line, of at most N or 60 characters. ``and-more``: how many names are left out. ``at``: a line, if it is known.
+``more``: what follows a semicolon, if there is anything. ``capital``: with a capital letter. ``bound``: what bounds a
+step. ``called``: who makes the calls.
 """
 
 

@@ -1,13 +1,13 @@
-"""Numbers and names ready to print: as many digits as the interval allows, no control characters from files."""
+"""Figures as text: as many digits as the interval allows."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import unicodedata
 
-from overhead.reading.printed import printed
+from overhead.reading.precision import mode_of, resolved, two_speeds
 from overhead.results import Figure, Origin, Record, Value, formed
+from overhead.words.printed import printed
 
 MICRO = "\u00b5s"
 """The unit of every displayed time."""
@@ -26,14 +26,6 @@ _POSITIVE = frozenset({
     "first", "prepare",
 })  # fmt: skip
 """Times that cannot be negative. An intercept can, as can a difference of two times."""
-
-
-def plain(text: str, limit: int = 200) -> str:
-    """One line without control, format or private characters, cut at ``limit``: safe for terminals and drawings."""
-    if not text.isprintable():
-        text = "".join(" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c)[0] != "C")
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "\u2026"
 
 
 def number(of: Value | float) -> str:
@@ -132,16 +124,6 @@ def cost_text(record: Record) -> str:
     return " or ".join(number(mode_of(figure, speed) / 1e3) for speed in found) if found else micro(figure)
 
 
-def two_speeds(figure: Figure) -> tuple[float, ...]:
-    """The lower and the higher value of a figure with status ``bimodal``, in its unit; () of any other."""
-    return (min(figure.modes), max(figure.modes)) if figure.status == "bimodal" and len(figure.modes) > 1 else ()
-
-
-def mode_of(figure: Figure, mode: float) -> Value:
-    """One of the figure's ``modes`` as a value in its unit, without an interval."""
-    return Value(mode, status=figure.status, origin=Origin(figure=figure, mode=figure.modes.index(mode)))
-
-
 def micro_spread(figure: Figure | None) -> str:
     """A time in microseconds with its interval, without unit; its status where it has no value; '' for None."""
     if figure is None:
@@ -171,11 +153,6 @@ def micro_of(ns: Value | float) -> str:
     time = _as_value(ns) / 1e3
     said = f"{time.value:#,.3g}".rstrip(".") if time.value < _FOUR_DIGITS_FROM else f"{time.value:,.0f}"
     return printed(said, time)
-
-
-def resolved(figure: Figure | None) -> bool:
-    """Whether the figure has a value above zero, and its interval, if it has one, lies above zero too."""
-    return figure is not None and (found := figure.measured) is not None and found.resolved
 
 
 def unresolved(figure: Figure | None) -> str:

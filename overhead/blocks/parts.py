@@ -6,9 +6,8 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from overhead.reading.format import MICRO, micro_spread
 from overhead.results import Record
-from overhead.words.format import micro_spread
+from overhead.words.format import MICRO, micro_spread
 from overhead.words.glossary import Term
 
 if TYPE_CHECKING:

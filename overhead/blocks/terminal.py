@@ -28,9 +28,8 @@ from overhead.blocks.parts import (
     column_name,
     without_pictures,
 )
-from overhead.reading.format import plain
 from overhead.reading.plain_text import plain
-from overhead.words.blocks import column_name, hidden_columns, more_rows, named_column
+from overhead.words.blocks import hidden_columns, more_rows, named_column
 
 _WIDTH_OFF_A_TERMINAL = 240
 """Characters per line in a file or a pipe, unless the variable COLUMNS gives a number."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from overhead.blocks.parts import Heading, InMicroseconds, Part, Table, Text, micro_cell
 from overhead.reading.dispatch_costs import dispatch_costs, met_range
 from overhead.reading.findings import findings_of
-from overhead.reading.format import between, held_range
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, base_cases, by_patterns, without_device

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from overhead.blocks.parts import InMicroseconds
 from overhead.comparing.pairing import ABSENT
 from overhead.comparing.verdicts import CaseVerdict, Difference, RunsLeftOut, SkippedRun, Verdict, Verdicts, Yardstick
-from overhead.reading.format import TIMES, count, few, percent, plain, spread
 from overhead.reading.plain_text import plain
 from overhead.results import Machine, Value
 from overhead.words.format import TIMES, count, few, percent, spread

@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from overhead.reading.format import plain
 from rich.cells import cell_len
 
 from overhead.blocks.parts import Part, Table, cell_text, column_name, without_pictures
@@ -25,7 +24,7 @@ from overhead.fleet.show import fleet_blocks
 from overhead.loading.files import read_fingerprint
 from overhead.reading.plain_text import plain
 from overhead.report.brief import brief_blocks, end_blocks
-from overhead.words.blocks import column_name, hidden_columns, more_rows, named_column
+from overhead.words.blocks import hidden_columns, more_rows, named_column
 from tests.fakes.explanations import decode_explained
 from tests.fakes.nodes import node_run, write_node
 from tests.fakes.timings import two_calls

@@ -12,7 +12,6 @@ from overhead.reading.beside import (
     Spreads,
     version_changes,
 )
-from overhead.reading.format import count, plain, whole
 from overhead.reading.key_figures import (
     KeyFigure,
     key_figures,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from overhead.blocks.parts import InMicroseconds
 from overhead.reading.browser_tax import Tax
-from overhead.reading.format import listed, number
 from overhead.reading.view import stack_name
 from overhead.results import Caller
 from overhead.words.format import listed, number

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from overhead.results.records import Figure, Fingerprint, Record
 
-Operation = Literal[
+HowFormed = Literal[
     "*",
     "+",
     "/",
@@ -48,12 +48,12 @@ class Origin:
     figure: Figure | None = None
     mode: int | None = None
     of: Record | Fingerprint | None = None
-    operation: Operation | None = None
+    operation: HowFormed | None = None
     parts: tuple[Origin | float, ...] = ()
     words: str = ""
 
 
-def formed(operation: Operation, *parts: Origin | float | None, words: str = "") -> Origin | None:
+def formed(operation: HowFormed, *parts: Origin | float | None, words: str = "") -> Origin | None:
     """The origin of what the operation gives; None where the origin of a part is not known."""
     known = tuple(part for part in parts if part is not None)
     return Origin(operation=operation, parts=known, words=words) if len(known) == len(parts) else None

@@ -13,7 +13,7 @@ from overhead.results import Origin, Value
 
 @dataclasses.dataclass(frozen=True)
 class Printed:
-    """A figure as a reader sees it. ``scale``: the text shows the value times this, such as 0.001 for ns in µs."""
+    """A figure as a reader sees it. ``value`` is in the unit of the run, and the text may be in another: ns, and µs."""
 
     text: str
     value: Value

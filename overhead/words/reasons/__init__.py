@@ -2,8 +2,7 @@
 
 A module of this folder holds the sentences of one package's codes, as templates. ``{name}`` stands for a value of the
 reason, with a format of Python's or of ``words.templates`` behind a colon. A value that is a reason itself stands there
-as its sentence. ``{also}`` stands for the sentences of the further reasons, which come behind where a template does not
-name them.
+as its sentence. The sentences of the further reasons (``also``) come behind.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-import string
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -29,8 +27,6 @@ _WORKER = "worker"
 """The value of a note that says which worker process it is about."""
 _FIELDS = ("reason", "mend", "message", "found", "case_reason", "rule", "why", "flags", "notes", "results", "not_seen")
 """Fields that hold reasons. In the output of a command the code stands beside each: ``reason_code``."""
-_ALSO = "also"
-"""What a template calls the sentences of the further reasons."""
 
 
 @functools.cache
@@ -60,23 +56,23 @@ def sentence(reason: Why, us: str = "us") -> str:
     if isinstance(reason, str):
         return reason
     also = [sentence(one, us) for one in reason.also]
-    template = templates().get(reason.code, "")
-    if not template:
-        return "; ".join([_as_code(reason), *also])
-    inside = any(name == _ALSO for _, name, _, _ in string.Formatter().parse(template))
+    return "; ".join([_own_sentence(reason, us), *also])
+
+
+def _own_sentence(reason: Reason, us: str) -> str:
+    """The sentence of the reason without the further ones."""
     values: dict[str, Any] = {"us": us}
     for name, value in reason.values.items():
         values[name] = sentence(value, us) if isinstance(value, Reason) else value
-    if inside:
-        values[_ALSO] = "; ".join(also)
     try:
-        own = _FORMATTER.vformat(template, (), values)
+        return _FORMATTER.vformat(templates()[reason.code], (), values)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
         # A file of another version, or of another's hand.
-        return "; ".join([_as_code(reason), *also])
-    return own if inside else "; ".join([own, *also])
+        return str(Reason(reason.code, reason.values))
 
 
+# An error can hold a reason, and str(error) is what a caller of the Python API prints. overhead.errors may not import
+# the words, as everything imports it, so the words register themselves.
 say_reasons_by(sentence)
 
 
@@ -167,7 +163,3 @@ def _reason_in(data: Any) -> Reason | None:
     if not isinstance(data, dict) or "code" not in data or not data.keys() <= {"code", "values", "also"}:
         return None
     return msgspec.convert(data, Reason)
-
-
-def _as_code(reason: Reason) -> str:
-    return str(Reason(reason.code, reason.values))

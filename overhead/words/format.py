@@ -68,9 +68,12 @@ class _Spread:
         return printed(f"{self.value}{sign}{interval}", self.of)
 
 
-def spread(of: Value) -> str:
-    """``value (low to high)``, all with the digits that the interval allows; the value alone if it has no interval."""
-    return _spread(of).text()
+def spread(of: Value, sign: str = "") -> str:
+    """``value (low to high)``, all with the digits that the interval allows; the value alone if it has no interval.
+
+    ``sign``: a sign or a unit behind the value.
+    """
+    return _spread(of).text(sign)
 
 
 def _spread(of: Value) -> _Spread:

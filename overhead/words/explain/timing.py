@@ -159,7 +159,7 @@ def no_difference(ratio: CallRatio, times: Value) -> str:
 
 def takes_as_long(ratio: CallRatio, times: Value) -> str:
     """How many times as long one statement takes as another."""
-    interval = spread(times).replace(" (", f"{TIMES} (", 1)
+    interval = spread(times, TIMES)
     turns = "in the same processes" if ratio.difference else "in processes that take turns"
     return f"{ratio.position} takes {interval} as long as {ratio.against}, measured in turn {turns}.{_verdict(ratio)}"
 

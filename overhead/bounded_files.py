@@ -32,7 +32,7 @@ def first_bytes(path: Path, count: int) -> bytes:
         with _regular(path) as file:
             return file.read(count)
     except OSError as error:
-        raise BadFile(f"{path}: {error.strerror or error}") from None
+        raise BadFile(error.strerror or str(error), path) from None
 
 
 def read_lines(path: Path, limit: int) -> Iterator[bytes]:
@@ -48,7 +48,7 @@ def read_lines(path: Path, limit: int) -> Iterator[bytes]:
             rest, start = b"", end
         rest += chunk[start:]
         if len(rest) > _LONGEST_LINE_BYTES:
-            raise BadFile(f"{path}: a line larger than {_LONGEST_LINE_BYTES:,} bytes")
+            raise BadFile(f"a line larger than {_LONGEST_LINE_BYTES:,} bytes", path)
     if rest:
         yield rest
 
@@ -65,11 +65,11 @@ def _chunks(path: Path, limit: int, packed: bool | None = None) -> Iterator[byte
             while chunk := source.read(_CHUNK_BYTES):
                 read += len(chunk)
                 if read > limit:
-                    raise BadFile(f"{path}: larger than {limit:,} bytes")
+                    raise BadFile(f"larger than {limit:,} bytes", path)
                 yield chunk
     except (OSError, EOFError, zlib.error) as error:
         words = getattr(error, "strerror", None) or " ".join(str(error).split())[:300] or type(error).__name__
-        raise BadFile(f"{path}: {words}") from None
+        raise BadFile(words, path) from None
 
 
 def _regular(path: Path) -> IO[bytes]:
@@ -78,5 +78,5 @@ def _regular(path: Path) -> IO[bytes]:
     mode = os.fstat(opened).st_mode
     if not stat.S_ISREG(mode):
         os.close(opened)
-        raise BadFile(f"{path}: {'a folder' if stat.S_ISDIR(mode) else 'not a regular file'}")
+        raise BadFile("a folder" if stat.S_ISDIR(mode) else "not a regular file", path)
     return os.fdopen(opened, "rb")

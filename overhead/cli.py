@@ -44,7 +44,7 @@ def program() -> NoReturn:
 
 def _said(error: UsageError) -> str:
     """The message of an error of wrong use, which may be a reason."""
-    message = error.args[0] if error.args else ""
+    message = error.why
     if isinstance(message, str):
         return message
     from overhead.words.reasons import sentence

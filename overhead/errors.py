@@ -41,7 +41,7 @@ class UsageError(ValueError):
     """
 
     @property
-    def why(self) -> Any:
+    def why(self) -> Why:
         """The reason, or the message."""
         return self.args[0] if self.args else ""
 
@@ -60,7 +60,26 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
 
 
 class BadFile(UsageError):
-    """A file of another kind, cut short or beyond the bounds; the message is one line that names it."""
+    """A file of another kind, cut short or beyond the bounds; the message is one line that names it.
+
+    Where ``file`` is given, ``fault`` is only what is wrong with it, and the message is ``file: fault``.
+    """
+
+    def __init__(self, fault: Why = "", file: str | os.PathLike[str] = "") -> None:
+        super().__init__(fault)
+        self.fault = fault
+        self.file = os.fspath(file)
+
+    @property
+    def why(self) -> Why:
+        """What is wrong, with the file."""
+        if not self.file:
+            return self.fault
+        if isinstance(self.fault, str):
+            return f"{self.file}: {self.fault}"
+        from overhead.results.reason import about  # it imports this module
+
+        return about(self.file, self.fault)
 
 
 class BadPlugin(UsageError):

@@ -41,7 +41,7 @@ def export(path: Path, format: str) -> str:
     report_skipped(skipped)
     found = [row for one in loaded for row in rows(one.fingerprint)]
     if not found:
-        raise BadFile(f"{path}: nothing to export: no case was measured")
+        raise BadFile("nothing to export: no case was measured", path)
     if format == "csv":
         return csv_text([COLUMNS, *map(in_words, found)])
     objects = [in_words(dict(zip(COLUMNS, row, strict=True))) for row in found]

@@ -37,8 +37,9 @@ def compare(
     mine, theirs = (side.runs[0].fingerprint.method_version for side in (left, right))
     if not results.same_figures(mine, theirs):
         raise BadFile(
-            f"{right.runs[0].path}: method_version is {theirs}, that of {left.runs[0].path} is {mine}; "
-            "figures of these methods cannot be compared"
+            f"method_version is {theirs}, that of {left.runs[0].path} is {mine}; "
+            "figures of these methods cannot be compared",
+            right.runs[0].path,
         )
     if fail_over is not None and (both := left.held_too(right)):
         raise UsageError(f"{both.path}: this run, or a copy of it, is on both sides; --fail-over needs two runs")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -23,7 +22,7 @@ from overhead.measure.fitting.line import Mask
 from overhead.measure.fitting.one_process import Series, fit_process
 from overhead.measure.fitting.quiet_rounds import without_slow_rounds
 from overhead.reading.view import View
-from overhead.results import Fingerprint, Machine, Record, Value, WithFigures, because, same_figures
+from overhead.results import Fingerprint, Machine, Record, Value, Why, WithFigures, about, because, same_figures
 
 FIGURE = "complete"
 """The compared figure: the sustained cost in ns per unit."""
@@ -192,8 +191,9 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
         if difference := _difference(first.fingerprint, other.fingerprint):
             field, mine, theirs = difference
             raise BadFile(
-                f"{other.path}: {field} {theirs}, but {mine} in {first.path.name} of the same side; name runs of one "
-                "kind on each side"
+                f"{field} {theirs}, but {mine} in {first.path.name} of the same side; name runs of one "
+                "kind on each side",
+                other.path,
             )
     runs: list[Run] = []
     for one in loaded:
@@ -202,7 +202,7 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
         except BadFile as error:
             if len(loaded) == 1:
                 raise
-            skipped.append(SkippedRun(one.path.name, str(error).removeprefix(f"{one.path.parent}{os.sep}")))
+            skipped.append(SkippedRun(one.path.name, _fault(error)))
             continue
         original = next((known for known in runs if same_run(known, run)), None)
         if original is None:
@@ -210,8 +210,13 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
         else:
             skipped.append(SkippedRun(one.path.name, because("same-run", file=original.path.name)))
     if not runs:
-        raise BadFile(f"{first.path.parent}: no run whose raw samples can be read; {skipped[-1].why}")
+        raise BadFile(because("no-readable-samples", why=skipped[-1].why), first.path.parent)
     return Side(name, tuple(runs), tuple(skipped))
+
+
+def _fault(error: BadFile) -> Why:
+    """What is wrong with a file of the run, which may be its samples, with the name of that file."""
+    return about(Path(error.file).name, error.fault) if error.file else error.fault
 
 
 def _by_age(loaded: Loaded) -> tuple[str, str]:
@@ -258,7 +263,7 @@ def _run(path: Path, fingerprint: Fingerprint) -> Run:
     kernels: dict[str, Mapping[str, str]] = {}
     for line in files.read_journal(samples):
         if isinstance(line, results.HeaderLine) and (line.created, line.machine.id) != of_run:
-            raise BadFile(f"{samples}: raw samples of another run than the fingerprint beside it")
+            raise BadFile("raw samples of another run than the fingerprint beside it", samples)
         if isinstance(line, results.OpenedLine) and line.worker == line.target:
             kernels[f"{line.target} {line.case}"] = line.kernels
     return Run(path, fingerprint, {key: sampled(series) for key, series in series_by_record(samples).items()}, kernels)

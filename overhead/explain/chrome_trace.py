@@ -193,11 +193,11 @@ def read_chrome_trace(raw: bytes, name: str = "the trace", *, trimmed: bool = Fa
         _refuse_other_programs(data.traceEvents, raw)
         steps, recording, processes = steps_of(data.traceEvents, unreadable, trimmed=trimmed)
     except BadFile as error:
-        raise BadFile(f"{name}: {error}") from None
+        raise BadFile(error.fault, name) from None
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         _refuse_quotes_in_names(raw, str(error), name)
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise BadFile(f"{name}: not a trace: {said}") from None
+        raise BadFile(f"not a trace: {said}", name) from None
     device = str(data.deviceProperties[0].get("name", "")) if data.deviceProperties else ""
     rank = str(data.distributedInfo.get("rank", ""))[:200]
     ranks = data.distributedInfo.get("world_size", 0)
@@ -253,8 +253,9 @@ def _refuse_quotes_in_names(raw: bytes, error: str, file: str) -> None:
         return
     shown = " ".join(raw[begin : at + 40].decode(errors="replace").split())[:80]
     raise BadFile(
-        f"{file}: JSON that is not valid at byte {at:,}, near {shown}: PyTorch does not escape quotes in names. Record "
-        "without with_stack=True"
+        f"JSON that is not valid at byte {at:,}, near {shown}: PyTorch does not escape quotes in names. Record "
+        "without with_stack=True",
+        file,
     ) from None
 
 

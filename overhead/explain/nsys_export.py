@@ -27,7 +27,7 @@ _ADDED = re.compile(r"_v\d{4,}$|, (?:op_id|seq|sizes) = .*")
 def read_nsys_export(path: Path) -> Trace:
     """The steps of the process with most device work; ranges of NVTX are its steps and operations. ``BadFile``."""
     if not path.is_file():
-        raise BadFile(f"{path}: no such file")
+        raise BadFile("no such file", path)
     _check_whole(path)
     stop = time.monotonic() + _MOST_SECONDS
     try:
@@ -60,7 +60,7 @@ def read_nsys_export(path: Path) -> Trace:
         recording = dataclasses.replace(recording, memory_recorded=False)
         return Trace(steps, gpu, processes=len(processes), recording=recording)
     except (sqlite3.Error, TypeError, ValueError, OverflowError) as error:
-        raise BadFile(f"{path}: not an export of Nsight Systems: {' '.join(str(error).split())[:200]}") from None
+        raise BadFile(f"not an export of Nsight Systems: {' '.join(str(error).split())[:200]}", path) from None
 
 
 def _check_whole(path: Path) -> None:
@@ -75,8 +75,9 @@ def _check_whole(path: Path) -> None:
             continue
         if size:
             raise BadFile(
-                f"{path}: {beside.name} beside it holds changes that are not in it; close what writes it, then: "
-                f"sqlite3 {whole.name} {remedy}"
+                f"{beside.name} beside it holds changes that are not in it; close what writes it, then: "
+                f"sqlite3 {whole.name} {remedy}",
+                path,
             )
 
 

@@ -37,7 +37,7 @@ def read_explanation(path: Path) -> Explanation:
     """The explanation in a file. Raises ``BadFile``, one line that begins with the path."""
     found = _decoded(path, Explanation, "an explanation")
     if found.version != EXPLAIN_VERSION:
-        raise BadFile(f"{path}: version {found.version} of {EXPLAIN_FORMAT}, this program reads {EXPLAIN_VERSION}")
+        raise BadFile(f"version {found.version} of {EXPLAIN_FORMAT}, this program reads {EXPLAIN_VERSION}", path)
     return with_sound_answer(path, found)
 
 
@@ -45,7 +45,7 @@ def read_timing(path: Path) -> Timing:
     """The answer of ``overhead time --json`` in a file. Raises ``BadFile``."""
     found = _decoded(path, Timing, "an answer of overhead time")
     if found.version != _TIME_VERSION or not found.calls:
-        raise BadFile(f"{path}: version {found.version} of {_TIME_FORMAT} with {len(found.calls)} calls")
+        raise BadFile(f"version {found.version} of {_TIME_FORMAT} with {len(found.calls)} calls", path)
     return with_sound_answer(path, found)
 
 
@@ -54,4 +54,4 @@ def _decoded(path: Path, answer: type[_Answer], what: str) -> _Answer:
     try:
         return msgspec.json.decode(read_whole(path, _MAX_BYTES), type=answer)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise BadFile(f"{path}: not {what}: {' '.join(str(error).split())[:300]}") from None
+        raise BadFile(f"not {what}: {' '.join(str(error).split())[:300]}", path) from None

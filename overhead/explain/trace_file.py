@@ -55,9 +55,9 @@ def read_trace_file(path: Path) -> Trace:
     What the file is, is told by its content: names of all kinds are in use.
     """
     if path.is_dir():
-        raise BadFile(f"{path}: a folder; name the trace files in it")
+        raise BadFile("a folder; name the trace files in it", path)
     if path.suffix in _REPORTS:
-        raise BadFile(f"{path}: a report of Nsight Systems; export it: nsys export --type sqlite {path.name}")
+        raise BadFile(f"a report of Nsight Systems; export it: nsys export --type sqlite {path.name}", path)
     begin = first_bytes(path, len(_DATABASE))
     if begin.startswith(_DATABASE):
         trace = read_nsys_export(path)

@@ -153,7 +153,7 @@ def collect_files(
             try:
                 found[name] = save(await nodes[name](), out / name, limit_s)
             except Exception as error:
-                found[name] = Collected([], str(error) if isinstance(error, UsageError) else one_line(error))
+                found[name] = Collected([], error.why if isinstance(error, UsageError) else one_line(error))
             if not found[name].files:
                 with contextlib.suppress(OSError):  # an empty folder tells ``overhead fleet`` that the node is missing
                     files.make_folder(out / name)

@@ -135,7 +135,7 @@ class NodeFiles:
             written = read_as_written(path)
             run = with_sound_figures(path, written)
         except BadFile as error:
-            self.not_counted(node, path, str(error).removeprefix(f"{path}: "), _created_in(path))
+            self.not_counted(node, path, error.fault, _created_in(path))
             return
         if not same_figures(run.method_version, METHOD_VERSION):
             reason = because("other-method-version", version=run.method_version)
@@ -190,7 +190,7 @@ def read_nodes(folder: Path, now: datetime | None = None) -> NodeFiles:
     begins with a dot is none. ``now``: a run is not from a later time.
     """
     if not folder.is_dir():
-        raise BadFile(f"{folder}: not a folder")
+        raise BadFile("not a folder", folder)
     found = NodeFiles(now or datetime.now(UTC))
     for path in sorted(folder.iterdir()):
         if not path.name.startswith("."):
@@ -198,7 +198,7 @@ def read_nodes(folder: Path, now: datetime | None = None) -> NodeFiles:
     for path in _lone_journals(folder):
         found.add_journal(path.stem, path)
     if not any(found.runs.values()):
-        raise BadFile(f"{folder}: no fingerprint of a node here that can be read; name nodes as files or folders")
+        raise BadFile("no fingerprint of a node here that can be read; name nodes as files or folders", folder)
     leave_out_copies(found)
     return found
 

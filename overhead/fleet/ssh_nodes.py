@@ -29,13 +29,13 @@ def ssh_nodes(path: Path, script: str, limit_s: float) -> dict[str, Measure]:
         host = line.partition("#")[0].strip()
         name = folder_name(host.rpartition("@")[2])
         if host and name in found:
-            raise BadFile(f"{path}: line {number}: {host[:100]}: named twice")
+            raise BadFile(f"line {number}: {host[:100]}: named twice", path)
         if host and not _HOST.fullmatch(host):
-            raise BadFile(f"{path}: line {number}: {host[:100]}: no host: write host or user@host")
+            raise BadFile(f"line {number}: {host[:100]}: no host: write host or user@host", path)
         if host:
             found[name] = functools.partial(_measure, slots, host, script, limit_s + END_S)
     if not found:
-        raise BadFile(f"{path}: names no host")
+        raise BadFile("names no host", path)
     return found
 
 

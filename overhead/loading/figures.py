@@ -73,7 +73,7 @@ def with_sound_answer(path: Path, found: _Answer) -> _Answer:
 def _sound_part(path: Path, value: Any) -> Any:
     if isinstance(value, Figure):
         if why := contradiction(value, is_time=value.name in _TIMES_OF_A_STEP):
-            raise BadFile(about(f"{path}: figure {value.name}", why))
+            raise BadFile(about(f"figure {value.name}", why), path)
         return _plausible(value)
     if isinstance(value, msgspec.Struct):
         return with_sound_answer(path, value)
@@ -86,7 +86,7 @@ def _with_sound_figures(path: Path, where: str, row: _Row, unproved: Why) -> _Ro
     """The row with sound figures. ``unproved``: why nothing proves it; '' if something does."""
     for figure in row.figures:
         if why := contradiction(figure, is_time=figure.name not in _NO_TIMES):
-            raise BadFile(about(f"{path}: {where}: figure {figure.name}", why))
+            raise BadFile(about(f"{where}: figure {figure.name}", why), path)
     figures = _unverified(row.figures, unproved) if unproved else row.figures
     figures = [_plausible(figure) for figure in figures]
     return row if figures == row.figures else msgspec.structs.replace(row, figures=figures)

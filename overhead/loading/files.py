@@ -16,7 +16,7 @@ import msgspec
 from overhead.bounded_files import read_lines, read_whole
 from overhead.errors import BadFile, raising_cannot_write
 from overhead.loading.figures import with_sound_figures
-from overhead.results import SCHEMA_VERSION, Fingerprint, HeaderLine, JournalLine, Why, about, because, decode_line
+from overhead.results import SCHEMA_VERSION, Fingerprint, HeaderLine, JournalLine, Why, because, decode_line
 
 MAX_FINGERPRINT_BYTES = 4_000_000
 _MAX_JOURNAL_BYTES = 512_000_000
@@ -33,8 +33,8 @@ class BrowserDownload(BadFile):
 class OtherAnswer(BadFile):
     """The file is the answer of another command, named by its ``format``, and no fingerprint."""
 
-    def __init__(self, reason: Why, format: str) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: Why, path: Path, format: str) -> None:
+        super().__init__(reason, path)
         self.format = format
 
 
@@ -69,7 +69,7 @@ def newest_file(folder: Path) -> Path:
             if stat.S_ISREG((found := path.stat()).st_mode):
                 written[path] = (found.st_mtime_ns, path.name)
     if not written:
-        raise BadFile(f"{folder}: no fingerprint or journal here; overhead run makes one")
+        raise BadFile("no fingerprint or journal here; overhead run makes one", folder)
     return max(written, key=written.__getitem__)
 
 
@@ -85,16 +85,16 @@ def read_as_written(path: Path) -> Fingerprint:
     """The fingerprint in a file with all values that it gives: a gate refuses some. Raises ``BadFile``."""
     raw = read_whole(path, MAX_FINGERPRINT_BYTES)
     if raw.startswith(b'{"format":"overhead-browser"'):
-        raise BrowserDownload(f"{path}: downloaded from the browser page; convert it: overhead browser --import {path}")
+        raise BrowserDownload(f"downloaded from the browser page; convert it: overhead browser --import {path}", path)
     try:
         found = _fingerprint_decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         format = _format_of(raw)
         if format in _ANSWERS:
-            raise OtherAnswer(about(str(path), _ANSWERS[format]), format) from None
-        raise BadFile(f"{path}: not a fingerprint: {_one_line(error)}") from None
+            raise OtherAnswer(_ANSWERS[format], path, format) from None
+        raise BadFile(f"not a fingerprint: {_one_line(error)}", path) from None
     if found.schema_version != SCHEMA_VERSION:
-        raise BadFile(f"{path}: schema version {found.schema_version}, this program reads {SCHEMA_VERSION}")
+        raise BadFile(f"schema version {found.schema_version}, this program reads {SCHEMA_VERSION}", path)
     return found
 
 
@@ -119,16 +119,15 @@ def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[Jo
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             if number and not row.endswith(b"\n"):
                 return
-            raise BadFile(f"{path}: line {number + 1}: {_one_line(error)}") from None
+            raise BadFile(f"line {number + 1}: {_one_line(error)}", path) from None
         if (number == 0) != isinstance(line, HeaderLine):
-            raise BadFile(
-                f"{path}: line {number + 1}: " + ("a second header" if number else "not a journal: no header")
-            )
+            wrong = "a second header" if number else "not a journal: no header"
+            raise BadFile(f"line {number + 1}: {wrong}", path)
         if isinstance(line, HeaderLine) and line.schema_version != SCHEMA_VERSION:
-            raise BadFile(f"{path}: schema version {line.schema_version}, this program reads {SCHEMA_VERSION}")
+            raise BadFile(f"schema version {line.schema_version}, this program reads {SCHEMA_VERSION}", path)
         yield line
     if number < 0:
-        raise BadFile(f"{path}: empty")
+        raise BadFile("empty", path)
 
 
 def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:

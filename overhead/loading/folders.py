@@ -10,7 +10,7 @@ from pathlib import Path
 from overhead.errors import BadFile
 from overhead.loading.files import files_in_folder
 from overhead.loading.reduce import load_file
-from overhead.results import Fingerprint, Machine, Why, about, because
+from overhead.results import Fingerprint, Machine, Why, because
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
         except BadFile as error:
             if alone:
                 raise
-            skipped.append(Skipped(path, str(error).removeprefix(f"{path}: ")))
+            skipped.append(Skipped(path, error.fault))
             continue
         own = found.machine
         first, holder = machines.setdefault(own.id, (own, path))
@@ -58,9 +58,9 @@ def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
     if not loaded:
         where = ", ".join(map(str, paths)) or "no path"
         if not skipped:
-            raise BadFile(about(where, because("no-run-here")))
+            raise BadFile(because("no-run-here"), where)
         unread = because("no-run-that-can-be-read", skipped=len(skipped), why=skipped[0].reason)
-        raise BadFile(about(where, unread))
+        raise BadFile(unread, where)
     return loaded, skipped
 
 

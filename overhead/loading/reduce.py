@@ -141,7 +141,7 @@ class _Journal:
     ) -> None:
         key = _Key(line.worker, line.target, line.case)
         if key not in self.planned:
-            raise BadFile(f"{self.path}: {line.target} {line.case} was never planned")
+            raise BadFile(f"{line.target} {line.case} was never planned", self.path)
         match line:
             case results.OpenedLine():
                 self.opened[key] = line

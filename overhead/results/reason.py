@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from overhead.errors import file_text, without_details
+from overhead.errors import UsageError, file_text, without_details
 from overhead.results.vocabulary import LongText, Name, Scalar
 
 Code = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,63}$(?!\n)")]
@@ -94,7 +94,10 @@ def about(what: str, why: Why) -> Why:
 
 def reason_given(error: BaseException) -> Reason | None:
     """The reason that an exception of any class was raised with; None if it has a text, or nothing."""
-    given = error.args[0] if error.args else None
+    if isinstance(error, UsageError):
+        given: object = error.why
+    else:
+        given = error.args[0] if error.args else None
     return given if isinstance(given, Reason) else None
 
 

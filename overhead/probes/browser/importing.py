@@ -59,11 +59,11 @@ def import_file(path: Path) -> list[JournalLine]:
     try:
         found = msgspec.json.decode(raw, type=Download)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise BadFile(f"{path}: not a browser's download: {' '.join(str(error).split())[:300]}") from None
+        raise BadFile(f"not a browser's download: {' '.join(str(error).split())[:300]}", path) from None
     if found.page.adapter is None:
-        raise BadFile(f"{path}: the browser found no WebGPU adapter")
+        raise BadFile("the browser found no WebGPU adapter", path)
     if found.page.kernels != kernel_hashes():
-        raise BadFile(f"{path}: measured with the kernels of another version of overhead")
+        raise BadFile("measured with the kernels of another version of overhead", path)
     stack = identity.engine(found.page)
     target = identity.target(stack, found.page)
     flags = [

@@ -17,6 +17,7 @@ TEMPLATES = {
         "what disturbs"
     ),
     "work-not-done": "{bad} of {runs:count run} of {side} did not do the work, the last {last}: {why}",
+    "no-readable-samples": "no run whose raw samples can be read; {why}",
     "no-raw-samples": "no raw samples beside {file}, so there is no test",
     "no-pair-of-runs-with-values": "no two runs taken in turn in which both sides have a value",
     "one-process-a-side": "one process a side: no spread is known",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from overhead.claims import rules
-from overhead.claims.measured import ClaimValue, measure, measuring_command
+from overhead.claims.measured import NO_COMMAND, ClaimValue, MeasuringCommand, how_to_measure, measure
 from overhead.claims.registry import Claim, claims, sources
 from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, Size
 from overhead.devices import Processor
@@ -26,8 +26,8 @@ class Judged:
     ``verdict``: of the number, measured like for like. ``size``: where a ratio is refuted by ratios on its side of 1,
     whether these are smaller or larger effects. ``flawed``: the values that the published method gives, if the
     registry holds its flaw; ``as_published``: their verdict. ``shares``: the share that the named part has of the
-    number; ``attribution``: whether the number is the cost of that part. ``making``: the command that measures what the
-    test needs; '' if no measurement can test the claim.
+    number; ``attribution``: whether the number is the cost of that part. ``measuring``: how to measure what the
+    test needs; without a command if no measurement can test the claim.
     """
 
     claim: Claim
@@ -38,7 +38,7 @@ class Judged:
     as_published: ClaimVerdict | Literal[""] = ""
     shares: tuple[ClaimValue, ...] = ()
     attribution: AttributionVerdict = ""
-    making: str = ""
+    measuring: MeasuringCommand = NO_COMMAND
     size: Size = ""
 
     @property
@@ -142,7 +142,7 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
         as_published=rules.overall_verdict(by_flaw) if by_flaw else "",
         shares=shares,
         attribution=rules.attribution_verdict(shares),
-        making=measuring_command(test, claim.flawed),
+        measuring=how_to_measure(test, claim.flawed),
         size=rules.size_beside_published(claim, test, measured) if verdict == "refuted" else "",
     )
 

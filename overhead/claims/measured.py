@@ -266,13 +266,24 @@ def _matches(selector: Selector, record: Record) -> bool:
     )
 
 
-def measuring_command(*tests: ClaimTest | None) -> str:
-    """The command that measures what the tests need, with the APIs that the machine must have."""
+@dataclass(frozen=True)
+class MeasuringCommand:
+    """How to measure what a claim needs: the command, and the APIs that the machine must have; '' if nothing can."""
+
+    command: str = ""
+    apis: tuple[str, ...] = ()
+
+
+NO_COMMAND = MeasuringCommand()
+
+
+def how_to_measure(*tests: ClaimTest | None) -> MeasuringCommand:
+    """How to measure what the tests need."""
     selectors = [s for test in tests if test is not None for s in (test.of, against_of(test)) if s is not None]
     words = ["overhead run"]
     words += [f"-p {stack}" for stack in dict.fromkeys(stack for s in selectors for stack in s.stack or ())]
     words += [f"--pattern {name}" for name in dict.fromkeys(s.pattern for s in selectors if s.pattern)]
     workloads = dict.fromkeys(s.workload or "step" for s in selectors)
     words += [f"--workload {name}" for name in workloads if list(workloads) != ["step"]]
-    apis = list(dict.fromkeys(s.api for s in selectors if s.api and s.api != "CPU"))
-    return " ".join(words) + (f" on a machine with {' and '.join(apis)}" if apis else "")
+    apis = dict.fromkeys(s.api for s in selectors if s.api and s.api != "CPU")
+    return MeasuringCommand(" ".join(words), tuple(apis))

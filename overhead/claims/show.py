@@ -63,10 +63,12 @@ def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
 
 def claim_data(one: Judged) -> dict[str, Any]:
     """What ``--json`` prints of a claim."""
+    judged = vars(one) | {"making": words.measuring_command(one.measuring)}
+    del judged["measuring"]
     return {
         **dict.fromkeys(("claim", "source", "verdict")),
         "sentence": words.explanation(one),
-        **vars(one),
+        **judged,
         "id": one.claim.id,
         "claim": msgspec.to_builtins(one.claim),
         "source": msgspec.to_builtins(one.source),

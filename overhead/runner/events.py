@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from overhead.results import Status, Why
 
@@ -84,5 +85,12 @@ class WorkNeeds:
     needs: Why
 
 
-RunNote = CaseFailed | MoreFailedAlike | MeasuredAgain | CasesLeftOut | WorkNeeds | Why
+@dataclass(frozen=True)
+class MeasuredSoFar:
+    """The run broke off; the files hold everything measured until then."""
+
+    files: Sequence[Path]
+
+
+RunNote = CaseFailed | MoreFailedAlike | MeasuredAgain | CasesLeftOut | WorkNeeds | MeasuredSoFar | Why
 """A line for the user. A text is shown as it is."""

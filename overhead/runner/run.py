@@ -23,7 +23,7 @@ from overhead.reading.missing_values import by_mend
 from overhead.results import Pattern, Profile, Target, Why, about, because, together, with_mend
 from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
 from overhead.runner.discovery import Discovery, discover, known_stacks
-from overhead.runner.events import CasesLeftOut
+from overhead.runner.events import CasesLeftOut, MeasuredSoFar
 from overhead.runner.interpreter import HERE, Interpreter, find_interpreters, variables_for_file, with_variables
 from overhead.runner.output import SIDES, Journal, Outcome, reserve_journals, write_files
 from overhead.runner.progress import Listener
@@ -172,7 +172,7 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
             if kept and isinstance(error, KeyboardInterrupt):
                 raise Interrupted(kept) from None
             if kept and not isinstance(error, UsageError):
-                listener.note(because("everything-is-in", files=" and ".join(map(str, kept))))
+                listener.note(MeasuredSoFar(kept))
             raise
 
 
@@ -275,4 +275,4 @@ def _nothing_to_measure(missing: Sequence[results.MissingStack], left_out: Seque
         why = together(*(about(one.stack, one.reason) for one in stacks))
         reasons.append(with_mend(why, mend))
     reasons += [about(one.target, one.reason) for one in left_out if one.case == "all"]
-    return about("nothing to measure", together(*reasons) or because("no-case-matches"))
+    return because("nothing-to-measure", why=together(*reasons) or because("no-case-matches"))

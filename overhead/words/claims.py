@@ -8,7 +8,7 @@ from typing import get_args
 
 from overhead.claims import rules
 from overhead.claims.judging import Judged
-from overhead.claims.measured import ClaimValue, MeasuredCase
+from overhead.claims.measured import ClaimValue, MeasuredCase, MeasuringCommand
 from overhead.claims.registry import Claim, ClaimTest, Unit
 from overhead.claims.rules import VERDICTS, published
 from overhead.devices import Processor
@@ -96,7 +96,7 @@ def explanation(one: Judged) -> str:
         value, limit = quantity(implied, test.unit), quantity(Value(test.limit), test.unit)
         said = [f"{_capital(test.quantity)}: the published figures imply {value}, the hardware has at most {limit}."]
     elif not one.measured:
-        return f"Not measured in these files. To measure it: {one.making}."
+        return f"Not measured in these files. To measure it: {measuring_command(one.measuring)}."
     else:
         said = [f"{_capital(test.quantity)}: {_values(test, [value for value, _ in one.measured])}."]
     if flaw:
@@ -105,6 +105,12 @@ def explanation(one: Judged) -> str:
         about = f"Attributed to {blamed.said}. Measured, {blamed.test.quantity}"
         said += _measured_too(about, blamed.test, one.shares)
     return " ".join([*said, *_limits(one, test)])
+
+
+def measuring_command(measuring: MeasuringCommand) -> str:
+    """The command that measures what a claim needs, and on which machine."""
+    machine = f" on a machine with {' and '.join(measuring.apis)}" if measuring.apis else ""
+    return measuring.command + machine
 
 
 def _limits(one: Judged, test: ClaimTest) -> Iterator[str]:

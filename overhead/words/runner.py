@@ -8,6 +8,7 @@ from overhead.runner.events import (
     CaseFailed,
     CasesLeftOut,
     MeasuredAgain,
+    MeasuredSoFar,
     MeasuringProcess,
     MoreFailedAlike,
     Opening,
@@ -37,6 +38,8 @@ def note(told: RunNote) -> str:
             return _of_side(told.side, f"{process}: {sentence(told.reason)}; measured again")
         case CasesLeftOut():
             return f"left out ({sentence(told.reason)}): {few(list(told.names))}"
+        case MeasuredSoFar():
+            return f"everything measured is in {' and '.join(map(str, told.files))}; overhead show shows it"
         case WorkNeeds():
             return f"{told.workload}: {sentence(told.needs)}"
         case _:

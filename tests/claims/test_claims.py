@@ -282,9 +282,9 @@ def test_a_claim_without_a_record_names_the_command_that_measures_it() -> None:
     found = {one.claim.id: one for one in judge_runs([fingerprint()])}
     assert found["graph-1.6x"].verdict == "not testable here"
     command = "overhead run -p cuda-driver -p cuda-graph --pattern per-submit --pattern replay"
-    assert found["graph-1.6x"].making == command
-    assert "on a machine with Metal" in found["safari-2.2x"].making
-    assert "--workload acrobot" in found["acrobot-jax-172x"].making
+    assert found["graph-1.6x"].measuring.command == command
+    assert found["safari-2.2x"].measuring.apis == ("Metal",)
+    assert "--workload acrobot" in found["acrobot-jax-172x"].measuring.command
 
 
 def test_a_claimed_ratio_is_formed_only_from_records_of_one_device_and_machine() -> None:

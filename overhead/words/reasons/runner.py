@@ -21,7 +21,7 @@ TEMPLATES = {
     "wall-reached": (
         "the wall limit of {limit_s:.0f} s is reached: the rest of process {process} of {processes} is not measured"
     ),
-    "everything-is-in": "everything measured is in {files}; overhead show shows it",
     "stack-sets-variable": "{target}: the stack sets {variable} itself, so --env does not change it there",
+    "nothing-to-measure": "nothing to measure: {why}",
     "no-case-matches": "no case matches the options given",
 }

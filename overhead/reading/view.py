@@ -78,20 +78,26 @@ class TargetLabel:
         """``dawn on NVIDIA H200``, ``numpy``."""
         return f"{self.stack} on {self.device}" if self.device else self.stack
 
+    def followed_by(self, suffix: str) -> TargetLabel:
+        """The label with a text behind it."""
+        if self.adapter:
+            return dataclasses.replace(self, more=self.more + suffix)
+        return dataclasses.replace(self, stack=self.stack + suffix)
+
 
 @dataclasses.dataclass(frozen=True)
 class TargetView:
     """A stack on a device, with its records (the measured cases).
 
-    ``named``: unique in the file, with "(software)" for an adapter that computes on the CPU. ``short``: the same
-    without the device, where the file has one GPU only. ``short_names_cpu``: whether it ends with "(CPU)", which tells
-    the target from one of its stack on the GPU. ``facts``: of the stack.
+    ``named``: unique in the file, with "(software)" for an adapter that computes on the CPU. ``shortened``: the
+    same without the device, where the file has one GPU only. ``short_names_cpu``: whether it ends with "(CPU)", which
+    tells the target from one of its stack on the GPU. ``facts``: of the stack.
     """
 
     key: str
     named: TargetLabel
     records: tuple[Record, ...]
-    short: str
+    shortened: TargetLabel
     facts: StackFacts
     short_names_cpu: bool = False
 
@@ -99,6 +105,11 @@ class TargetView:
     def label(self) -> str:
         """The target by its stack and device."""
         return self.named.text
+
+    @property
+    def short(self) -> str:
+        """The target by its stack, with its device only where the file has several."""
+        return self.shortened.text
 
     @property
     def first(self) -> Record:
@@ -204,7 +215,7 @@ class View:
         found = []
         for key, records in groups.items():
             facts = self.facts(records[0].stack)
-            names_cpu = records[0].api == "CPU" and short[key] != labels[key].text
+            names_cpu = records[0].api == "CPU" and short[key] != labels[key]
             found.append(TargetView(key, labels[key], tuple(records), short[key], facts, names_cpu))
         return found
 
@@ -382,7 +393,7 @@ def _labels(firsts: list[Record]) -> dict[str, TargetLabel]:
         label = next((own[depth] for depth in range(3) if counts[depth][own[depth].text] == 1), own[0])
         taken[label.text] += 1
         number = taken[label.text]
-        labels[r.target_key] = _with_suffix(label, f" [{number}]") if number > 1 else label
+        labels[r.target_key] = label.followed_by(f" [{number}]") if number > 1 else label
     return labels
 
 
@@ -394,26 +405,20 @@ def _label(r: Record, depth: int) -> TargetLabel:
     more = "".join(f" {part}" for part in place[1:])
     label = TargetLabel(r.stack, place[0] if place else "", more, runs_nothing=not r.executes)
     if not r.executes:
-        return _with_suffix(label, " (runs nothing)")
-    return _with_suffix(label, " (software)") if r.software else label
+        return label.followed_by(" (runs nothing)")
+    return label.followed_by(" (software)") if r.software else label
 
 
-def _with_suffix(label: TargetLabel, suffix: str) -> TargetLabel:
-    if label.adapter:
-        return dataclasses.replace(label, more=label.more + suffix)
-    return dataclasses.replace(label, stack=label.stack + suffix)
-
-
-def _without_device(firsts: list[Record], labels: dict[str, TargetLabel]) -> dict[str, str]:
+def _without_device(firsts: list[Record], labels: dict[str, TargetLabel]) -> dict[str, TargetLabel]:
     """Labels by target key that name the stack alone, where that is unique and the file has one GPU only."""
     gpus = {without_brackets(r.adapter) for r in firsts if r.executes and not r.software and r.api != "CPU"}
-    short = {key: label.text for key, label in labels.items()}
+    short = dict(labels)
     for r in firsts:
         if r.executes and not r.software and len(gpus) == 1:
-            short[r.target_key] = plain(r.stack, 40) + (" (CPU)" if r.api == "CPU" else "")
-    counts = Counter(short.values())
+            short[r.target_key] = TargetLabel(plain(r.stack, 40) + (" (CPU)" if r.api == "CPU" else ""))
+    counts = Counter(label.text for label in short.values())
     alone = {r.stack for r in firsts if r.api == "CPU"} - {r.stack for r in firsts if r.api != "CPU"}
     for r in firsts:
-        if counts[short[r.target_key]] > 1 or (r.api == "CPU" and r.stack in alone):
-            short[r.target_key] = labels[r.target_key].text
+        if counts[short[r.target_key].text] > 1 or (r.api == "CPU" and r.stack in alone):
+            short[r.target_key] = labels[r.target_key]
     return short

@@ -61,8 +61,7 @@ def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:
     """A table of the stacks on this machine, and what is missing with the command that adds it."""
     targets = []
     for t in (target for row in rows for target in row.targets):
-        kind = " (software)" if t.software else "" if t.executes else " (runs nothing)"
-        targets.append([t.stack, t.api, t.adapter + kind, t.driver])
+        targets.append([t.stack, t.api, words.device(t), t.driver])
     if targets:
         yield Table(words.STACKS_HERE, ["stack", "api", "device", "driver"], targets)
     yield from missing_blocks([one for row in rows for one in row.missing])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import DecodeArm, DecoderResults
 from overhead.reading.missing_values import why
-from overhead.reading.view import graph_maker
+from overhead.reading.view import TargetLabel, graph_maker
 from overhead.results import ratio
 from overhead.words.format import count, factor_spread
 from overhead.words.names import CALLER_WORDS
@@ -97,9 +97,9 @@ def lowered_label(arm: DecodeArm) -> str:
     return f"{arm.record.stack}, {issued(arm)}"
 
 
-def sweep_label(arm: DecodeArm) -> str:
+def sweep_label(arm: DecodeArm) -> TargetLabel:
     """The arm on its device."""
-    return f"{arm.target.short}: {arm_name(arm)}"
+    return arm.target.shortened.followed_by(f": {arm_name(arm)}")
 
 
 def dispatches(arm: DecodeArm) -> str:

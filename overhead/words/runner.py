@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead.results import Why
+from overhead.results import Target, Why
 from overhead.runner.events import (
     AnswersCame,
     CaseFailed,
@@ -24,6 +24,13 @@ TIME_LEFT_UNKNOWN = "time left not known yet"
 STACKS_HERE = "Stacks on this machine"
 NOT_HERE = "Not available on this machine"
 UNUSABLE_PACKAGE = "a package that cannot be used"
+
+
+def device(target: Target) -> str:
+    """The adapter of a target, and whether it is none that works on a GPU."""
+    if target.software:
+        return f"{target.adapter} (software)"
+    return target.adapter if target.executes else f"{target.adapter} (runs nothing)"
 
 
 def note(told: RunNote) -> str:

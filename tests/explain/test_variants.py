@@ -151,8 +151,10 @@ def test_a_value_that_is_no_number_is_text_and_setup_sees_it(capsys: pytest.Capt
     assert [call["varied"]["kind"] for call in json.loads(capsys.readouterr().out)["calls"]] == ["u4", "f8"]
     with pytest.raises(UsageError) as refused:
         time("x + 1", setup=setup, vary="kind=u4,c8", quick=True)
-    assert refused.value.why.values["what"] == "statement 2"
-    assert refused.value.why.values["why"].startswith("SETUP: AssertionError")
+    why = refused.value.why
+    assert isinstance(why, Reason)
+    assert why.values["what"] == "statement 2"
+    assert str(why.values["why"]).startswith("SETUP: AssertionError")
 
 
 @pytest.mark.slow

@@ -100,3 +100,13 @@ def test_a_decompression_bomb_is_refused_before_it_fills_memory(
 
     assert path.stat().st_size < 200_000
     assert peak(refused) < most
+
+
+def test_an_error_holds_the_file_and_what_is_wrong_with_it(tmp_path: Path) -> None:
+    with pytest.raises(BadFile) as of_text:
+        read_whole(tmp_path, 10)
+    assert (of_text.value.file, str(of_text.value)) == (str(tmp_path), f"{tmp_path}: {of_text.value.fault}")
+    reason = because("no-run-here")
+    copied = pickle.loads(pickle.dumps(BadFile(reason, tmp_path)))
+    assert (copied.file, copied.fault, copied.why) == (str(tmp_path), reason, about(str(tmp_path), reason))
+    assert BadFile(reason).why == reason

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from overhead.blocks.parts import Drawing
-from overhead.reading.view import View
+from overhead.reading.view import TargetLabel, View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
+from overhead.report.core.draw import wrapped_label
 from overhead.report.core.registry import registered, registered_each
 from overhead.results import Value
 from tests.report.test_page_facts import everything
@@ -75,3 +76,10 @@ def test_a_figure_of_very_many_rows_has_the_first_and_the_last_and_the_number_of
     ways = [int(label.partition(" ")[2]) for label in words if label.startswith("way")]
     assert ways == [*range(20), *range(80, 100)]
     assert "60 more" in words
+
+
+def test_the_device_of_a_target_begins_a_line_and_an_on_of_another_name_does_not() -> None:
+    target = TargetLabel("dawn", "NVIDIA H200").followed_by(": MLP training step")
+    assert wrapped_label(target, 40) == "dawn\nNVIDIA H200: MLP training step"
+    assert wrapped_label(target.text, 60) == target.text
+    assert wrapped_label(TargetLabel("dawn", "H200"), 40) == "dawn on H200"

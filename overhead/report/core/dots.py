@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from overhead.reading.plain_text import plain
+from overhead.reading.view import TargetLabel
 from overhead.report.core.draw import (
     FIGURE_WIDTH_INCHES,
     INK,
@@ -66,7 +67,7 @@ class DotRow:
 
 @style()
 def dot_figure(
-    panels: Mapping[str, Sequence[DotRow]],
+    panels: Mapping[str, Sequence[DotRow]] | Mapping[TargetLabel, Sequence[DotRow]],
     unit: str,
     shapes: Mapping[str, str | tuple[str, str]] | None = None,
     *,

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from overhead.reading.plain_text import plain
+from overhead.reading.view import TargetLabel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,11 +78,12 @@ def new_figure(
     return figure, list(figure.subplots(len(heights), columns, squeeze=False, gridspec_kw=ratios, **axes).flat)
 
 
-def wrapped_label(label: str, letters: int = 40) -> str:
-    """The label broken into lines of at most so many letters; a device (after " on ") begins a line."""
-    text = plain(label, 120)
-    before, on, after = text.partition(" on ")
-    parts = [before, after] if on and len(text) > letters / 2 else [text]
+def wrapped_label(label: str | TargetLabel, letters: int = 40) -> str:
+    """The label broken into lines of at most so many letters; the device of a target begins a line."""
+    text = plain(label if isinstance(label, str) else label.text, 120)
+    parts = [text]
+    if isinstance(label, TargetLabel) and label.device and len(text) > letters / 2:
+        parts = [plain(label.stack, 120), plain(label.device, 120)]
     return "\n".join(textwrap.fill(part, letters) for part in parts)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from overhead.reading.plain_text import plain
+from overhead.reading.view import TargetLabel
 from overhead.report.core.draw import SMALL, new_figure, plain_log_ticks, style, wrapped_label
 from overhead.results import Point, Record, Value
 
@@ -33,7 +34,7 @@ class DrawnLine:
 class LinePanel:
     """Lines on one pair of logarithmic axes. ``x``: what the horizontal axis counts."""
 
-    title: str
+    title: str | TargetLabel
     x: str
     lines: Sequence[DrawnLine]
 

@@ -19,7 +19,7 @@ from overhead.reading.synchronising import (
     waited_each,
     waiting_targets,
 )
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import TargetLabel, TargetView, View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.registry import register
 from overhead.results import Record, Value
@@ -45,7 +45,7 @@ from overhead.words.report.waiting import (
 _RHYTHM_MARKERS = {1: "o", 4: "v", 10: "s", 100: "D"}
 _OTHER_MARKER = "^"
 _PERCENTILES = ("p50", "p95", "p99")
-_Groups = dict[tuple[str, StepKind], list[Synchronised]]
+_Groups = dict[tuple[TargetLabel, StepKind], list[Synchronised]]
 """By target and step."""
 
 
@@ -148,7 +148,7 @@ def synchronisation(view: View) -> Iterator[Part]:
     found = synchronised(view)
     groups: _Groups = {}
     for s in found:
-        groups.setdefault((s.target.short, step_kind(s.record)), []).append(s)
+        groups.setdefault((s.target.shortened, step_kind(s.record)), []).append(s)
     clear = {key: [s for s in group if s.is_costly] for key, group in groups.items()}
     drawn = {key: group for key, group in clear.items() if len({s.act for s in group}) > 1}
     if found:
@@ -163,7 +163,7 @@ def _drawing(groups: _Groups, table: Table) -> Drawing:
     for (target, step), group in groups.items():
         acts = list(dict.fromkeys(s.act for s in group))
         marks = {act: [_mark(s, s.cost) for s in group if s.act == act and s.cost is not None] for act in acts}
-        panels[f"{target}: {step_text(step)}"] = [DotRow(act_name(act), marks[act]) for act in acts]
+        panels[target.followed_by(f": {step_text(step)}")] = [DotRow(act_name(act), marks[act]) for act in acts]
     rhythms = sorted({s.every for group in groups.values() for s in group})
     shapes = {after_every(k): _RHYTHM_MARKERS.get(k, _OTHER_MARKER) for k in rhythms}
     return Drawing(
@@ -191,7 +191,7 @@ def _table(groups: _Groups) -> Table:
         for s in group:
             alone, cost, slow = s.alone.measured("complete") if s.alone else None, s.cost, s.slowdown
             numbers = [*(spread(one / 1e3) if one else "" for one in (alone, cost)), factor_spread(slow)]
-            target_cell = Cell(target, s.target.stack)
+            target_cell = Cell(target.text, s.target.stack)
             rows.append([target_cell, step_text(step), act_name(s.act), after_every(s.every), *numbers, remark(s)])
     columns = ["target", "step", "act", "when", f"the step alone, {MICRO}", f"the act adds, {MICRO}",
                "the step takes", "remark"]  # fmt: skip

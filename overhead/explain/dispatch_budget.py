@@ -304,7 +304,7 @@ def _on_cuda(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
         try:
             trace = read_chrome_trace(read_whole(file, MOST_TRACE_BYTES), "the profile")
         except BadFile as error:
-            raise Unavailable(str(error)) from None
+            raise Unavailable(error.why) from None
     add_calls(found, trace)
 
 

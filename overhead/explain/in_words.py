@@ -6,14 +6,15 @@ from overhead.explain.record import Explanation
 from overhead.explain.timing import CallTiming
 from overhead.reading.plain_text import plain
 from overhead.words.explain.alternatives import alternative_line
-from overhead.words.explain.step import device_of, function_of, heading
+from overhead.words.explain.step import device_of, heading
 from overhead.words.format import MICRO, micro_spread, time
 from overhead.words.reasons import sentence
 
 
 def brief_text(found: Explanation) -> str:
     """The verdict, the time of a step and the alternatives; ``record.to_dict`` has all."""
-    lines = [heading(plain(function_of(found)), plain(found.program.file), device_of(found))]
+    program = found.program
+    lines = [heading(plain(program.function), plain(program.file), device_of(found))]
     lines += map(sentence, found.verdict.sentences)
     if found.step.wall.measured:
         lines.append(f"a step: {micro_spread(found.step.wall)} {MICRO}")

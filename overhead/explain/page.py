@@ -33,7 +33,7 @@ def explained_page(found: Explanation) -> str:
     return rendered(
         [PageSection(name, title, parts) for name, title, made in sections if (parts := list(made))],
         command="explain",
-        heading=question(found),
+        heading=question(found.program),
         about=measured_when(found),
         drawn_from="one explained step",
     )

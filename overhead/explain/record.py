@@ -38,8 +38,6 @@ BETWEEN = "between operations"
 """The name of what the host does outside of all operations: the program's own Python, and that of its libraries."""
 UNKNOWN_MACHINE = "0" * 12
 """The id of the machine where a trace was recorded."""
-UNKNOWN_DEVICE = "unknown"
-"""The device of a trace that has work of a device and does not name it."""
 MOST_ROWS = 200
 """Most rows of a list in the file."""
 
@@ -51,7 +49,6 @@ class _Part(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True)
 class ExplainedProgram(_Part, kw_only=True):
     """What was explained. ``file``: relative to the program's folder. ``device``: empty if it runs on the processor.
 
-    ``function``: empty for a trace; an older file has the number of its steps there, as a text.
     ``taken``: the step is what the function ``returned``, or the function ``itself``; "" in older files and of traces.
     ``returned``: the type of what it returned; "" for None.
     """

@@ -16,7 +16,7 @@ from overhead.reading.plain_text import plain
 from overhead.results import Figure, Value, Why, codes_of
 from overhead.words.explain import timing as words
 from overhead.words.explain.alternatives import KIND_LABELS, alternative_name, remark
-from overhead.words.explain.step import UNRANKED, device_of, function_of, heading, operation_name, taken_as_step
+from overhead.words.explain.step import UNRANKED, device_of, heading, operation_name, taken_as_step
 from overhead.words.explain.times import mean_text, replay_remark, time_text
 from overhead.words.explain.verdict import verdict_sentences
 from overhead.words.format import MICRO, factor_spread, listed, micro_of, micro_or_why, micro_spread, percent
@@ -45,7 +45,8 @@ _MET_APART = 1.3
 
 def explanation_blocks(found: Explanation) -> Iterator[Part]:
     """What a terminal shows of the step."""
-    yield Text([heading(function_of(found), found.program.file, device_of(found))], lead=True)
+    on = device_of(found)
+    yield Text([heading(found.program.function, found.program.file, on)], lead=True)
     if taken := taken_as_step(found.program):
         yield Text([taken])
     for part in (

@@ -23,7 +23,7 @@ from overhead.explain.host_work import HostTimes, ProfilerCost
 from overhead.explain.nsys_export import read_nsys_export
 from overhead.explain.profiling import StepProfile
 from overhead.explain.ranks import RankComparison, compare_ranks, rank_reasons, same_ranks
-from overhead.explain.record import NOT_IN_A_TRACE, UNKNOWN_DEVICE, UNKNOWN_MACHINE, Explanation, StepVerdict, missing
+from overhead.explain.record import NOT_IN_A_TRACE, UNKNOWN_MACHINE, Explanation, StepVerdict, missing
 from overhead.explain.recording import caveats, left_out, why_no_verdict
 from overhead.explain.replay import StepParts, mean_parts, step_parts
 from overhead.explain.steps import StepSource
@@ -67,7 +67,7 @@ def read_trace_file(path: Path) -> Trace:
     _check_halves(trace, path)
     steps = [step for step in trace.steps if step.device] or trace.steps
     recording = dataclasses.replace(trace.recording, steps_without_work=len(trace.steps) - len(steps))
-    device = trace.device or (UNKNOWN_DEVICE if trace.has_device else "")
+    device = trace.device or ("a device" if trace.has_device else "")
     return dataclasses.replace(trace, steps=steps, device=device, recording=recording)
 
 
@@ -102,7 +102,7 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
     if chrome is not None and not trace.has_device:
         raise UsageError(f"{chrome}: no replay to write: {paths[0].name} has no work on a device")
     host = host_times(trace, 1e6 * step_ms)
-    source = StepSource(setup="", file=paths[0].name, function="")
+    source = StepSource(setup="", file=paths[0].name, function=_steps(len(trace.steps)))
     tried = FoundCall(one_ns=0, waits=[], said="", api="", adapter=trace.device)
     profile = StepProfile(tried, "none", trace.device, trace=trace, host=host, step_ns=1e6 * step_ms, step_rule=given)
     figures = [Figure(name="complete", value=1e6 * step_ms, rule=given)] if given else []
@@ -126,6 +126,11 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
     if chrome is not None:
         save_replay(chrome, trace.quiet(), host)
     return found
+
+
+def _steps(number: int) -> str:
+    """What stands in place of the name of a function, which a trace does not have."""
+    return "1 step" if number == 1 else f"{number:,} steps"
 
 
 def _check_different(paths: Sequence[Path]) -> None:

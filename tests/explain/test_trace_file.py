@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from overhead.cli import main
@@ -23,8 +22,6 @@ from overhead.explain.saved import read_explanation
 from overhead.explain.trace_file import explain_traces, host_times, read_trace_file
 from overhead.explain.verdict import UNCHECKED
 from overhead.results import Reason, Why, because, codes_of
-from overhead.words.explain.step import function_of
-from overhead.words.format import count
 from tests.fakes.profiled_program import Launch, Parts, Python, Read, SimulatedDevice, Wait
 
 DEVICE = SimulatedDevice()
@@ -334,13 +331,3 @@ def test_a_trace_of_the_processor_alone_is_explained(tmp_path: Path) -> None:
     assert found.program.device == ""
     assert "aten::sum" in {row.name for row in found.operations}
     assert codes(found.verdict.sentences) & {"processor-only", "processor-only-without-a-time"}
-
-
-@pytest.mark.parametrize("steps", [1, 3])
-def test_a_trace_names_no_function_and_its_steps_stand_in_place_of_it(steps: int, tmp_path: Path) -> None:
-    found = explain_traces([kineto(tmp_path / "t.json", events_of(HOST_BOUND))])
-    assert found.program.function == ""
-    counted = msgspec.structs.replace(found, profiled_steps=steps)
-    assert function_of(counted) == count(steps, "step")
-    older = msgspec.structs.replace(found.program, function="what an older file has there")
-    assert function_of(msgspec.structs.replace(found, program=older)) == older.function

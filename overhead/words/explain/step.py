@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from overhead.explain.record import BETWEEN, UNKNOWN_DEVICE, ExplainedProgram, Explanation, ReplayCheck
+from overhead.explain.record import BETWEEN, ExplainedProgram, Explanation, ReplayCheck
 from overhead.reading.plain_text import plain
-from overhead.words.format import count, percent
+from overhead.words.format import percent
 from overhead.words.reasons import sentence
 
 UNRANKED = "Operations are not ranked: the profile failed its check."
@@ -20,22 +20,15 @@ def heading(function: str, file: str, device: str) -> str:
     return f"{function} in {file}, on {device}"
 
 
-def function_of(found: Explanation) -> str:
-    """What is explained: the function, or how many steps of a trace, which names none."""
-    return found.program.function or count(found.profiled_steps, "step")
-
-
 def device_of(found: Explanation) -> str:
     """Where the step runs: the device that it uses, else the processor."""
-    if found.is_of_a_trace and found.program.device == UNKNOWN_DEVICE:
-        return "a device"
     processor = "a processor that is not known" if found.is_of_a_trace else found.machine.cpu
     return found.program.device or processor
 
 
-def question(found: Explanation) -> str:
+def question(program: ExplainedProgram) -> str:
     """The question that its page answers."""
-    return f"What bounds {plain(function_of(found), 60)} in {plain(found.program.file, 80)}"
+    return f"What bounds {plain(program.function, 60)} in {plain(program.file, 80)}"
 
 
 def measured_when(found: Explanation) -> str:

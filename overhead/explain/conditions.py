@@ -37,9 +37,15 @@ _FEWEST_BLOCKS = 8
 held the true mean in 88 of 100 tries, from 3 in 75, from 2 in 48; that of one block has no width."""
 _BUSY_THREAD = 0.02
 """Another thread is busy if it runs for this share of the time or more. Threads of Inductor wait for work."""
-REFERENCE = "as it runs"
-"""The row that the gains of the conditions are relative to: the step as the host runs it."""
-WITHOUT_COLLECTION = "without garbage collection"
+REFERENCE = because("as-the-host-runs-it")
+"""The row that the gains of the conditions are relative to."""
+WITHOUT_COLLECTION = because("without-collection")
+SWITCHING_OFTEN = because("switching-threads-often")
+CONDITIONS_BY_OLDER_NAME: Mapping[str, Reason] = {
+    "as it runs": REFERENCE,
+    "without garbage collection": WITHOUT_COLLECTION,
+}
+"""What older files, which have no code, call the conditions that something is decided by."""
 _MOST_BUSY = 16
 _BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    pass"
 HOST_UNITS = {"preemptions": "per second", "longest_pause": "ns"}
@@ -49,7 +55,7 @@ HOST_UNITS = {"preemptions": "per second", "longest_pause": "ns"}
 class Condition(Struct, frozen=True):
     """Times of a step in ns, one for each block: ``usual`` as the host runs it, ``under`` the condition."""
 
-    name: str
+    what: Reason
     usual: list[float]
     under: list[float]
 
@@ -59,7 +65,7 @@ class _Trial:
     """A condition that may apply: how it begins and ends."""
 
     applies: bool
-    name: str
+    what: Reason
     begin: Callable[[], object]
     end: Callable[[], object]
 
@@ -94,7 +100,7 @@ def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
         gain = missing("gain", few_blocks(min(len(one.usual), len(one.under))), "ratio")
         if before is not None and under is not None:
             gain = _resampled("gain", "ratio", np.mean(one.usual) / np.mean(one.under), before / under)
-        rows.append(_row(one.name, _step(one.under, under), gain))
+        rows.append(_row(one.what, _step(one.under, under), gain))
     return rows
 
 
@@ -103,10 +109,11 @@ def few_blocks(number: int) -> Reason:
     return because("measured-once") if number == 1 else because("measured-too-few-times", number=number)
 
 
-def _row(name: str, step: Figure, gain: Figure) -> record.Alternative:
+def _row(condition: Reason, step: Figure, gain: Figure) -> record.Alternative:
     return record.Alternative(
-        name=name,
+        name=condition.code,
         kind="condition",
+        condition=condition,
         status="ok",
         step=step,
         gain=gain,
@@ -271,10 +278,10 @@ class HostMeasurement:
 
         trials = [
             _Trial(gc.isenabled(), WITHOUT_COLLECTION, stop, resume),
-            _Trial(len(cores) > 1, "bound to one core", lambda: clock.move(cores[:1]), lambda: clock.move([])),
-            _Trial(number > 0, f"beside {number} busy processes", begin_busy, busy.close),
-            _Trial(busy_threads > 0, "switching threads often", lambda: switch(1e-4), lambda: switch(usual)),
-            _Trial(threads > 1, "one library thread", lambda: set_threads(1), lambda: set_threads(threads)),
+            _Trial(len(cores) > 1, because("on-one-core"), lambda: clock.move(cores[:1]), lambda: clock.move([])),
+            _Trial(number > 0, because("beside-busy-processes", number=number), begin_busy, busy.close),
+            _Trial(busy_threads > 0, SWITCHING_OFTEN, lambda: switch(1e-4), lambda: switch(usual)),
+            _Trial(threads > 1, because("one-library-thread"), lambda: set_threads(1), lambda: set_threads(threads)),
         ]
         # The trial knows the quickest step. On a busy host, so many of these would be one long block.
         self._block = max(1, round(_BLOCK_S * 1e9 / statistics.fmean(self.stretch(_STRETCH_S))))
@@ -288,5 +295,5 @@ class HostMeasurement:
                     under = self.stretch(2 * _STRETCH_S, _FEWEST_BLOCKS)
                 finally:
                     trial.end()
-                found.append(Condition(trial.name, before + self.stretch(_STRETCH_S, half), under))
+                found.append(Condition(trial.what, before + self.stretch(_STRETCH_S, half), under))
         return found

@@ -175,7 +175,8 @@ def _save_replay(path: Path, profile: StepProfile) -> Why:
     try:
         save_replay(Path(path), profile.trace.quiet(), profile.host)
     except CannotWrite as error:
-        return str(error)
+        why: Why = error.why
+        return why
     return ""
 
 
@@ -190,7 +191,7 @@ def _measure_conditions(
     try:
         measured.conditions = measure_conditions(source, threads, doing=listener.working)
     except UsageError as error:
-        measured.remarks.append(because("conditions-failed", error=str(error)))
+        measured.remarks.append(because("conditions-failed", error=error.why))
 
 
 def _interrupted(source: StepSource, profile: StepProfile, measured: _Measured) -> record.Explanation:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from overhead.loading.files import save_file
-from overhead.results import Count, Figure, LongText, Machine, Moment, Name, Why, because, stacks_in
+from overhead.results import Count, Figure, LongText, Machine, Moment, Name, Reason, Why, because, stacks_in
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
 EXPLAIN_VERSION = 1
@@ -169,7 +169,8 @@ class Alternative(_Part, kw_only=True):
 
     ``making``: its one-off cost. ``repaid_after``: steps until the gain exceeds it, unit ``count``. ``results``: for
     ``differs`` both values. ``compared`` and ``not_compared``: how many values; None in older files. ``site``: the line
-    that forbids it, for ``refused``.
+    that forbids it, for ``refused``. ``condition``: of a ``condition``, what is different on the host; ``name`` is its
+    code. None in older files, where ``name`` is a text.
     """
 
     name: Name
@@ -185,6 +186,12 @@ class Alternative(_Part, kw_only=True):
     results: Why = ""
     reason: Why = ""
     site: CallSite = CallSite()
+    condition: Reason | None = None
+
+    @property
+    def called(self) -> Why:
+        """What it is: the condition with its numbers, else the name."""
+        return self.condition or self.name
 
     @property
     def agreement(self) -> Why:

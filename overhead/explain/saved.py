@@ -11,7 +11,8 @@ import msgspec
 from overhead.blocks.parts import Part
 from overhead.bounded_files import read_whole
 from overhead.errors import BadFile
-from overhead.explain.record import EXPLAIN_FORMAT, EXPLAIN_VERSION, Explanation, to_dict
+from overhead.explain.conditions import CONDITIONS_BY_OLDER_NAME
+from overhead.explain.record import EXPLAIN_FORMAT, EXPLAIN_VERSION, Alternative, Explanation, to_dict
 from overhead.explain.show import explanation_blocks, timing_blocks
 from overhead.explain.timing import Timing
 from overhead.loading.figures import with_sound_answer
@@ -38,7 +39,15 @@ def read_explanation(path: Path) -> Explanation:
     found = _decoded(path, Explanation, "an explanation")
     if found.version != EXPLAIN_VERSION:
         raise BadFile(f"version {found.version} of {EXPLAIN_FORMAT}, this program reads {EXPLAIN_VERSION}", path)
-    return with_sound_answer(path, found)
+    alternatives = [_with_condition(one) for one in found.alternatives]
+    return with_sound_answer(path, msgspec.structs.replace(found, alternatives=alternatives))
+
+
+def _with_condition(one: Alternative) -> Alternative:
+    """The alternative; with its code if it is a condition of an older file by which something is decided."""
+    if one.kind != "condition" or one.condition is not None or one.name not in CONDITIONS_BY_OLDER_NAME:
+        return one
+    return msgspec.structs.replace(one, condition=CONDITIONS_BY_OLDER_NAME[one.name])
 
 
 def read_timing(path: Path) -> Timing:

@@ -41,7 +41,7 @@ _APART = 1.3
 ``overhead time`` names the latter from the same factor on."""
 _MOST_GAINS = 3
 Gains = Mapping[str, Figure]
-"""By the name of an alternative: its measured gain, with an interval."""
+"""By the name of an alternative, or the code of a condition: its measured gain, with an interval."""
 _NO_GAINS: Gains = {}
 
 
@@ -75,7 +75,12 @@ def _gain_named(gain: Figure) -> dict[str, float]:
 
 def gains_of(alternatives: Sequence[record.Alternative]) -> Gains:
     """The gains that were measured and have an interval."""
-    return {one.name: one.gain for one in alternatives if _has_gain(one)}
+    gains = {}
+    for one in alternatives:
+        if _has_gain(one):
+            name = one.condition.code if one.condition is not None else one.name
+            gains[name] = one.gain
+    return gains
 
 
 def _has_gain(one: record.Alternative) -> bool:
@@ -131,10 +136,10 @@ def _large_gains(alternatives: Sequence[record.Alternative]) -> list[Why]:
 def _large_gain(one: record.Alternative) -> Why:
     gain = _gain_named(one.gain)
     if one.kind == "bound":
-        return because("large-gain-is-a-bound", name=one.name, **gain)
+        return because("large-gain-is-a-bound", name=one.called, **gain)
     if one.kind == "prediction":
-        return because("large-gain-is-predicted", name=one.name, **gain)
-    return because("large-gain", name=one.name, results=one.agreement, **gain)
+        return because("large-gain-is-predicted", name=one.called, **gain)
+    return because("large-gain", name=one.called, results=one.agreement, **gain)
 
 
 def _low(figure: Figure) -> float:
@@ -216,7 +221,7 @@ def host_causes(shares: Mapping[str, float], gains: Gains = _NO_GAINS) -> list[W
             causes[name] = because("waits-for-a-processor", share=share, preemptions=of["preemptions"])
         elif name == "throttled":
             causes[name] = because("stopped-by-the-cpu-limit", share=share, cores=cores)
-        elif _is_useless(gains.get(WITHOUT_COLLECTION)):
+        elif _is_useless(gains.get(WITHOUT_COLLECTION.code)):
             causes[name] = because("collects-garbage", share=share, pause_ns=of["longest_pause"])
         else:
             causes[name] = because("collects-garbage-freeze-it", share=share, pause_ns=of["longest_pause"])

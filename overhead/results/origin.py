@@ -25,6 +25,7 @@ HowFormed = Literal[
     "measured on a line",
     "median",
     "minimum",
+    "named in a file",
     "number",
     "of the method",
     "point",

@@ -9,6 +9,7 @@ from overhead.reading.plain_text import plain
 from overhead.results import exactly
 from overhead.words.chains import arm_label, elements_text, why_no_speed
 from overhead.words.format import MICRO, listed, number, point, run_time
+from overhead.words.printed import named_in_a_file
 from overhead.words.reasons import sentence
 
 WAY_VERDICTS = {"cheaper": "cheaper", "dearer": "dearer", "tie": "a tie", "unclear": "not told apart"}
@@ -83,7 +84,8 @@ def _size(row: WorkRow) -> str:
 
 def _program_size(program: ProgramWork) -> str:
     unfused, fused = (f"{count:,}" if count else "?" for count in (program.dispatches, program.fused))
-    return f"{program.name}, {unfused} dispatches, {fused} when fused"
+    size = named_in_a_file(f"{unfused} dispatches, {fused} when fused")
+    return f"{program.name}, {size}"
 
 
 def way_label(way: ChainWay) -> str:

@@ -35,6 +35,11 @@ def of_the_method(text: str) -> str:
     return printed(text, Value(math.nan, origin=Origin(operation="of the method")))
 
 
+def named_in_a_file(text: str) -> str:
+    """The text, which has numbers that are a part of a name in the file of a run, and no figures."""
+    return printed(text, Value(math.nan, origin=Origin(operation="named in a file")))
+
+
 @contextlib.contextmanager
 def noting() -> Iterator[list[Printed]]:
     """While this is open, each figure that becomes text is added to the list."""

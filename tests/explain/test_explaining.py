@@ -36,7 +36,7 @@ from overhead.explain.show import explanation_blocks
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing
 from overhead.explain.verdict import judge_times
-from overhead.results import Figure, codes_of
+from overhead.results import Figure, Reason, codes_of
 from overhead.runner.progress import Listener
 from overhead.words.explain.step import taken_as_step
 from overhead.words.reasons import sentence
@@ -252,7 +252,7 @@ def test_what_is_tried_comes_before_the_conditions_on_the_host(tmp_path: Path, m
 
     def conditions(source: StepSource, threads: int, **more: Any) -> list[Condition]:
         done.append("conditions")
-        return [Condition("a", [1e6] * 10, [2e6] * 10)]
+        return [Condition(Reason("a"), [1e6] * 10, [2e6] * 10)]
 
     def timed(*given: Any, **more: Any) -> Timing:
         done.append("times")
@@ -268,7 +268,7 @@ def test_what_is_tried_comes_before_the_conditions_on_the_host(tmp_path: Path, m
     found = explain(step, against=step, alternatives="eager")
     assert done[:2] == ["against", "CUDA graph"]
     assert done[-1] == "conditions"
-    assert [one.name for one in found.alternatives if one.kind == "condition"] == [REFERENCE, "a"]
+    assert [one.condition for one in found.alternatives if one.kind == "condition"] == [REFERENCE, Reason("a")]
     done.clear()
     found = explain(step, against=step, alternatives="eager", seconds=0.001)
     assert done == ["against", "times"], "what the user asks for is tried however short the time is"

@@ -193,6 +193,13 @@ def test_a_large_gain_is_said_in_the_first_lines(value: float, half: float, is_s
     assert verdict_reasons(found) == found.verdict.sentences
 
 
+def test_a_large_gain_of_a_condition_is_said_of_the_condition_with_its_numbers() -> None:
+    condition = Reason("beside-busy-processes", {"number": 7})
+    one = gained(condition.code, 1.5, 0.05, "condition")
+    found = with_alternatives(HOST, msgspec.structs.replace(one, condition=condition))
+    assert by_code(found.verdict.sentences)["large-gain"].values["name"] == condition
+
+
 @pytest.mark.parametrize(("times", "is_first"), [(8.0, True), (1.1, False), (0.5, True)])
 def test_a_step_that_takes_another_time_where_nothing_is_left_out_says_so_first(times: float, is_first: bool) -> None:
     step_ns = DEVICE.step_ns(HOST)

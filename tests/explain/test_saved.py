@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from overhead.cli import main
 from overhead.errors import BadFile
+from overhead.explain.conditions import CONDITIONS_BY_OLDER_NAME, WITHOUT_COLLECTION
 from overhead.explain.record import save_explanation
-from overhead.explain.saved import read_timing
+from overhead.explain.saved import read_explanation, read_timing
+from overhead.explain.verdict import verdict_reasons
+from overhead.results import Figure, Reason
+from overhead.words.explain.alternatives import alternative_name
+from overhead.words.reasons import sentence
 from tests.fakes.explanations import decode_explained
+from tests.fakes.reasons import by_code
 from tests.fakes.timings import two_calls
 
 
@@ -43,6 +50,32 @@ def test_other_commands_refuse_it_in_one_line_that_names_what_it_is(
     assert said.count("\n") == 1
     assert named in said
     assert "overhead show" in said
+
+
+@pytest.mark.parametrize("name", CONDITIONS_BY_OLDER_NAME)
+def test_a_condition_of_an_older_file_is_known_by_its_name(tmp_path: Path, name: str) -> None:
+    """Its gain decides what is said of the collector, as it does in a file with the code."""
+    path = tmp_path / "older.json"
+    found, gain = decode_explained(), Figure(name="gain", unit="ratio", value=1.0, low=0.99, high=1.01)
+    older = msgspec.structs.replace(found.alternatives[1], name=name, kind="condition", gain=gain)
+    named = msgspec.structs.replace(older, name="a name of another version")
+    host = [Figure(name="collector", unit="ratio", value=0.2), Figure(name="longest_pause", value=4e6)]
+    save_explanation(path, msgspec.structs.replace(found, alternatives=[older, named], host=host))
+    read = read_explanation(path)
+    assert [one.condition for one in read.alternatives] == [CONDITIONS_BY_OLDER_NAME[name], None]
+    is_useless = CONDITIONS_BY_OLDER_NAME[name] == WITHOUT_COLLECTION
+    said = by_code(verdict_reasons(read))
+    assert ("collects-garbage" in said, "collects-garbage-freeze-it" in said) == (is_useless, not is_useless)
+
+
+def test_a_condition_is_saved_and_shown_with_its_code_and_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "conditions.json"
+    found, condition = decode_explained(), Reason("beside-busy-processes", {"number": 7})
+    one = msgspec.structs.replace(found.alternatives[1], name=condition.code, kind="condition", condition=condition)
+    save_explanation(path, msgspec.structs.replace(found, alternatives=[one]))
+    (read,) = read_explanation(path).alternatives
+    assert read == one
+    assert alternative_name(read) == sentence(condition)
 
 
 @pytest.mark.parametrize("change", [{"version": 9}, {"calls": []}, {"calls": 1}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import pickle
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from overhead.bounded_files import read_lines, read_whole
 from overhead.cli import main
 from overhead.errors import BadFile
 from overhead.loading.reduce import load
-from overhead.results import encode_line
+from overhead.results import about, because, encode_line
 from tests.fakes.runs import Made
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices of POSIX")

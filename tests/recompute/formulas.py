@@ -130,12 +130,14 @@ class Files:
                 for gpu in run["machine"].get("gpus", ()):
                     self._names |= {gpu["name"], " ".join(gpu["name"].split()[:2])}
                 method = run["method_version"]
-                self._names |= {f"method {method}", *(f"method {other} → {method}" for other in range(1, method))}
+                self._names |= {f"method {other} → {method}" for other in range(1, method)}
+                self._names.add(f"{day}, {run['profile']}, method {method}")
                 self._names |= {
                     version for version in run.get("versions", {}).values() if re.search(r"\d\.\d", version)
                 }
                 for record in run["records"]:
                     self._names |= sizes_of(record)
+                self._names |= programs_of(run)
         return self._names
 
     def kinds_of_machine(self, of: Source) -> Interval:
@@ -256,16 +258,28 @@ def key_of(record: Source) -> str:
 
 
 def sizes_of(record: Source) -> set[str]:
-    """What a record is about, where that is a number: elements, steps and dispatches."""
+    """What a record is about, where that is a number: elements and steps."""
     found = {record["workload"]}
     elements = record.get("params", {}).get("elements")
     if elements is not None:
         found.add(f"{elements:,} elements")
     if record["workload"] in STEPS:
         found.add(f"{STEPS[record['workload']]:,} steps")
-    dispatches = record.get("window", {}).get("dispatches")
-    if isinstance(dispatches, int):
-        found |= {f"{dispatches:,} dispatches", f"{dispatches:,} when fused"}
+    return found
+
+
+def programs_of(run: Source) -> set[str]:
+    """How many dispatches each program of the run has, as it is and when fused."""
+    counts: dict[str, dict[int, set[int]]] = {}
+    for record in run["records"]:
+        dispatches, fusions = record.get("window", {}).get("dispatches"), record.get("params", {}).get("fusions")
+        if isinstance(dispatches, int) and isinstance(fusions, int):
+            counts.setdefault(record["workload"], {}).setdefault(fusions, set()).add(dispatches)
+    found = set()
+    for own in counts.values():
+        for unfused in own.get(0, ()):
+            for fused in own[max(own)]:
+                found.add(f"{unfused:,} dispatches, {fused:,} when fused")
     return found
 
 

@@ -85,6 +85,8 @@ def problem_of(fact: dict[str, Any], files: Files) -> str:
         return "nothing tells what it was formed from"
     if fact["of"].get("operation") == "of the method":
         return "" if fact["text"] in METHOD else "no number of the method"
+    if fact["of"].get("operation") == "named in a file":
+        return "" if fact["text"] in files.names() else "no name in the files"
     try:
         found = files.formed(fact["of"])
     except (LookupError, ValueError, ZeroDivisionError) as error:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from overhead.explain.conditions import REFERENCE
 from overhead.explain.record import Alternative
 from overhead.explain.verdict import resolved_times
-from overhead.reading.plain_text import plain
 from overhead.words.format import factor_spread
-from overhead.words.reasons import sentence
+from overhead.words.reasons import one_line, sentence
 
 KIND_LABELS: Mapping[str, str] = {
     "measured": "",
@@ -20,13 +18,9 @@ KIND_LABELS: Mapping[str, str] = {
 """What stands behind the name of an alternative."""
 
 
-CONDITION_NAMES: Mapping[str, str] = {REFERENCE: "the step as the host runs it"}
-"""What a condition is called, where its name in the file is shorter."""
-
-
 def alternative_name(one: Alternative, most: int = 60) -> str:
     """What an alternative or a condition is called, in at most so many characters."""
-    return plain(CONDITION_NAMES.get(one.name, one.name), most)
+    return one_line(one.called, most)
 
 
 def remark(one: Alternative) -> str:

@@ -77,6 +77,13 @@ TEMPLATES = {
         "its own such work does not."
     ),
     "gpu-in-another-node": ("The launching core is in another NUMA node than the GPU: try numactl --cpunodebind."),
+    # What a step is measured under.
+    "as-the-host-runs-it": "the step as the host runs it",
+    "without-collection": "without garbage collection",
+    "on-one-core": "bound to one core",
+    "beside-busy-processes": "beside {number} busy processes",
+    "switching-threads-often": "switching threads often",
+    "one-library-thread": "one library thread",
     # What alternatives gain.
     "large-gain": "Measured, {name}: {gain:factor-spread} as fast{results:more}.",
     "large-gain-is-a-bound": "Measured, {name} (a bound): {gain:factor-spread} as fast.",

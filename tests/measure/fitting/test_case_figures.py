@@ -87,7 +87,7 @@ def test_a_figure_whose_times_leave_the_line_beyond_the_noise_is_nonlinear() -> 
     found = estimate(Series([bent] * 3, synchronous=True), 0.03)
     assert found["complete"].status == "nonlinear"
     assert found["complete"].value is None
-    assert codes_of(found["complete"].reason) == {"above-the-line"}
+    assert codes_of(found["complete"].reason) == {"below-the-line"}
     assert found["fixed"].status == "nonlinear"
     assert found["issue"].status == "ok"
 

@@ -138,7 +138,7 @@ class Token(Chain):
     ("launches", "reason"),
     [
         (881, because("unit-exceeds-queue", launches=881)),
-        (512, "a slope needs two lengths, the chain holds 1 units at most"),
+        (512, because("one-length-of-device-time", units=1)),
     ],
 )
 def test_a_chain_of_many_launches_a_unit_says_why_it_has_no_device_time(launches: int, reason: Why) -> None:

@@ -18,13 +18,15 @@ from overhead.report import render
 from overhead.report.core import draw
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.pages import GlossaryLinks
-from overhead.report.sections.front import headline, stacks
+from overhead.report.sections.front import headline
+from overhead.report.sections.stacks import stacks
 from overhead.results import Gpu
 from overhead.words.dispatch_costs import GROUP_TITLES
 from overhead.words.glossary import GLOSSARY
 from overhead.words.headline import lead_sentences
 from overhead.words.next_run import next_run_text
-from overhead.words.report.headline_figure import ONLY_NOISY, TIME_COLUMNS, called, without_picture
+from overhead.words.report.headline_figure import ONLY_NOISY, without_picture
+from overhead.words.report.stacks import TIME_COLUMNS, called
 from tests.fakes.report import H200, fingerprint, record
 from tests.reading.test_dispatch_costs import GPU, VULKAN, gpu_run, met
 from tests.report.report_page import Page, numbers

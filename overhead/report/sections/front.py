@@ -1,33 +1,25 @@
-"""Sections of the front page: what one dispatch costs through each stack, as a figure and as a table, and findings."""
+"""Sections of the front page: the picture of what one dispatch costs through each stack, and findings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
-from overhead.blocks.parts import Cell, Drawing, Listing, Part, Table, Text, micro_cell
-from overhead.reading.dispatch_costs import DispatchRow, Kind, dispatch_costs
+from overhead.blocks.parts import Drawing, Listing, Part, Text
+from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.findings import findings_of
 from overhead.reading.view import View
-from overhead.report.core.case_line import line_link
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.registry import register
-from overhead.words.dispatch_costs import KIND_WORDS, remark as row_remark
 from overhead.words.findings import finding_words
-from overhead.words.format import ends_text
 from overhead.words.headline import lead_sentences, limit_sentences, trust_sentences
-from overhead.words.next_run import next_run_text
 from overhead.words.report.headline_figure import (
     NO_SAVING,
     ONLY_NOISY,
-    TABLE_TITLE,
-    TIME_COLUMNS,
     alternative,
-    called,
     caption,
     more_missing,
     picture_title,
-    remark,
     row_reasons,
     stack_reason,
     without_picture,
@@ -79,33 +71,3 @@ def to_do(view: View) -> Iterator[Part]:
         return
     said = [finding_words(finding) for finding in found]
     yield Listing([(one.title, one.detail) for one in said])
-
-
-@register("stacks", "The stacks", 25)
-def stacks(view: View) -> Iterator[Part]:
-    """A table of the headline's cases with their intervals, one caller a row, to sort and to filter."""
-    costs = view.once(dispatch_costs)
-    if costs is None:
-        return
-    yield Table(
-        TABLE_TITLE,
-        ["stack", "called", *TIME_COLUMNS, "bound", "remark"],
-        [_row(row, kind, costs.view) for row in costs.rows for kind in row.kinds],
-        numeric=range(2, 6),
-        sortable=True,
-        folded=True,
-    ).without_empty(2)
-
-
-def _row(row: DispatchRow, kind: Kind, view: View) -> list[str | Cell]:
-    name = Cell(row.label, row.stack)
-    record = row.records.get(kind)
-    if record is None:
-        return [name, KIND_WORDS[kind], *[""] * 5, row_remark(row, kind)]
-    cost = micro_cell(record, "complete")
-    met = record.measured("met")
-    next_run = next_run_text(record, view.fingerprint.machine)
-    figures = [cost, micro_cell(record, "host"), next_run, ends_text(met / 1e3) if met else ""]
-    said = remark(row, kind, record)
-    linked = Cell(said, path=line_link(view, record)) if said else ""
-    return [name, called(kind, record), *figures, row.limit(kind), linked]

@@ -1,19 +1,16 @@
-"""What one dispatch costs through each stack: the sentences, title and caption of the picture and of its table."""
+"""What one dispatch costs through each stack: the sentences, title and caption of the picture."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, Kind, met_below
+from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow
 from overhead.reading.plain_text import plain
-from overhead.results import Fingerprint, MissingStack, Record
-from overhead.words.dispatch_costs import KIND_TITLES, mark_text, other_unit, remark as row_remark, remarks, title
+from overhead.results import Fingerprint, MissingStack
+from overhead.words.dispatch_costs import KIND_TITLES, mark_text, remarks, title
 from overhead.words.format import MICRO, count, listed
-from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import sentence
 
-TABLE_TITLE = "One dispatch through each stack, with intervals; each row is one caller"
-TIME_COLUMNS = [f"{what}, {MICRO}" for what in ("one more", "CPU time", "next run", "met")]
 LIMIT_WORDS = {"device": "the device is the limit", "balanced": "neither CPU nor device clearly is"}
 NO_SAVING = "No saving here is large (at least 1.2 times, by most rules 1.5) with two figures that are not noisy."
 _NOT_RESOLVED = "This run does not resolve the cost of a dispatch through any stack."
@@ -94,15 +91,3 @@ def about(run: Fingerprint) -> str:
     """What a cost is, and of which run: below the picture, which may be shown without its page."""
     source = f"overhead, {run.profile} run of {run.created[:10]}, {plain(run.machine.cpu, 40)}."
     return f"The cost of one more dispatch in a chain, waiting not included. {source}"
-
-
-def called(kind: Kind, record: Record) -> str:
-    """Who makes the calls of the row's case of this kind."""
-    return ("batched, " if kind == "batched" else "") + CALLER_WORDS[record.caller]
-
-
-def remark(row: DispatchRow, kind: Kind, record: Record) -> str:
-    """What is to know of the row's case of this kind: its own remark, a met cost below the cost, another unit."""
-    below = "met lies below the undisturbed cost" if met_below(record) else ""
-    unit = "" if kind == "batched" else other_unit(row)
-    return "; ".join(filter(None, [row_remark(row, kind), below, unit]))

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from overhead.locks import file_lock
+from overhead.results import Reason
 from tests import trials
 from tests.fakes.no_network import UNSHARE
 
@@ -129,3 +130,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         report.outcome = "failed"
         report.longrepr = f"skipped itself although its parts are required: {report.longrepr}"
     return report
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_reason_in_a_text() -> None:
+    """Let a reason in an f-string fail: a reader would see its code. ``words.reasons.sentence`` makes its text."""
+
+    def refuse(reason: object, spec: str) -> str:
+        raise AssertionError(f"a code would stand in a text: {reason!s}")
+
+    Reason.__format__ = refuse  # type: ignore[method-assign]

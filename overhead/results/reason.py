@@ -26,7 +26,7 @@ class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 
     def __str__(self) -> str:
         """The code with its values, for a traceback or a log. It is no sentence for a reader."""
-        values = ", ".join(f"{name}={value}" for name, value in self.values.items())
+        values = ", ".join(f"{name}={value!s}" for name, value in self.values.items())
         own = f"{self.code} ({values})" if values else self.code
         return "; ".join([own, *map(str, self.also)])
 

@@ -7,6 +7,7 @@ from overhead.reading.view import View
 from overhead.results import Origin, Value, exactly
 from overhead.words.format import MICRO, count, listed, percent
 from overhead.words.printed import printed
+from overhead.words.reasons import sentence
 
 
 def speed_sentence(view: View) -> str:
@@ -49,7 +50,7 @@ def missing_sentences(view: View, where: str = "below") -> str:
         names = listed([one.stack for one in found.addable])
         said.append(f"Missing on this machine: {names}; the reasons are {where}.")
     if found.by_command:
-        adds = [f"{listed(stacks)}: {command}" for command, stacks in found.by_command.items()]
+        adds = [f"{listed(stacks)}: {sentence(command)}" for command, stacks in found.by_command.items()]
         said.append(f"What adds them: {'; '.join(adds)}.")
     if found.for_nvidia:
         names = listed([one.stack for one in found.for_nvidia])

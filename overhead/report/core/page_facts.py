@@ -122,10 +122,10 @@ def facts(page: str, printed: Mapping[str, Sequence[Printed]], views: Iterable[V
 
     ``printed``: by the name of a section the figures that became text while the section was made.
     """
-    # A section may show what was put into words for an earlier one: its own texts first, then those of all.
     around = (BEFORE_SECTIONS, AFTER_SECTIONS)
     of_sections = [own for section, own in printed.items() if section not in around]
     everything = list(itertools.chain.from_iterable(of_sections))
+    # A section may show what was put into words for an earlier one: its own texts first, then those of all.
     by_section = {section: _PrintedTexts([*own, *everything]) for section, own in printed.items()}
     runs = [view.fingerprint for view in views]
     sources = _sources(runs)
@@ -157,8 +157,10 @@ def _facts_of(block: Block, texts: _PrintedTexts, sources: Mapping[int, dict[str
 class _PrintedTexts:
     """The figures that became text for one section, to be found again in its blocks.
 
-    Texts are made in about the order in which they stand. So of several figures with one text, that is meant which was
-    made next after the figure found before.
+    Figures are looked for in the finished page, because a mark in a text would count in the widths of drawings and
+    terminals, and a text passes through sentences that know nothing of marks. Texts are made in about the order in
+    which they stand. So of several figures with one text, that is meant which was made next after the figure found
+    before. Where that guess is wrong, the fact names another figure that rounds to the same text.
     """
 
     def __init__(self, printed: Sequence[Printed]) -> None:

@@ -253,3 +253,9 @@ def test_no_part_of_a_page_is_wider_than_the_window_of_a_browser(out: Path, tmp_
     found = re.search(r'data-width="(\d+)/(\d+)"', dom)
     assert found is not None
     assert int(found[1]) <= int(found[2])
+
+
+def test_the_facts_of_a_stack_do_not_replace_those_of_another_page(tmp_path: Path) -> None:
+    render([fingerprint(record("cases"), record("front"))], tmp_path)
+    written = {path.name for path in (tmp_path / "downloads").glob("*.facts.json")}
+    assert {"cases.facts.json", "front.facts.json", "lines-cases.facts.json", "lines-front.facts.json"} <= written

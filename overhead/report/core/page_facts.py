@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any
 
-from overhead.reading.view import View
 from overhead.results import Fingerprint, Origin
 from overhead.words.printed import Printed
 
@@ -117,7 +116,11 @@ def blocks(page: str) -> list[Block]:
     return parser.found
 
 
-def facts(page: str, printed: Mapping[str, Sequence[Printed]], views: Iterable[View]) -> list[dict[str, Any]]:
+Sources = Mapping[int, dict[str, Any]]
+"""By identity of a figure, a record or a run: what it is in the files."""
+
+
+def facts(page: str, printed: Mapping[str, Sequence[Printed]], sources: Sources) -> list[dict[str, Any]]:
     """For each number of the page that shows a figure: its place, text, value, interval and origin.
 
     ``printed``: by the name of a section the figures that became text while the section was made.
@@ -127,8 +130,6 @@ def facts(page: str, printed: Mapping[str, Sequence[Printed]], views: Iterable[V
     everything = list(itertools.chain.from_iterable(of_sections))
     # A section may show what was put into words for an earlier one: its own texts first, then those of all.
     by_section = {section: _PrintedTexts([*own, *everything]) for section, own in printed.items()}
-    runs = [view.fingerprint for view in views]
-    sources = _sources(runs)
     found: list[dict[str, Any]] = []
     for block in blocks(page):
         texts = by_section.get(block.section)
@@ -139,14 +140,14 @@ def facts(page: str, printed: Mapping[str, Sequence[Printed]], views: Iterable[V
 
 def line_facts(text: str, printed: Sequence[Printed], runs: Iterable[Fingerprint]) -> list[dict[str, Any]]:
     """The same for a document in Markdown, of which a line is a block: its place is ``line 12``."""
-    sources, texts = _sources(runs), _PrintedTexts(printed)
+    sources, texts = sources_of(runs), _PrintedTexts(printed)
     found: list[dict[str, Any]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         found += _facts_of(Block("line", number, line), texts, sources)
     return found
 
 
-def _facts_of(block: Block, texts: _PrintedTexts, sources: Mapping[int, dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _facts_of(block: Block, texts: _PrintedTexts, sources: Sources) -> Iterator[dict[str, Any]]:
     for one in texts.shown_in(block.text):
         origin = _as_json(one.value.origin, sources) if one.value.origin is not None else None
         if origin is not None:
@@ -194,7 +195,7 @@ def _stands_at(text: str, block: str, at: int) -> bool:
     return block.startswith(text, at) and re.match(r"[\w]|[.,:/-]\d", block[at + len(text) :]) is None
 
 
-def _as_json(origin: Origin, sources: Mapping[int, dict[str, Any]]) -> dict[str, Any] | None:
+def _as_json(origin: Origin, sources: Sources) -> dict[str, Any] | None:
     if origin.figure is not None:
         source = sources.get(id(origin.figure))
         if source is None:
@@ -206,8 +207,8 @@ def _as_json(origin: Origin, sources: Mapping[int, dict[str, Any]]) -> dict[str,
     return {"operation": origin.operation, "parts": parts, **holder, **words}
 
 
-def _sources(runs: Iterable[Fingerprint]) -> dict[int, dict[str, Any]]:
-    """By identity of a figure: its run, the key of what has it, and its name."""
+def sources_of(runs: Iterable[Fingerprint]) -> Sources:
+    """For each figure of the runs: its run, the key of what has it, and its name."""
     found: dict[int, dict[str, Any]] = {}
     for run in runs:
         name = f"{run.created} {run.machine.id}"

@@ -30,7 +30,7 @@ from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
-from overhead.report.core.page_facts import AFTER_SECTIONS, BEFORE_SECTIONS, facts
+from overhead.report.core.page_facts import AFTER_SECTIONS, BEFORE_SECTIONS, facts, sources_of
 from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPage, pages as known_pages, slug, subpage
 from overhead.report.core.registry import Build, MakeSection, registered, registered_across, registered_each
 from overhead.results import StackFacts, facts_of
@@ -107,9 +107,10 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     front = front_title(machines.own.once(dispatch_costs), run)
     many = about_runs([view.fingerprint for view in machines.views])
     pages = [page for page in found if found[page]]
+    sources = sources_of(view.fingerprint for view in machines.runs)
     for page in pages:
         with noting() as around:
-            site.write_page(
+            text = site.write_page(
                 page.path,
                 found[page],
                 site.navigation(pages, page),
@@ -120,10 +121,11 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
                 answers=page.answers,
                 data=data,
             )
-        text = (out / page.path).read_text(encoding="utf-8")
         printed = {section.name: section.printed for section in found[page]}
-        known = facts(text, {**printed, BEFORE_SECTIONS: around, AFTER_SECTIONS: around}, machines.runs)
-        path = f"{DOWNLOADS_FOLDER}/{slug(page.name)}.facts.json"
+        known = facts(text, {**printed, BEFORE_SECTIONS: around, AFTER_SECTIONS: around}, sources)
+        # A page of a stack may have the name of another page: it is told apart by the page that it belongs to.
+        name = slug(f"{page.parent} {page.name}" if page.parent else page.name)
+        path = f"{DOWNLOADS_FOLDER}/{name}.facts.json"
         site.fresh(path).write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=1))
     return out / FRONT.path
 
@@ -299,8 +301,8 @@ class Site:
         taken.add(name)
         return name
 
-    def write_page(self, path: str, sections: Sequence[PageSection], links: Sequence[Link], **shown: Any) -> None:
-        """Write one page to ``path`` in the folder.
+    def write_page(self, path: str, sections: Sequence[PageSection], links: Sequence[Link], **shown: Any) -> str:
+        """Write one page to ``path`` in the folder, and return its text.
 
         ``shown``: ``heading`` and ``about``; ``skipped`` files, each with the reason; ``linked``, which adds links to
         the glossary to a text; and ``answers``, the sentence at the top.
@@ -314,6 +316,7 @@ class Site:
             **shown,
         )
         self.fresh(path).write_text(text, encoding="utf-8")
+        return text
 
 
 def rendered(sections: Sequence[PageSection], *, stacks: Mapping[str, StackFacts] | None = None, **values: Any) -> str:

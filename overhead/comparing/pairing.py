@@ -92,7 +92,8 @@ def why_incomparable(*cases: SideCase) -> Why:
     only the kernels that every run lists count.
     """
     records = [(case.name, run.records[case.key]) for case in cases for run in case.runs]
-    if found := _first_difference([(name, _declared(record)) for name, record in records if record.window]):
+    declared = [(name, _declared(record)) for name, record in records if record.window]
+    if found := _first_difference(declared):
         field, one, other, mine, theirs = found.field, found.one, found.other, found.mine, found.theirs
         if one == other:
             return because("window-differs-on-a-side", field=field, side=one, mine=mine, theirs=theirs)

@@ -59,8 +59,8 @@ _READ_ON_THE_HOST = {
     "normal.Tensor_Tensor": (1,),
     "normal.float_Tensor": (1,),
 }
-"""By operation: the positions of tensors of which PyTorch calls ``item()`` in a kernel of its own, for all devices. The
-dispatcher does not show that call."""
+"""Operations that call ``item()`` on a tensor inside PyTorch, where the dispatcher does not show it: the positions of
+these tensors among the arguments."""
 _READS = ("tolist", "numpy", "__array__", "__repr__", "__reduce_ex__", "cpu", "__dlpack__")
 """Methods of a tensor that read its values without an operation."""
 _READS_OF_ONE = ("item", "__bool__", "__int__", "__float__", "__index__", "__complex__")

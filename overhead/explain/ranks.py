@@ -169,7 +169,7 @@ def _late_rank(found: RankComparison) -> Why:
 
 
 def _longer_step(rows: Sequence[RankRow]) -> Why:
-    """The rank whose step takes longest, if that is clearly longer than those of the others, and which side; or ''."""
+    """The slowest rank, and whether its host or its device is late. '' where no rank is clearly slower."""
     longest = max(rows, key=lambda row: row.step_ns)
     others = [row for row in rows if row is not longest]
     usual = statistics.median(row.step_ns for row in others)

@@ -67,7 +67,8 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
     yield Text([first], lead=True)
     if more:
         yield Text(more)
-    rows = [[row.name, row.text(row.time), _time_remark(row)] for row in _times_of(found) if _is_told(row, found)]
+    told = [row for row in _times_of(found) if _is_told(row, found)]
+    rows = [[row.name, row.text(row.time), _time_remark(row)] for row in told]
     if found.replay.ratio is not None:
         rows[-1][2] = replay_remark(found.replay)
     yield Table("The times of a step", ["each step", MICRO, "remark"], rows, numeric=(1,))

@@ -80,8 +80,9 @@ def facts_of_stack(name: str) -> StackFacts:
 def stacks_with(role: str) -> list[str]:
     """The registered stacks with this ``StackRole``: the suite's own in their order, then the others by name."""
     known = registry()
-    ordered = [*(name for name in own_stacks() if name in known), *(name for name in known if name not in own_stacks())]
-    return [name for name in ordered if role in facts_of_stack(name).roles]
+    ours = [name for name in own_stacks() if name in known]
+    others = [name for name in known if name not in own_stacks()]
+    return [name for name in [*ours, *others] if role in facts_of_stack(name).roles]
 
 
 def unavailable_packages() -> list[MissingStack]:

@@ -17,7 +17,7 @@ def cheapest(costs: DispatchCosts) -> DispatchRow | None:
 
 
 def not_told_apart(costs: DispatchCosts, cheapest: DispatchRow) -> list[DispatchRow]:
-    """The other rows whose cost from Python may be as low as that of the cheapest, by the intervals."""
+    """The other rows whose intervals reach down to that of the cheapest row, so that they may cost as little."""
     most = cheapest.marks["python"][0].ceiling
     found = []
     for row in costs.rows:

@@ -8,6 +8,14 @@ import unicodedata
 def plain(text: str, limit: int = 200) -> str:
     """One line without control, format or private characters, cut at ``limit``: safe for terminals and drawings."""
     if not text.isprintable():
-        text = "".join(" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c)[0] != "C")
+        text = "".join(_printable(character) for character in text)
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "\u2026"
+
+
+def _printable(character: str) -> str:
+    """The character; a space for white space, and '' for a control, format or private character."""
+    if character.isspace():
+        return " "
+    is_control = unicodedata.category(character).startswith("C")
+    return "" if is_control else character

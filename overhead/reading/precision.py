@@ -1,4 +1,4 @@
-"""Whether a value is told from zero, has two speeds, and is precise enough to be compared with one of another run."""
+"""What a value can be used for: is it above zero, has it two speeds, is it precise enough to compare two runs?"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import msgspec
 
 from overhead.errors import say_reasons_by
 from overhead.reading.plain_text import plain
-from overhead.results import Reason, Why, about, cause_of
+from overhead.results import Reason, Why, about, cause_of, code_of
 from overhead.words.format import few
 from overhead.words.templates import Formatter
 
@@ -150,11 +150,7 @@ def _code_beside(value: Any) -> str | list[str] | None:
 
 
 def _code(value: Any) -> str:
-    reason = _reason_in(value)
-    while reason is not None and reason.code == "about":
-        inner = reason.values.get("why")
-        reason = inner if isinstance(inner, Reason) else None
-    return reason.code if reason is not None else ""
+    return code_of(_reason_in(value) or "")
 
 
 def _reason_in(data: Any) -> Reason | None:

@@ -1,4 +1,4 @@
-"""Results whose work is not done when a call returns, and what to write to get the work."""
+"""What is said of a call that returns before its work is done, and what to write so that the work is done."""
 
 from __future__ import annotations
 

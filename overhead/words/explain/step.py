@@ -56,8 +56,8 @@ def how_replayed(replay: ReplayCheck) -> str:
         return f"The profile was not checked: {sentence(replay.reason)}."
     doubt = "" if replay.ok else ", so part of this step is not understood"
     return (
-        f"A model of the queue, made from the profile, gives {percent(replay.ratio)} of the time that the step takes in "
-        f"the same process without the profiler{doubt}."
+        f"A model of the queue, made from the profile, gives {percent(replay.ratio)} of the time that the step takes "
+        f"in the same process without the profiler{doubt}."
     )
 
 

@@ -13,8 +13,8 @@ def from_compiled_code(found: CompiledCodePays) -> FindingWords:
     first = found.changes[0]
     compiled, python = cost_text(first.after), cost_text(first.before)
     return FindingWords(
-        f"Call {stack(first)} from compiled code: a {first.before.unit} takes {compiled} {MICRO} instead of {python} from "
-        "Python.",
+        f"Call {stack(first)} from compiled code: a {first.before.unit} costs {compiled} {MICRO} instead of {python} "
+        "from Python.",
         f"{intervals(found.changes)}. Both make the same calls; only one of the loops around them is Python.",
     )
 

@@ -22,7 +22,7 @@ def indirect(found: IndirectCosts) -> FindingWords:
 def fresh_bind_group(found: FreshBindGroupCosts) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
-        f"Keep bind groups: in {stack(first)}, a new one for each dispatch costs {against(first)} with one that is kept.",
+        f"Keep bind groups. In {stack(first)}, with a new one each time and with one that is kept: {against(first)}.",
         f"{intervals(found.changes)}. This applies where the same buffers are bound again.",
     )
 

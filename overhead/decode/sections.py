@@ -41,8 +41,8 @@ from overhead.words.decode import (
 from overhead.words.format import positive_spread
 
 _MILLI = 1e6
-_LINES = {"complete": "o-", "issue": "v-", "device_busy": "s-"}
-"""The style of the line of each figure over the batch."""
+_LINES = {"complete": "o", "issue": "v", "device_busy": "s"}
+"""The marker of each figure over the batch."""
 register_page(
     "decode",
     "Decoding tokens",
@@ -155,10 +155,10 @@ def _sweep_drawing(found: DecoderResults) -> Drawing:
     for sweep in found.sweeps:
         target = sweep[0].target
         lines = []
-        for name, style in _LINES.items():
-            times = [(arm.batch, arm.record.value(name)) for arm in sweep if arm.is_resolved(name)]
-            points = [(batch, Value(time / _MILLI)) for batch, time in times if time is not None]
-            lines.append(DrawnLine(points, target.facts.colour, style))
+        for name, marker in _LINES.items():
+            times = [(arm.batch, arm.record.measured(name)) for arm in sweep if arm.is_resolved(name)]
+            points = [(batch, by_interval(time / _MILLI)) for batch, time in times if time is not None]
+            lines.append(DrawnLine(points, target.facts.colour, marker))
         panels.append(LinePanel(sweep_label(sweep[0]), "batch", lines))
     return Drawing(
         f"decode-{slug(found.name)}-batches",

@@ -57,7 +57,7 @@ def arm_name(arm: DecodeArm) -> str:
     if "mode" in params:
         return f"torch.compile, {params['mode']}"
     if "maker" in params:
-        return "CUDA graph by PyTorch of the eager step"
+        return "CUDA graph by PyTorch"
     return "one call for each token" if "whole-model" in arm.target.facts.roles else "eager"
 
 

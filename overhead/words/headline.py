@@ -127,7 +127,7 @@ def _overstated(costs: DispatchCosts) -> str:
     row = found.row
     through = f"{row.name}, {CALLER_WORDS[row.records[row.first].caller]}"
     times = factor_spread(found.times)
-    return f"Whoever times one launch and its wait gets up to {times} the cost of one more launch ({through})."
+    return f"A stopwatch around one launch and its wait would show up to {times} the cost ({through})."
 
 
 def limit_sentences(costs: DispatchCosts) -> list[str]:

@@ -185,6 +185,7 @@ def _dots(group: DataFrame) -> DotRow:
     marks, named = [], []
     for p in group.to_dict("records"):
         _, marker, colour = _VENDORS.get(p["vendor"], _VENDORS[_OTHER])
-        marks.append(Mark(by_interval(p["at"]), colour, marker, small=p["published"]))
+        at = p["at"] if p["published"] else by_interval(p["at"])  # a published value has no interval to judge
+        marks.append(Mark(at, colour, marker, small=p["published"]))
         named.append(device_value(p["device"], p["at"]))
     return DotRow(group["row"].iloc[0], marks, end=devices_at_end(named))

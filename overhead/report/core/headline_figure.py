@@ -213,6 +213,6 @@ def _draw_shares(figure: Figure, ax: Axes, rows: tuple[DispatchRow, ...], places
     ax.set_xlim(0, 100)
     ax.set_xticks([0, 50, 100], ["0", "50", "100 %"])
     ax.grid(False)
-    ax.set_title("CPU time of a call from Python", fontsize=_FONT)
+    ax.set_title("CPU time from Python", fontsize=_FONT)
     handles = [Patch(facecolor=c, label=t) for t, c in LAYER_COLOURS.items()]
     figure.legend(handles=handles, loc="outside lower right", ncols=2, handlelength=1, columnspacing=1)

@@ -9,8 +9,8 @@ TEMPLATES = {
         "--pattern measures it"
     ),
     "over-budget": (
-        "its {sampling_s:.1f} s in each of {processes} processes do not fit into the {budget_s:.0f} s of the whole "
-        "run; a larger --profile, or -p and --pattern, measure it"
+        "too long for this profile: {sampling_s:.1f} s in each of {processes} processes, and {budget_s:.0f} s for the "
+        "whole run; a larger --profile, or -p and --pattern, measure it"
     ),
     "software-beside-gpu": "a software adapter, on a machine with a GPU; --software measures it too",
     "no-gpu-beside-gpu": "not a GPU, and this stack has one here; --software measures it too",

@@ -85,7 +85,7 @@ def _where(costs: DispatchCosts) -> str:
 def axis_title(*, grouped: bool) -> str:
     """What the marks are, and how the rows are sorted."""
     within = "in each group " if grouped else ""
-    return f"Cost of one more dispatch or launch, {MICRO}; {within}sorted by the cost from Python, else compiled code"
+    return f"Cost of one more, {MICRO}; {within}sorted by cost from Python, else compiled code"
 
 
 def about(run: Fingerprint) -> str:

@@ -32,6 +32,15 @@ def complain(text: str) -> None:
     print(f"overhead: {plain(text, 4000)}", file=sys.stderr)
 
 
+def first_steps_command(a: argparse.Namespace) -> int:
+    """Print what the program is for, and what to type first."""
+    from overhead.first_steps import first_steps
+    from overhead.words.first_steps import first_steps_text
+
+    print(first_steps_text(first_steps()))
+    return DONE
+
+
 def run_command(a: argparse.Namespace) -> int:
     """Measure this machine, write the files, and print the figures."""
     chosen = {"patterns": a.pattern, "workloads": a.workload, "plugins": a.plugin, "software": a.software}

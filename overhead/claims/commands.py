@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from overhead.arguments import add_json, add_markdown
+from overhead.command_parser import Question
 from overhead.commands import LOCAL, answer
 
 
 def add_commands(commands: Any) -> None:
     """Add the parser of the command. ``commands``: what ``add_subparsers`` of argparse returns."""
-    claims = commands.add_parser("claims", help="judge published claims by measured runs")
+    claims = commands.add_parser("claims", help="judge published claims by measured runs", question=Question.FOUND)
     claims.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default: reports/local)")
     claims.add_argument("-v", "--verbose", action="store_true", help="print the reasons and values too")
     add_markdown(claims)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overhead.arguments import add_json
+from overhead.command_parser import Question
 from overhead.commands import DONE, INTERRUPTED, answer, complain
 from overhead.errors import UsageError, require_extra
 
@@ -21,7 +22,8 @@ BAD_USE = 2
 
 def add_commands(commands: Any) -> None:
     """Add the parsers of the commands. ``commands``: what ``add_subparsers`` of argparse returns."""
-    time = commands.add_parser("time", help="measure one call of your own, or several in turn, in about a minute")
+    about = "measure one call of your own, or several in turn, in about a minute"
+    time = commands.add_parser("time", help=about, question=Question.COST)
     call = "a Python statement, FILE.py:FUNCTION or module:function; several are compared in turn"
     time.add_argument("calls", metavar="CALL", nargs="+", help=call)
     time.add_argument(
@@ -51,7 +53,9 @@ def add_commands(commands: Any) -> None:
     time.set_defaults(call=time_command)
 
     explain = commands.add_parser(
-        "explain", help="find what bounds a step of your own program, and measure what would change it"
+        "explain",
+        help="find what bounds a step of your own program, and measure what would change it",
+        question=Question.BOUND,
     )
     explain.add_argument(
         "step", metavar="STEP", nargs="?", help="FILE.py:FUNCTION or module:function; returns a step, or is one"

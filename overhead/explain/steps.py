@@ -316,7 +316,7 @@ def call_site(frame: types.FrameType | None, folder: str, libraries: Sequence[st
     inside = ""
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith((*libraries, SUITE, "<")):
+        if is_own_code(code) or not code.co_filename.startswith((*libraries, SUITE, "<")):
             line = f"{_shown(code.co_filename, folder)}:{frame.f_lineno}"
             if is_own_code(code):
                 return CallSite(line=line, inside=inside)

@@ -82,7 +82,10 @@ def _add_looking(added: Any) -> None:
 
 def _add_reading(added: Any) -> None:
     show = added.add_parser("show", help="print the figures of a run as tables", question=Question.FOUND)
-    what = "fingerprint or journal (default: the newest in reports/local); then a case: its key, or words of it"
+    what = (
+        "fingerprint or journal (default: the newest in reports/local, or an example where there is none); then a "
+        "case: its key, or words of it"
+    )
     show.add_argument("what", metavar="FILE CASE", nargs="*", help=what)
     plot = "draw T(n) of CASE with its line and residuals (default: a PNG named after the case)"
     show.add_argument("--plot", metavar="FILE.png|svg", nargs="?", type=Path, const=Path(), help=plot)
@@ -90,7 +93,7 @@ def _add_reading(added: Any) -> None:
     _answers(show, commands.show_command)
 
     report = added.add_parser("report", help="draw the pages from files; measures nothing", question=Question.FOUND)
-    paths = "files or folders (default: reports/local, compared with reports/data)"
+    paths = "files or folders (default: reports/local, compared with reports/data; an example where there is none)"
     report.add_argument("paths", metavar="PATH", nargs="*", type=Path, help=paths)
     out = "folder to write index.html to"
     report.add_argument("--out", metavar="DIR", type=Path, default=Path("reports"), help=out)
@@ -111,7 +114,7 @@ def _add_compare(added: Any) -> None:
         help="compare two runs, or variants inside one run, case by case: faster, slower or no difference",
         question=Question.SLOWER,
     )
-    compare.add_argument("base", metavar="BASE", type=Path, help="fingerprint, journal, or folder of runs")
+    compare.add_argument("base", metavar="BASE", nargs="?", type=Path, help="fingerprint, journal, or folder of runs")
     compare.add_argument("new", metavar="NEW", nargs="?", type=Path, help="the same; ratios are NEW over BASE")
     across = "in place of NEW: compare variants inside one run with the first, such as wait=stream,event"
     compare.add_argument("--across", metavar="AXIS=VALUE,VALUE", help=across)

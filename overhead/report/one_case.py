@@ -16,6 +16,7 @@ from overhead.reading.plain_text import plain
 from overhead.report.core.case_line import case_figure, line_of, panel_name
 from overhead.report.core.lines import measured_points
 from overhead.results import Figure, Fingerprint, Record, facts_of
+from overhead.words.example_run import example_lines
 from overhead.words.format import MICRO, between, number, spread, within
 from overhead.words.reasons import sentence, with_status
 from overhead.words.report.lines import ONLY_WITH_SAMPLES
@@ -52,6 +53,7 @@ def find_case(run: Fingerprint, case: str) -> Record:
 
 def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
     """The figures of a case, and T(n) by n with how far it lies off the line. ``path``: the file of the run."""
+    yield Text(example_lines(run))
     yield Text([record.key, with_status(record.status, record.reason)])
     rows = [[f.name, *_value(record, f), str(f.processes or ""), f.status, sentence(f.reason)] for f in record.figures]
     columns = ["figure", "value", "unit", "processes", "status", "reason"]

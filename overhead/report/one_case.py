@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from overhead.blocks.parts import Part, Table, Text, micro_cell
-from overhead.errors import UsageError, require_extra
+from overhead.errors import UnknownName, UsageError, nearest, require_extra
 from overhead.loading.files import save_file
 from overhead.loading.outputs import Output, begins_like, check_outputs
 from overhead.loading.samples import medians_by_record
@@ -46,9 +46,19 @@ def find_case(run: Fingerprint, case: str) -> Record:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise UsageError(f"{plain(case)}: no file, and no case of the run")
+        raise _unknown_case(run, case, words)
     keys = "; ".join([plain(r.key) for r in found[:_MOST_LISTED]] + ["..."] * (len(found) > _MOST_LISTED))
     raise UsageError(f"{plain(case)}: {len(found)} cases have these words; add words of one of these keys: {keys}")
+
+
+def _unknown_case(run: Fingerprint, case: str, words: Sequence[str]) -> UnknownName:
+    """The error for words that no key has together, with the word that was probably meant for one that no key has."""
+    known = {part for record in run.records for part in re.split(r"[\s@:]", record.key) if part}
+    keys = " ".join(record.key.lower() for record in run.records)
+    strange = next((word for word in words if word not in keys), "")
+    near = nearest(strange, known) if strange else ""
+    hint = f"; {strange!r} is in no key: did you mean {near!r}?" if near else "; overhead show --all lists them"
+    return UnknownName(f"{plain(case)}: no file, and no case of the run{plain(hint)}", near)
 
 
 def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:

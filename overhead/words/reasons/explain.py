@@ -254,6 +254,10 @@ TEMPLATES = {
         "a step takes {step_s:.2g} s, so measuring it takes up to {minutes:count minute}, longer than --seconds "
         "{seconds:g}; Ctrl-C ends early and keeps the profile"
     ),
+    "start-takes-long": (
+        "the function has run for {seconds:.0f} s: if it is a whole program, press Ctrl-C and name one iteration: a "
+        "function that returns step(); see docs/explain.md"
+    ),
     "waiting-for-another-run": "waiting for another run on this machine; --seconds does not count this",
     "waited-for-another-run": "waited {seconds:.0f} s for another run",
     # What a replay for Perfetto calls its parts.

@@ -9,6 +9,7 @@ from overhead.reading.dispatch_costs import DispatchCosts
 from overhead.reading.plain_text import plain
 from overhead.results import Fingerprint, Value, formed
 from overhead.words.dispatch_costs import title
+from overhead.words.example_run import example_lines
 from overhead.words.format import count, run_time, whole
 from overhead.words.printed import printed
 from overhead.words.reasons import sentence
@@ -24,7 +25,8 @@ def about_run(run: Fingerprint) -> str:
     """The machine of a page and when it was measured."""
     names = [*(g.name for g in run.machine.gpus if not g.software), run.machine.cpu]
     measured = f"measured {run.created[:10]} at {run.created[11:16]} UTC, profile {run.profile}"
-    return f"{', '.join(plain(name, 60) for name in names)}; {measured}"
+    about = f"{', '.join(plain(name, 60) for name in names)}; {measured}"
+    return " ".join([*example_lines(run), about])
 
 
 def about_runs(runs: Sequence[Fingerprint]) -> str:

@@ -149,12 +149,12 @@ def test_the_most_typical_run_lies_nearest_to_the_median_of_the_other_boards() -
 
 @pytest.mark.usefixtures("committed")
 def test_a_typical_run_has_the_stacks_that_half_of_the_runs_have_and_the_newest_method() -> None:
-    runs = [costs_of(factor).view for factor in (1.0, 1.1, 1.2, 1.3)]
-    few = View(fingerprint(*runs[0].fingerprint.records[:5], machine=H200))
-    older = View(msgspec.structs.replace(runs[1].fingerprint, method_version=1))
-    found = most_typical([few, older, runs[3], runs[2]])
+    whole, older, near, far = (costs_of(factor).view.fingerprint for factor in (1.0, 1.1, 1.2, 1.3))
+    few = View(fingerprint(*whole.records[:5], machine=H200))
+    newer = [View(msgspec.structs.replace(run, method_version=2)) for run in (far, near)]
+    found = most_typical([few, View(older), *newer])
     assert found is not None
-    assert found.view is runs[2]
+    assert found.view is newer[1]
 
 
 def test_no_run_is_typical_where_no_place_is_known() -> None:

@@ -33,7 +33,19 @@ are functions of the interpreter and of the C library that this code calls."""
 _SEPARATE_FROM = 0.02
 """A binding is told from its library if each is in this share of the samples of both."""
 _OWN_FILES = ("<overhead statement", "<ipython-input", "<stdin>", "<string>")
-_SYSTEM_OBJECTS = ("[", "ld-", "ld.", "libc.", "libc-", "libgcc_s", "libm.", "libm-", "libmvec", "libpthread", "libstdc++")
+_SYSTEM_OBJECTS = (
+    "[",
+    "ld-",
+    "ld.",
+    "libc.",
+    "libc-",
+    "libgcc_s",
+    "libm.",
+    "libm-",
+    "libmvec",
+    "libpthread",
+    "libstdc++",
+)
 """How the names of objects begin that any code calls."""
 _DRIVERS = ("libcuda.", "libnvidia-", "libamdhip64", "libhsa-", "libze_", "libvulkan", "libGL")
 _EXTENSION = re.compile(r"python|\.abi3\.|^_C\.", re.IGNORECASE)
@@ -215,4 +227,3 @@ def _is_driver(file: str) -> bool:
 
 def _file_name(file: str) -> str:
     return PurePosixPath(file).name
-

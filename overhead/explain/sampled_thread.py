@@ -184,4 +184,3 @@ class _Places:
 
 def _package_folders() -> list[str]:
     return sorted({entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))})
-

@@ -22,8 +22,8 @@ from overhead.explain.call_syntax import read_only
 from overhead.explain.division import Division, divided
 from overhead.explain.sampled_thread import OUTSIDE, OVER, RUNNING, Phase, SampledThread, this_thread
 from overhead.explain.steps import FoundStep, error_text, literals, program_line
-from overhead.explain.unfinished import Kept, Unfinished, unfinished_of
 from overhead.explain.thread_sampler import sampled
+from overhead.explain.unfinished import Kept, Unfinished, unfinished_of
 from overhead.explain.waits import NOTHING, Wait, find_waits, joined_actions, libraries_seen, uses_package, wait_named
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop

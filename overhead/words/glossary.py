@@ -87,7 +87,7 @@ FIGURE_TERMS = (
     ),
     Term(
         "single-shot latency",
-        "The time of one launch and its wait, T(1). Most benchmarks time this.",
+        "The time of one launch and its wait. Most benchmarks time this.",
         field="naive",
         column="single-shot",
     ),

@@ -128,6 +128,21 @@ FIGURE_TERMS = (
         column="first call",
     ),
     Term(
+        "slowest over fastest turn",
+        "How much the unpinned cost varies inside of one process.",
+        field="met_rounds",
+    ),
+    Term(
+        "length at which the queue is full",
+        "From this length of a chain on, a call waits until the device has taken an earlier one.",
+        field="knee_n",
+    ),
+    Term(
+        "queue depth",
+        "How many launches wait for the device when the queue is full.",
+        field="queue_depth",
+    ),
+    Term(
         "holds up to n",
         "The longest chain for which this cost was seen to hold.",
         ("up to n",),

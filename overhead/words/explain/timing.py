@@ -132,7 +132,7 @@ def cost_falls(which: str) -> str:
 
 def unpinned(low: float, high: float, which: str) -> str:
     """What a call takes in processes that are not pinned, µs."""
-    return f"The unpinned cost{which} is {between(low, high)} {MICRO}. Plan with this range, not with the undisturbed cost."
+    return f"The unpinned cost{which} is {between(low, high)} {MICRO}. Plan with this range, not with the cost."
 
 
 LEFT_OUT = (

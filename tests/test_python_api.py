@@ -10,6 +10,7 @@ import pytest
 
 import overhead
 from overhead.errors import BadFile
+from overhead.results import codes_of
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "docs" / "example-fingerprint.json"
@@ -34,5 +35,6 @@ def test_the_examples_of_the_documentation_run(monkeypatch: pytest.MonkeyPatch) 
 def test_load_accepts_text_a_path_or_a_folder(tmp_path: Path) -> None:
     shutil.copy(EXAMPLE, tmp_path / "run.json")
     assert overhead.load(str(EXAMPLE)) == overhead.load(EXAMPLE) == overhead.load(tmp_path)
-    with pytest.raises(BadFile, match=r"no fingerprint or journal here"):
+    with pytest.raises(BadFile) as refused:
         overhead.load(tmp_path / ".." / tmp_path.name / "..")
+    assert "no-run-here" in codes_of(refused.value.fault)

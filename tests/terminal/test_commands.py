@@ -22,6 +22,7 @@ from overhead.report.brief import brief_blocks
 from overhead.report.one_case import find_case
 from overhead.results import Figure, MissingStack
 from overhead.runner.listing import Listed, listing_blocks
+from overhead.words.glossary import figure_column
 from overhead.words.report.brief import more_cases
 from tests.fakes.report import fingerprint, record
 from tests.fakes.runs import Made
@@ -112,13 +113,14 @@ def test_a_wrong_plural_in_an_older_file_does_not_prevent_a_comparison(tmp_path:
 
 def test_the_range_over_unpinned_processes_has_a_column_beside_complete(tmp_path: Path) -> None:
     run = load(Made().write(tmp_path / "run.json"))
-    assert "met, " not in printed(brief_blocks(run))
+    cost, unpinned, cpu = (f"{figure_column(name)}, " for name in ("complete", "met", "host"))
+    assert unpinned not in printed(brief_blocks(run))
     met = Figure(name="met", value=56e3, low=29e3, high=70e3, processes=5)
     first, *others = run.records
     with_met = msgspec.structs.replace(first, figures=[*first.figures, met])
     text = printed(brief_blocks(msgspec.structs.replace(run, records=[with_met, *others])))
-    heads = next(line for line in text.splitlines() if "complete, " in line)
-    assert heads.index("complete, ") < heads.index("met, ") < heads.index("host, ")
+    heads = next(line for line in text.splitlines() if unpinned in line)
+    assert heads.index(cost) < heads.index(unpinned) < heads.index(cpu)
     assert "29 to 70 " in text
 
 

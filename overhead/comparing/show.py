@@ -16,6 +16,10 @@ from overhead.words.format import TIMES, factor, number, percent, spread, within
 _ORDER: tuple[Verdict, ...] = (
     "slower", "faster", "same", "undecided", "not tested", "refused", "only in BASE", "only in NEW",
 )  # fmt: skip
+_CASE, _VERDICT, _RATIO, _BASE, _NEW, _DETECTABLE = range(6)
+_NUMERIC = (_RATIO, _BASE, _NEW, _DETECTABLE)
+_OPTIONAL = ((_BASE, _NEW), _DETECTABLE)
+"""What a narrow terminal hides of the table: the two sides go together."""
 _TONES: dict[Verdict, Tone] = {"faster": "good", "slower": "bad"}
 
 
@@ -109,9 +113,9 @@ def _row(case: CaseVerdict, label: str) -> tuple[str | Cell, ...]:
     share, ratio = case.smallest, case.ratio
     return (
         label,
-        *("" if ns is None else number(within(ns / 1e3, 0.001)) for ns in (case.base_ns, case.new_ns)),
-        "" if ratio is None else spread(ratio) + TIMES if ratio.bounded else factor(ratio),
         Cell(words.verdict_cell(case), tone=_TONES.get(case.verdict, "")),
+        "" if ratio is None else spread(ratio) + TIMES if ratio.bounded else factor(ratio),
+        *("" if ns is None else number(within(ns / 1e3, 0.001)) for ns in (case.base_ns, case.new_ns)),
         "" if share is None else percent(share) if share < 1 else factor(1 + share),
     )
 
@@ -123,9 +127,7 @@ def comparison_blocks(found: Verdicts) -> Iterator[Part]:
     rows = [_row(case, labels[case.case]) for case in cases_by_change(found)]
     if rows:
         title = words.table_title(device)
-        yield Table(
-            title, words.COMPARED_COLUMNS, rows, numeric=(1, 2, 3, 5), optional={1: 2, 2: 2, 5: 1}
-        ).without_empty()
+        yield Table(title, words.COMPARED_COLUMNS, rows, _NUMERIC, optional=_OPTIONAL).without_empty()
     yield Text([*change_lines(found), *reason_sentences(found), *filter(None, [words.gate(found)])])
 
 

@@ -15,10 +15,10 @@ from overhead.words.reasons import one_line, sentence
 
 COMPARED_COLUMNS = (
     "case",
+    "verdict",
+    "NEW / BASE",
     InMicroseconds("BASE", " "),
     InMicroseconds("NEW", " "),
-    "NEW / BASE",
-    "verdict",
     "detectable from",
 )
 RUNS_LEFT_OUT = "Runs that do not count"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.cells import cell_len, chop_cells
 
@@ -16,7 +16,7 @@ _WIDE_GAP, _NARROW_GAP = 3, 2
 _EDGES = 2
 """Characters before the first column and after the last."""
 _NARROWEST_TEXT = 16
-"""A text column is not so narrow that a shorter word is cut. Longer words are cut where the terminal is narrow."""
+"""A text column has room for words up to here, and for pieces of longer ones."""
 _COMFORTABLE_TEXT, _COMFORTABLE_WORD = 24, 32
 """Optional columns are hidden until each text column can have this many characters, and words of so many stay whole."""
 _BROKEN_NUMBER = 3
@@ -38,14 +38,30 @@ class Layout:
 class _Column:
     """The texts of a column, the heading first, and how wide it can be.
 
-    ``narrowest``: no number, no word of its heading and no short word is cut. ``longest``: nothing wraps.
+    ``tight``: short words break too, after a joint, and intervals before their ends; a column is so narrow only if the
+    answer has no room without. ``narrowest``: no short word and no interval breaks. ``longest``: nothing wraps.
     """
 
     texts: Sequence[str]
     number: bool
+    tight: int
     narrowest: int
     comfortable: int
     longest: int
+    known: dict[int, list[int]] = dataclasses.field(default_factory=dict)
+    """By width, the lines of each text."""
+
+    def heights(self, width: int) -> list[int]:
+        """The lines of each text in a column that is so wide."""
+        if width not in self.known:
+            heading, *cells = self.texts
+            lines = [len(broken_text(heading, width))]
+            if self.number:
+                lines += [_BROKEN_NUMBER if cell_len(cell) > width else 1 for cell in cells]
+            else:
+                lines += [len(broken_text(cell, width)) for cell in cells]
+            self.known[width] = lines
+        return self.known[width]
 
 
 def row_texts(table: Table) -> list[list[str]]:
@@ -82,7 +98,13 @@ def broken_text(text: str, width: int) -> list[str]:
 
 def broken_number(text: str, width: int) -> list[str]:
     """The lines of a number: its interval stands below it where both are too long for a line."""
-    return [text] if cell_len(text) <= width else text.replace(" (", "\n(").split("\n")
+    if cell_len(text) <= width:
+        return [text]
+    return [line for part in _number_and_interval(text) for line in broken_text(part, width)]
+
+
+def _number_and_interval(text: str) -> list[str]:
+    return text.replace(" (", "\n(").split("\n")
 
 
 def _pieces_in(word: str, width: int) -> list[str]:
@@ -100,16 +122,19 @@ def _column(heading: str, cells: Sequence[str], number: bool) -> _Column:
     texts = [heading, *cells]
     longest = max(map(cell_len, texts))
     in_heading = max((cell_len(word) for word in heading.split()), default=1)
-    if number:
-        in_cells = max((cell_len(line) for cell in cells for line in broken_number(cell, 1)), default=1)
-        narrowest = max(1, in_heading, in_cells)
-        whole = max(map(cell_len, cells), default=1)
-        return _Column(texts, number, narrowest, max(narrowest, whole), longest)
     words = [word for cell in cells for word in cell.split()]
     longest_word = max(map(cell_len, words), default=1)
-    narrowest = max(1, in_heading, min(_NARROWEST_TEXT, longest_word))
+    if number:
+        parts = [part for cell in cells for part in _number_and_interval(cell)]
+        tight = max(1, in_heading, longest_word)
+        narrowest = max(tight, *map(cell_len, parts), 1)
+        whole = max(map(cell_len, cells), default=1)
+        return _Column(texts, number, tight, narrowest, max(narrowest, whole), longest)
+    longest_part = max((cell_len(part) for word in words for part in _JOINT.split(word)), default=1)
+    tight = max(1, in_heading, min(_NARROWEST_TEXT, longest_part))
+    narrowest = max(tight, min(_NARROWEST_TEXT, longest_word))
     comfortable = min(longest, max(_COMFORTABLE_TEXT, min(_COMFORTABLE_WORD, longest_word)))
-    return _Column(texts, number, narrowest, max(narrowest, comfortable), longest)
+    return _Column(texts, number, tight, narrowest, max(narrowest, comfortable), longest)
 
 
 def _needed(widths: Sequence[int], gap: int) -> int:
@@ -141,7 +166,7 @@ def _chosen(table: Table, columns: Sequence[_Column], width: int) -> list[int]:
         if fits(kept):
             break
         kept = [i for i in kept if i not in columns_of(group)]
-    while len(kept) > 1 and not fits(kept):
+    while len(kept) > 1 and _needed([columns[i].tight for i in kept], _NARROW_GAP) > width:
         kept.pop()
     return kept
 
@@ -151,26 +176,24 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
     if sum(column.longest for column in columns) <= room:
         return [column.longest for column in columns]
     widths = [column.narrowest for column in columns]
-    heights = [_heights(column, width) for column, width in zip(columns, widths, strict=True)]
+    if sum(widths) > room:
+        widths = [column.tight for column in columns]
     left = room - sum(widths)
     while left > 0:
-        steps = [step for i in range(len(columns)) for step in _steps(columns, widths, heights, i, left)]
+        steps = [step for i in range(len(columns)) if (step := _step(columns, widths, i, left)) is not None]
         if not steps:
             break
         best = max(steps, key=_Step.gain)
-        left -= best.width - widths[best.column]
-        widths[best.column] = best.width
-        heights[best.column] = best.heights
+        left -= best.characters
+        widths[best.column] += best.characters
     return widths
 
 
 @dataclasses.dataclass(frozen=True)
 class _Step:
-    """A column may grow by some ``characters`` to this width. ``saved``: lines of the table; ``shorter``: of cells."""
+    """A column may grow by some ``characters``. ``saved``: lines of the table; ``shorter``: of its cells."""
 
     column: int
-    width: int
-    heights: Sequence[int]
     characters: int
     saved: int
     shorter: int
@@ -180,24 +203,19 @@ class _Step:
         return (self.saved + 0.1 * self.shorter) / self.characters
 
 
-def _steps(
-    columns: Sequence[_Column], widths: Sequence[int], heights: Sequence[Sequence[int]], i: int, left: int
-) -> Iterator[_Step]:
-    """The widths to which column ``i`` may grow, up to the first at which cells need fewer lines."""
-    now = sum(map(max, zip(*heights, strict=True)))
+def _step(columns: Sequence[_Column], widths: Sequence[int], i: int, left: int) -> _Step | None:
+    """How much column ``i`` must grow until its cells need fewer lines; None if it cannot."""
+    heights = [column.heights(width) for column, width in zip(columns, widths, strict=True)]
     for width in range(widths[i] + 1, min(widths[i] + left, columns[i].longest) + 1):
-        grown = _heights(columns[i], width)
+        grown = columns[i].heights(width)
         shorter = sum(heights[i]) - sum(grown)
         if shorter > 0:
-            then = sum(map(max, zip(*heights[:i], grown, *heights[i + 1 :], strict=True)))
-            yield _Step(i, width, grown, width - widths[i], now - then, shorter)
-            return
+            return _Step(
+                i, width - widths[i], _lines(heights) - _lines([*heights[:i], grown, *heights[i + 1 :]]), shorter
+            )
+    return None
 
 
-def _heights(column: _Column, width: int) -> list[int]:
-    """The lines of each text of a column that is so wide."""
-    heading, *cells = column.texts
-    first = len(broken_text(heading, width))
-    if not column.number:
-        return [first, *(len(broken_text(cell, width)) for cell in cells)]
-    return [first, *(_BROKEN_NUMBER if cell_len(cell) > width else 1 for cell in cells)]
+def _lines(heights: Sequence[Sequence[int]]) -> int:
+    """The lines of a table, from those of each cell by column."""
+    return sum(map(max, zip(*heights, strict=True)))

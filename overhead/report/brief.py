@@ -18,7 +18,9 @@ from overhead.report.sections.host_shares import layers
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 from overhead.slices import of_slices
+from overhead.words.example_run import example_lines
 from overhead.words.format import between, held_range
+from overhead.words.glossary import figure_column
 from overhead.words.headline import lead_sentences
 from overhead.words.key_figures import label
 from overhead.words.names import CALLER_WORDS
@@ -31,8 +33,16 @@ from overhead.words.summary import left_out_sentence, missing_sentences, softwar
 
 _FIGURES = ("met", "host", "fixed", "naive")
 """The columns of times beside the cost; ``docs/method.md`` defines each figure."""
-_COLUMNS = ["stack", "case", "called", InMicroseconds("complete"), "status", *map(InMicroseconds, _FIGURES)]
-_COLUMNS += ["up to n", "per"]
+_COLUMNS = [
+    "stack",
+    "case",
+    "called",
+    InMicroseconds(figure_column("complete")),
+    "status",
+    *(InMicroseconds(figure_column(name)) for name in _FIGURES),
+    "up to n",
+    "per",
+]
 _STACK, _CASE, _CALLED, _COST, _STATUS, _UNPINNED, _CPU_TIME, _ONE_OFF, _SINGLE_SHOT, _UP_TO_N, _PER = range(11)
 _NUMERIC = (_COST, _UNPINNED, _CPU_TIME, _ONE_OFF, _SINGLE_SHOT, _UP_TO_N)
 _OPTIONAL = (_PER, _ONE_OFF, _UP_TO_N, _SINGLE_SHOT, _CPU_TIME, _UNPINNED)
@@ -43,6 +53,7 @@ _IMPORTANT = (_STATUS,)
 def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[Part]:
     """What ``overhead show`` prints of a run: the base cases, or with ``all_cases`` all cases."""
     view, machine = View(fingerprint), fingerprint.machine
+    yield Text(example_lines(fingerprint))
     yield Text([machine_line(machine), measured_line(fingerprint)])
     if costs := view.once(dispatch_costs):
         yield Text(lead_sentences(costs))

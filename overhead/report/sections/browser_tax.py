@@ -1,4 +1,4 @@
-"""What the browser adds: its slope, fixed cost and wait beside those of the library inside it, on one adapter."""
+"""What the browser adds: its cost, one-off cost and wait beside those of the library inside it, on one adapter."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def _table(found: list[Tax]) -> Table:
             "case",
             "through",
             BROWSER_FIGURES["complete"],
-            "the browser's slope is",
+            "browser over it",
             BROWSER_FIGURES["naive"],
-            "T(1) overstates the slope",
+            "single-shot over cost",
             BROWSER_FIGURES["fixed"],
             BROWSER_FIGURES["empty_wait"],
             "remark",

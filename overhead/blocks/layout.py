@@ -199,8 +199,8 @@ class _Step:
     shorter: int
 
     def gain(self) -> float:
-        """Lines saved for each character. Shorter cells count a little, since another column may follow."""
-        return (self.saved + 0.1 * self.shorter) / self.characters
+        """Lines saved for each character. Those of cells count too, since a row is shorter once all its cells are."""
+        return (self.saved + self.shorter) / self.characters
 
 
 def _step(columns: Sequence[_Column], widths: Sequence[int], i: int, left: int) -> _Step | None:

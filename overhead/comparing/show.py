@@ -89,7 +89,8 @@ def _remarks(found: Verdicts) -> Iterator[tuple[CaseVerdict, _Remark]]:
 def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
     """The label of each case by its key, and the devices that need not be named there: '' if they differ in a side.
 
-    Of two machines each side has its own devices, so a row names the device of both or of none.
+    Of two machines each side has its own devices, so a row names the device of both or of none. A variant that all
+    cases share is not named either: it is NEW.
     """
     on_base = [case for case in found.cases if case.verdict != "only in NEW"]
     on_new = [case for case in found.cases if case.verdict != "only in BASE"]
@@ -97,12 +98,13 @@ def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
     short_new, new_device = without_device([case.target_new or case.target for case in on_new])
     of_new = {case.case: target for case, target in zip(on_new, short_new, strict=True)}
     of_base = {case.case: target for case, target in zip(on_base, short_base, strict=True)}
+    several_variants = len({case.variant for case in found.cases}) > 1
     labels = {}
     for case in found.cases:
         target = of_base.get(case.case) or of_new[case.case]
         new = of_new.get(case.case, target)
         both = target if new == target else f"{target} \u2192 {new}"
-        labels[case.case] = words.case_label(case, both)
+        labels[case.case] = words.case_label(case, both, with_variant=several_variants)
     if base_device == new_device or not (base_device and new_device):
         return labels, base_device or new_device
     return labels, words.devices_of_sides(base_device, new_device)

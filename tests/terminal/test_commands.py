@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from overhead.blocks.markdown import markdown
-from overhead.blocks.parts import Drawing, Table
+from overhead.blocks.parts import Drawing, InMicroseconds, Table
 from overhead.cli import main
 from overhead.comparing.pairing import why_incomparable
 from overhead.comparing.sides import read_side
@@ -23,6 +23,7 @@ from overhead.report.one_case import find_case
 from overhead.results import Figure, MissingStack
 from overhead.runner.listing import Listed, listing_blocks
 from overhead.words.blocks import hidden_columns
+from overhead.words.glossary import figure_column
 from overhead.words.report.brief import more_cases
 from tests.fakes.report import fingerprint, record
 from tests.fakes.runs import Made
@@ -113,13 +114,15 @@ def test_a_wrong_plural_in_an_older_file_does_not_prevent_a_comparison(tmp_path:
 
 def test_the_range_over_unpinned_processes_has_a_column_beside_complete(tmp_path: Path) -> None:
     run = load(Made().write(tmp_path / "run.json"))
-    assert "met, " not in printed(brief_blocks(run))
+    unpinned = InMicroseconds(figure_column("met"))
+    assert unpinned not in printed(brief_blocks(run))
     met = Figure(name="met", value=56e3, low=29e3, high=70e3, processes=5)
     first, *others = run.records
     with_met = msgspec.structs.replace(first, figures=[*first.figures, met])
     text = printed(brief_blocks(msgspec.structs.replace(run, records=[with_met, *others])))
-    heads = next(line for line in text.splitlines() if "complete, " in line)
-    assert heads.index("complete, ") < heads.index("met, ") < heads.index("host, ")
+    cost, cpu_time = (InMicroseconds(figure_column(name)) for name in ("complete", "host"))
+    heads = next(line for line in text.splitlines() if cost in line)
+    assert heads.index(cost) < heads.index(unpinned) < heads.index(cpu_time)
     assert "29 to 70 " in text
 
 

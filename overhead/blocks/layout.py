@@ -19,8 +19,8 @@ _NARROWEST_TEXT = 16
 """A text column has room for words up to here, and for pieces of longer ones."""
 _COMFORTABLE_TEXT, _COMFORTABLE_WORD = 24, 32
 """Optional columns are hidden until each text column can have this many characters, and words of so many stay whole."""
-_BROKEN_NUMBER = 3
-"""A number in two lines reads worse than a text in two, so it counts as more lines when the room is shared."""
+_BREAK_IN_NUMBER = 2
+"""A number in two lines reads worse than a text in two, so its breaks count as more lines when the room is shared."""
 _JOINT = re.compile(r"(?<=[=._/:,-])(?=[^=._/:,-])")
 """Where a long word may break: after such a sign."""
 
@@ -57,7 +57,7 @@ class _Column:
             heading, *cells = self.texts
             lines = [len(broken_text(heading, width))]
             if self.number:
-                lines += [_BROKEN_NUMBER if cell_len(cell) > width else 1 for cell in cells]
+                lines += [1 + _BREAK_IN_NUMBER * (len(broken_number(cell, width)) - 1) for cell in cells]
             else:
                 lines += [len(broken_text(cell, width)) for cell in cells]
             self.known[width] = lines
@@ -176,6 +176,8 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
     if sum(column.longest for column in columns) <= room:
         return [column.longest for column in columns]
     widths = [column.narrowest for column in columns]
+    if sum(widths) > room:
+        widths = [column.narrowest if column.number else column.tight for column in columns]
     if sum(widths) > room:
         widths = [column.tight for column in columns]
     left = room - sum(widths)

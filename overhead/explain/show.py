@@ -170,7 +170,7 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
     ]
     columns = ["what would change it", "faster", InMicroseconds("step"), "remark", "making it", "pays off after"]
     if rows:
-        table = Table("What was tried", columns, rows, numeric=(1, 2, 4, 5), optional=(4, 5, 2))
+        table = Table("What was tried", columns, rows, numeric=(1, 2, 4, 5), optional=((4, 5), 2))
         yield table.without_empty()
 
 

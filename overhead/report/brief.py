@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from overhead.blocks.parts import Heading, InMicroseconds, Part, Table, Text, micro_cell
+from overhead.blocks.parts import Heading, InMicroseconds, Part, Table, Text, cell_text, micro_cell
 from overhead.reading.dispatch_costs import dispatch_costs, met_range
 from overhead.reading.findings import findings_of
 from overhead.reading.key_figures import key_figures
@@ -72,10 +72,17 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
     shown = [(t, by_patterns(t.records) if all_cases else base_cases(t)) for t in view.targets]
     yield from _cases(ALL_CASES if all_cases else BASE_CASES, view, shown, " --all")
     yield from layers(view)
-    if tables := tax_tables(view):
+    if tables := [table for table in map(_filled_rows_first, tax_tables(view)) if table.most]:
         yield Heading("What the browser adds")
-        yield from (dataclasses.replace(table, folded=False).without_empty() for table in tables)
+        yield from tables
     yield from _missing(fingerprint)
+
+
+def _filled_rows_first(table: Table) -> Table:
+    """The table of a page for a terminal, which counts the rows without a number and does not show them."""
+    filled = [row for row in table.rows if any(cell_text(row[i]) for i in table.numeric)]
+    others = [row for row in table.rows if row not in filled]
+    return dataclasses.replace(table, rows=[*filled, *others], most=len(filled), folded=False).without_empty()
 
 
 def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:

@@ -182,10 +182,11 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
         widths = [column.tight for column in columns]
     left = room - sum(widths)
     while left > 0:
-        steps = [step for i in range(len(columns)) if (step := _step(columns, widths, i, left)) is not None]
-        if not steps:
+        steps = [_step(columns, widths, i, left) for i in range(len(columns))]
+        possible = [step for step in steps if step is not None]
+        if not possible:
             break
-        best = max(steps, key=_Step.gain)
+        best = max(possible, key=_Step.gain)
         left -= best.characters
         widths[best.column] += best.characters
     return widths
@@ -212,9 +213,8 @@ def _step(columns: Sequence[_Column], widths: Sequence[int], i: int, left: int) 
         grown = columns[i].heights(width)
         shorter = sum(heights[i]) - sum(grown)
         if shorter > 0:
-            return _Step(
-                i, width - widths[i], _lines(heights) - _lines([*heights[:i], grown, *heights[i + 1 :]]), shorter
-            )
+            saved = _lines(heights) - _lines([*heights[:i], grown, *heights[i + 1 :]])
+            return _Step(i, width - widths[i], saved, shorter)
     return None
 
 

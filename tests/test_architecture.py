@@ -23,7 +23,18 @@ from tests.trials import LIBRARIES
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
-    {"errors", "bounded_files", "fields", "locks", "profiles", "registry", "scratch", "slices", "windows_job"},
+    {
+        "errors",
+        "bounded_files",
+        "fields",
+        "locks",
+        "profiles",
+        "public",
+        "registry",
+        "scratch",
+        "slices",
+        "windows_job",
+    },
     {"results"},
     {"child"},
     {"measure.fitting"},
@@ -37,6 +48,7 @@ ORDER = (
     {"loading"},
     {"runner", "comparing", "checking"},
     {"report", "export"},
+    {"display"},
     {"terminal", "commands"},
     {"arguments"},
     {*SLICES},
@@ -256,7 +268,7 @@ def test_every_stack_of_the_suite_has_facts() -> None:
 
 
 PRESENTERS = {
-    "across", "arguments", "blocks", "brief", "cli", "commands", "export", "figure", "in_words", "listing", "page",
+    "across", "arguments", "blocks", "brief", "cli", "commands", "display", "export", "figure", "listing", "page",
     "page_list", "pages", "progress", "pytest_plugin", "report", "saved", "sections", "show", "terminal",
 }  # fmt: skip
 """Packages, and modules of other packages, that show something. They take their sentences from ``words``."""

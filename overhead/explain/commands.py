@@ -86,7 +86,7 @@ def time_command(a: argparse.Namespace) -> int:
     options = {name: getattr(a, name) for name in chosen}
     with Progress() as listener:
         try:
-            found = time(*a.calls, setup="\n".join(a.setup), listener=listener, **options)
+            found = time(*a.calls, setup="\n".join(a.setup), progress=listener, **options)
         except TimeInterrupted as stopped:
             found, interrupted = stopped.timing, True
     answer(a, found.to_dict, timing_blocks(found), is_file=True)

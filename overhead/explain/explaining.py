@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import msgspec
 
 from overhead import machine
-from overhead.errors import CannotWrite, UsageError
+from overhead.errors import CannotWrite, SaidInOneLine, UsageError, in_words
 from overhead.explain import record
 from overhead.explain.alternatives import ALTERNATIVES, PINNED, UNSYNCHRONISED
 from overhead.explain.attempts import AttemptJob
@@ -59,12 +59,15 @@ _LEAST_BUSY = 0.9
 Alternatives = Literal["all", "eager", "none"]
 
 
-class ExplainInterrupted(KeyboardInterrupt):
+class ExplainInterrupted(SaidInOneLine, KeyboardInterrupt):
     """Ctrl-C or another signal ended ``explain`` after the profile. ``explanation``: what was measured until then."""
 
     def __init__(self, explanation: record.Explanation) -> None:
-        super().__init__("interrupted: see .explanation")
+        super().__init__(because("interrupted-explain"))
         self.explanation = explanation
+
+    def __str__(self) -> str:
+        return in_words(self.args[0])
 
 
 def explain(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import time
-from collections.abc import Callable
-from typing import Self
+from collections.abc import Callable, Iterator
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, TextColumn
@@ -136,3 +138,29 @@ def shortened(text: str, room: int) -> str:
     whole_words, _, _ = text[:room].rpartition(" ")
     kept = whole_words.rstrip(" ,:;") or text[: room - 1]
     return f"{kept}\N{HORIZONTAL ELLIPSIS}"
+
+
+@contextlib.contextmanager
+def listening(progress: bool | Listener | None) -> Iterator[Listener]:
+    """The listener that the argument ``progress`` of the Python API asks for, in a ``with`` block.
+
+    True: print the progress to standard error. False: print nothing. None: True in a terminal and in IPython, where a
+    person waits. A ``Listener`` is used as it is.
+    """
+    if isinstance(progress, Listener):
+        yield progress
+        return
+    if progress is None:
+        progress = sys.stderr.isatty() or _in_ipython()
+    if not progress:
+        yield Listener()
+        return
+    # In a notebook rich would draw with widgets, which few have; plain lines to standard error are shown everywhere.
+    with Progress(Console(stderr=True, force_jupyter=False)) as listener:
+        yield listener
+
+
+def _in_ipython() -> bool:
+    """Whether this process is IPython or the kernel of a notebook."""
+    ipython: Any = sys.modules.get("IPython")
+    return ipython is not None and ipython.get_ipython() is not None

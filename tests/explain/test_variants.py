@@ -19,6 +19,7 @@ from overhead.explain.timing import time
 from overhead.explain.user_statement import first_answer
 from overhead.profiles import Plan
 from overhead.results import Reason, codes_of
+from overhead.runner.progress import Listener
 from tests.fakes import timings as made
 from tests.fakes.workers import Unlocked
 
@@ -161,9 +162,9 @@ def test_a_value_that_is_no_number_is_text_and_setup_sees_it(capsys: pytest.Capt
 @pytest.mark.usefixtures("small")
 def test_each_call_is_compared_at_the_same_value_and_a_first_answer_comes_early() -> None:
     notes: list[Reason] = []
-    listener = mock.Mock(note=notes.append)
+    listener = mock.Mock(Listener, note=notes.append)
     loops = ["for i in range(n): pass", "for i in range(20 * n): pass"]
-    found = time(*loops, vary="n=10,1000", names=["few", "many"], listener=listener)
+    found = time(*loops, vary="n=10,1000", names=["few", "many"], progress=listener)
     assert [(one.position, one.against) for one in found.ratios] == [(3, 1), (4, 2)]
     assert all((one.ratio.value or 0) > 5 for one in found.ratios)
     firsts = [note.values["row"] for note in notes if codes_of(note) == {"first-answer-of-row"}]

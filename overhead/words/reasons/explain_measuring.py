@@ -237,7 +237,10 @@ TEMPLATES = {
     "call-is-a-constant": "it is a constant",
     "call-compiles-to-nothing": "Python compiles it to nothing",
     "no-statement-given": "no statement was given",
-    "name-not-in-setup": '{error}; a statement has only the names of --setup, such as --setup "{example}"',
+    "name-not-in-setup": (
+        '{error}; a statement has only the names of --setup, such as --setup "{example}"; in Python: '
+        'setup="{example}", or a function in place of the statement'
+    ),
     "call-not-repeatable": "{call} cannot be repeated: the first calls work, then {why}",
     "returns-unfinished-work": "{call} returns {what}, so its work is not done: write {finish}",
     "keeps-unfinished-work": "{call} keeps {what}, so its work is not done: write {finish}",
@@ -266,6 +269,14 @@ TEMPLATES = {
     # The times of statements.
     "first-answer": "a first answer, from one process: the slope between n = {few} and {many}",
     "first-answer-of-row": "first answer, from one process; others may differ: {row}",
+    "interrupted-time": (
+        "interrupted; measured until then: {calls}; the attribute timing of this exception has it, and "
+        "sys.last_value is the exception if nothing caught it"
+    ),
+    "interrupted-explain": (
+        "interrupted; the attribute explanation of this exception has what was measured until then, and "
+        "sys.last_value is the exception if nothing caught it"
+    ),
     "interrupted-with-first-answers": "Interrupted: these are first answers, each from one process.",
     "interrupted-with-fewer-processes": ("Interrupted: these are figures from fewer processes than a whole run has."),
     "versions-of-interpreters": "versions of the first and the second interpreter: {versions}",

@@ -23,5 +23,6 @@ TEMPLATES = {
     ),
     "stack-sets-variable": "{target}: the stack sets {variable} itself, so --env does not change it there",
     "nothing-to-measure": "nothing to measure: {why}",
+    "interrupted-run": 'interrupted; everything measured is in {files}; to see it: print(overhead.load("{first}"))',
     "no-case-matches": "no case matches the options given",
 }

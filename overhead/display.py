@@ -28,6 +28,7 @@ from overhead.words import display as words
 _Shown = TypeVar("_Shown")
 _WIDTH_OFF_A_TERMINAL = 100
 """Characters per line where there is no terminal, such as in a notebook."""
+_HEIGHT_OFF_A_TERMINAL = 50
 _LONGEST_LINE = 300
 
 
@@ -69,12 +70,18 @@ def text(result: object) -> str:
     if display.blocks is None:
         return _line(display, result)
     out = io.StringIO()
-    width = shutil.get_terminal_size((_WIDTH_OFF_A_TERMINAL, 0)).columns
-    # A console of rich breaks sentences between words only where it takes its file for a terminal.
-    show(
-        display.blocks(result),
-        Console(file=out, width=width, force_terminal=True, force_jupyter=False, color_system=None),
+    size = shutil.get_terminal_size((_WIDTH_OFF_A_TERMINAL, _HEIGHT_OFF_A_TERMINAL))
+    # Rich breaks sentences between words only where it takes its file for a terminal, and takes a width only with a
+    # height where the variable TERM says that the terminal is a simple one.
+    console = Console(
+        file=out,
+        width=size.columns,
+        height=size.lines,
+        force_terminal=True,
+        force_jupyter=False,
+        color_system=None,
     )
+    show(display.blocks(result), console)
     return "\n".join(row.rstrip() for row in out.getvalue().splitlines()).strip("\n")
 
 

@@ -46,7 +46,7 @@ def _display() -> Any:
 def public_function(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
     """The function as the Python API has it.
 
-    Wrong use raises ``UsageError`` with the line of the caller, and not with all the lines of this suite below it. An
+    Wrong use and Ctrl-C raise with the line of the caller, and not with all the lines of this suite below it. An
     argument that does not exist raises ``TypeError`` with those that do.
     """
     known = inspect.signature(function).parameters
@@ -59,8 +59,8 @@ def public_function(function: Callable[_Given, _Result]) -> Callable[_Given, _Re
         importlib.import_module("overhead.words.reasons")  # so that errors say their reasons in words
         try:
             return function(*given, **named)
-        except UsageError as error:
-            wrong_use = error
-        raise wrong_use.with_traceback(None) from None
+        except (UsageError, KeyboardInterrupt) as error:
+            raised = error
+        raise raised.with_traceback(None) from None
 
     return called

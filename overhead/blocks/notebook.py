@@ -22,6 +22,8 @@ from overhead.reading.plain_text import plain
 from overhead.words.blocks import more_rows
 
 _MOST_TEXT = 2000
+_SHORT_TEXT = 26
+"""A cell with so many characters does not wrap."""
 _QUIET = "opacity:.7;font-size:90%"
 _COLOURS: Mapping[Tone, str] = {"": "", "good": "#2e8b57", "unsure": "#b8860b", "bad": "#cd3c3c"}
 """Each can be read on white and on black."""
@@ -93,14 +95,17 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _cell(name: str, value: str | Cell, is_number: bool) -> str:
-    style = "text-align:right;white-space:nowrap" if is_number else "text-align:left"
+    text = cell_text(value)
+    style = "text-align:right" if is_number else "text-align:left"
+    if is_number or len(text) <= _SHORT_TEXT:
+        style += ";white-space:nowrap"
     style += ";padding:.15em .6em;vertical-align:top"
     if name == "th":
         style += ";border-bottom:1px solid #888"
     colour = _COLOURS[value.tone] if isinstance(value, Cell) else ""
     if colour:
         style += f";color:{colour}"
-    return _element(name, _escaped(cell_text(value)), style)
+    return _element(name, _escaped(text), style)
 
 
 def _status(line: StatusLine | str) -> str:

@@ -85,18 +85,11 @@ def explain(
     chrome: Path | None = None,
     listener: Listener | None = None,
 ) -> record.Explanation:
-    """Explain a step: what it costs, what bounds it, and what would change that.
+    """Explain a step, as ``overhead.explain`` does, which describes the arguments.
 
-    ``step``: ``FILE.py:FUNCTION``, ``module:function``, or a function that other processes can find. If it returns
-    something that can be called, that is the step. ``arguments``: ``NAME=VALUE`` for it. ``against``: the user's own
-    alternative, given like ``step``. ``alternatives``: ``all`` tries ``torch.compile`` too, which may take minutes,
-    ``eager`` does not, and ``none`` measures the step only. ``seconds``: the time for all, without what compiles.
-    ``chrome``: the replayed step is written there for Perfetto; if there is none, ``listener`` gets the reason.
-
-    Raises ``UsageError``, one line, for a step that raises, cannot be repeated, is too short or too long, hangs or runs
-    out of memory, and ``ExplainInterrupted`` on Ctrl-C and the like after the profile.
+    ``chrome``: if there is no step to write, ``listener`` gets the reason.
     """
-    _check(alternatives, seconds, arguments)
+    _check(alternatives, seconds)
     listener = listener or Listener()
     source = _source(step, arguments)
     other = _source(against, arguments) if against else None
@@ -146,15 +139,13 @@ class _Measured:
         return msgspec.structs.replace(found, not_seen=[*found.not_seen, *self.remarks])
 
 
-def _check(alternatives: object, seconds: object, arguments: object) -> None:
-    """Raise ``UsageError`` for options that Python would accept and misread."""
+def _check(alternatives: str, seconds: float) -> None:
+    """Raise ``UsageError`` for options that are not among those there are."""
     known = get_args(Alternatives)
     if alternatives not in known:
         raise UsageError(f"alternatives={alternatives!r:.50}: one of {', '.join(map(repr, known))}")
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+    if not 0 < seconds < math.inf:
         raise UsageError(f"seconds={seconds!r:.50}: a number of seconds above zero")
-    if isinstance(arguments, str):
-        raise UsageError(f"arguments={arguments!r:.50}: a list of texts, such as ['layers=4']")
 
 
 def _wait_for_other_runs(listener: Listener) -> None:

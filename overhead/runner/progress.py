@@ -12,6 +12,7 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, TextColumn
 
+from overhead.errors import UsageError
 from overhead.locks import DEVICE_LOCK, shared_folder
 from overhead.reading.plain_text import plain
 from overhead.runner.events import RunNote, RunStep
@@ -161,6 +162,8 @@ def listening(progress: bool | Listener | None) -> Iterator[Listener]:
     if isinstance(progress, Listener):
         yield progress
         return
+    if progress not in (True, False, None):
+        raise UsageError(f"progress={progress!r:.50}: must be True, False, None or a Listener")
     in_notebook = hasattr(_ipython(), "kernel")
     if progress is None:
         progress = sys.stderr.isatty() or _ipython() is not None

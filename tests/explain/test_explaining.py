@@ -238,8 +238,9 @@ def test_a_step_that_is_too_short_is_refused(tmp_path: Path, monkeypatch: pytest
     ],
 )
 def test_options_that_would_be_misread_are_refused_before_anything_runs(options: dict[str, Any], line: str) -> None:
+    explain_step: Any = overhead.explain
     with pytest.raises(UsageError, match=re.escape(line)):
-        explain("nowhere.py:step", **options)
+        explain_step("nowhere.py:step", **options)
 
 
 def test_what_is_tried_comes_before_the_conditions_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,17 +102,18 @@ def explain(
             f"a step takes {profile.found.one_ns:.0f} ns, too short to explain: measure it with overhead time, or "
             "repeat its work inside the step"
         )
-    unwritten = _save_replay(chrome, profile) if chrome is not None else ""
-    if unwritten:
-        listener.note(because("no-replay-to-this-file", file=chrome, why=unwritten))
-    measured = _Measured(remarks=[because("no-replay", why=unwritten)] if unwritten else [])
-    job = AttemptJob(setup=source.setup, path=source.path)
-    changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=_left_out(profile))
-    changes.ends, changes.loading_s = began + seconds, profile.loading_s
-    if changes.least_s > changes.time_left_s():
-        step_s, minutes = profile.found.one_ns / 1e9, math.ceil(changes.least_s / 60)
-        listener.note(because("step-takes-long", step_s=step_s, minutes=minutes, seconds=seconds))
+    measured = _Measured()
     try:
+        unwritten = _save_replay(chrome, profile) if chrome is not None else ""
+        if unwritten:
+            measured.remarks.append(because("no-replay", why=unwritten))
+            listener.note(because("no-replay-to-this-file", file=chrome, why=unwritten))
+        job = AttemptJob(setup=source.setup, path=source.path)
+        changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=_left_out(profile))
+        changes.ends, changes.loading_s = began + seconds, profile.loading_s
+        if changes.least_s > changes.time_left_s():
+            step_s, minutes = profile.found.one_ns / 1e9, math.ceil(changes.least_s / 60)
+            listener.note(because("step-takes-long", step_s=step_s, minutes=minutes, seconds=seconds))
         if alternatives == "none":
             measured.timing = changes.time_alone()
         else:

@@ -322,23 +322,19 @@ def time_statements(
     began = monotonic()
     variants = _variants(spec)
     rows: list[CallTiming] = []
-    try:
+    with _keeping_first_answers(spec, rows):
         trials = _try_all(spec, variants, listener, silence_s, labels, rows)
-    except KeyboardInterrupt:
-        if not rows:
-            raise
-        raise TimeInterrupted(_cut_short(_first_answers(spec, rows))) from None
-    packages = sorted({package for one in trials[0] for package in one.packages})
-    first = replace(
-        _first_answers(spec, rows),
-        versions=variants[0][1].versions(packages),
-        second_versions=variants[-1][1].versions(packages) if len(spec.pythons) > 1 else {},
-    )
+        packages = sorted({package for one in trials[0] for package in one.packages})
+        first = replace(
+            _first_answers(spec, rows),
+            versions=variants[0][1].versions(packages),
+            second_versions=variants[-1][1].versions(packages) if len(spec.pythons) > 1 else {},
+        )
+        answered = [row for row in rows if row.figures and not quick]
+        for row in answered:
+            listener.note(because("first-answer-of-row", row=str(row)))
     if quick:
         return first
-    for row in rows:
-        if row.figures:
-            listener.note(because("first-answer-of-row", row=str(row)))
     if not spec.found:
         spec = replace(spec, found=trials[0])
         anchors_s = 3 * ANCHORS.longest_ns / 1e9
@@ -347,6 +343,17 @@ def time_statements(
     plan = plan or sampling_plan(spec.found * max(1, len(spec.threads)))
     outcome, judged = _measured(spec, first, plan, silence_s, listener)
     return _timing(first, outcome, judged, others_may_fail)
+
+
+@contextlib.contextmanager
+def _keeping_first_answers(spec: CallSpec, rows: Sequence[CallTiming]) -> Iterator[None]:
+    """A ``with`` block of which Ctrl-C raises ``TimeInterrupted`` once there is a first answer."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+        raise TimeInterrupted(_cut_short(_first_answers(spec, rows))) from None
 
 
 def _try_all(

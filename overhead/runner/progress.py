@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -51,6 +50,8 @@ _LINE_EVERY_S = 20.0
 """Outside a terminal a line is printed this often: a log of a run of ten minutes stays short."""
 _SILENT_AT_MOST_S = 10.0
 """Outside a terminal a step is told after so long without a line, as long as no time left is known."""
+_SILENT_AT_FIRST_S = 2.0
+"""The first step is told sooner. What is refused at once has no line but its error."""
 _NAMES_LOCK_AFTER_S = 60.0
 """Who waits for longer than this may want to know what holds the lock: the longest turn of a run is shorter."""
 
@@ -73,7 +74,7 @@ class Progress(Listener):
         self._began = self._last_line = 0.0
         self._has_waited = False
         self._task = self._bar.add_task("", total=1.0, left="")
-        self._last_said = -math.inf
+        self._last_said = clock() - _SILENT_AT_MOST_S + _SILENT_AT_FIRST_S
         self._tells_time_left = False
 
     def note(self, told: RunNote) -> None:
@@ -98,7 +99,7 @@ class Progress(Listener):
             self.note(words.MEASURING_BEGINS)
 
     def working(self, now: RunStep) -> None:
-        """Show beside the bar what the run does now; outside a terminal, print it at first and after a silence."""
+        """Show beside the bar what the run does now; outside a terminal, print it after a silence."""
         self._bar.start()
         self._describe(words.step(now))
         is_silent = self._clock() - self._last_said >= _SILENT_AT_MOST_S

@@ -19,7 +19,6 @@ from overhead.blocks.terminal import show
 from overhead.comparing import CaseVerdict, Verdicts, compare
 from overhead.comparing.show import comparison_blocks
 from overhead.reading.plain_text import plain
-from overhead.report.brief import brief_blocks, end_blocks
 from overhead.results import Comparison, Contention, Figure, Fingerprint, Record
 from overhead.runner.output import Outcome
 from overhead.slices import of_slices
@@ -98,9 +97,17 @@ def _display_of(result: object) -> Display:
 
 def outcome_blocks(outcome: Outcome) -> Iterator[Part]:
     """The figures of a run, or the comparison of its two runs."""
+    from overhead.report.brief import end_blocks  # loading it takes longer than the time of one call may
+
     if outcome.second is None:
         return iter(end_blocks(outcome.fingerprint))
     return comparison_blocks(compare(outcome.path, outcome.second.path))
+
+
+def _run_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
+    from overhead.report.brief import brief_blocks
+
+    yield from brief_blocks(fingerprint)
 
 
 def _outcome_with_files(outcome: Outcome) -> Iterator[Part]:
@@ -108,7 +115,7 @@ def _outcome_with_files(outcome: Outcome) -> Iterator[Part]:
     yield Text([words.files_of(outcome)], quiet=True)
 
 
-register_display(Fingerprint, "fingerprint", words.fingerprint_line, brief_blocks)
+register_display(Fingerprint, "fingerprint", words.fingerprint_line, _run_blocks)
 register_display(Record, "record", words.record_line)
 register_display(Figure, "figure", words.figure_line)
 register_display(Comparison, "comparison", words.comparison_line)

@@ -210,7 +210,7 @@ def test_a_part_of_a_result_is_one_line() -> None:
     for part in (record, record.figures[0], case, timings.two_calls().calls[0], decode_explained().alternatives[0]):
         assert str(part) in repr(part)
         assert "\n" not in repr(part)
-        assert part._repr_html_() is None  # type: ignore[attr-defined]
+        assert part._repr_html_() is None
     assert record.key in repr(record)
 
 
@@ -277,7 +277,7 @@ def test_progress_is_told_where_a_person_waits(
 
 def test_a_notebook_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = types.SimpleNamespace(kernel=object())
-    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
     stderr = _Terminal()  # a notebook says that it is one
     assert told(None, stderr, monkeypatch).splitlines() == ["a first answer"]
 

@@ -34,7 +34,18 @@ def in_words(reason: Why) -> str:
     return _in_words(reason)
 
 
-class UsageError(ValueError):
+class SaidInOneLine:
+    """An exception whose message says everything, so that IPython shows it without the lines of code behind it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class UsageError(SaidInOneLine, ValueError):
     """Wrong use or bad input. The message is one line that says what and where; the command line exits with 2.
 
     It may be given a reason of ``overhead.results`` in place of the message.

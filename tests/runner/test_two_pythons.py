@@ -132,7 +132,7 @@ def test_a_run_with_two_interpreters_that_is_interrupted_has_both_journals(tmp_p
                 raise KeyboardInterrupt
 
     with pytest.raises(Interrupted) as stopped:
-        measure(tmp_path, builds, listener=Interrupting())
+        measure(tmp_path, builds, progress=Interrupting())
     assert [str(path.relative_to(tmp_path)) for path in stopped.value.journals] == ["base/r.jsonl", "new/r.jsonl"]
     assert all(load(path).records for path in stopped.value.journals)
 

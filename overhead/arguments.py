@@ -37,7 +37,11 @@ def make_parser() -> CommandParser:
 
 
 def _add_measuring(added: Any) -> None:
-    run = added.add_parser("run", help="measure this machine and write a fingerprint: one JSON file with all figures", question=Question.COST)
+    run = added.add_parser(
+        "run",
+        help="measure this machine and write a fingerprint: one JSON file with all figures",
+        question=Question.COST,
+    )
     _repeatable(run, *_STACK, metavar="STACK", help="only this stack (repeatable)")
     _repeatable(run, "--pattern", metavar="PATTERN", help="only this pattern (repeatable)")
     _repeatable(run, "--workload", metavar="WORKLOAD", help="only this workload (repeatable)")
@@ -54,7 +58,9 @@ def _add_measuring(added: Any) -> None:
     add_plugin(run)
     _answers(run, commands.run_command)
 
-    browser = added.add_parser("browser", help="measure in a real browser, or import what a page measured", question=Question.COST)
+    browser = added.add_parser(
+        "browser", help="measure in a real browser, or import what a page measured", question=Question.COST
+    )
     add = browser.add_argument
     add("--browser", default="chromium", help="chromium (default), firefox, or the path of a program")
     imported = "convert the file that a page offered for download"
@@ -65,18 +71,24 @@ def _add_measuring(added: Any) -> None:
 
 
 def _add_looking(added: Any) -> None:
-    listing = added.add_parser("list", help="list stacks and devices; what is missing and how to add it", question=Question.HERE)
+    listing = added.add_parser(
+        "list", help="list stacks and devices; what is missing and how to add it", question=Question.HERE
+    )
     _repeatable(listing, *_STACK, metavar="STACK", help="only this stack")
     add_plugin(listing)
     _answers(listing, commands.list_command)
 
-    check = added.add_parser("check", help="test a stack of your own, or a built-in one, in about ten seconds", question=Question.HERE)
+    check = added.add_parser(
+        "check", help="test a stack of your own, or a built-in one, in about ten seconds", question=Question.HERE
+    )
     _repeatable(check, *_STACK, metavar="STACK", help="this stack (repeatable)")
     check.add_argument("--all", action="store_true", help="every case, however long it takes")
     add_plugin(check)
     _answers(check, commands.check_command)
 
-    doctor = added.add_parser("doctor", help="check what would disturb a measurement on this machine", question=Question.HERE)
+    doctor = added.add_parser(
+        "doctor", help="check what would disturb a measurement on this machine", question=Question.HERE
+    )
     _answers(doctor, commands.doctor_command)
 
 

@@ -54,7 +54,10 @@ class CommandParser(argparse.ArgumentParser):
         self._check_options(arguments)
         found, left = super().parse_known_args(arguments, namespace)
         if left:
-            self.error(f"{' '.join(left)}: too many arguments; several must stand together, not around an option")
+            several = " ".join(left)
+            raise WrongArguments(
+                f"{several}: too many arguments; several must stand together, not around an option", self.format_usage()
+            )
         return found, left
 
     def format_help(self) -> str:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Heading, InMicroseconds, Part, Table, Text, micro_cell
+from overhead.reading.browser_tax import taxes
 from overhead.reading.dispatch_costs import dispatch_costs, met_range
 from overhead.reading.findings import findings_of
 from overhead.reading.key_figures import key_figures
@@ -18,7 +19,6 @@ from overhead.report.sections.host_shares import layers
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 from overhead.slices import of_slices
-from overhead.words.example_run import example_lines
 from overhead.words.format import between, held_range
 from overhead.words.headline import lead_sentences
 from overhead.words.key_figures import label
@@ -27,6 +27,7 @@ from overhead.words.next_run import next_run_sentence
 from overhead.words.reasons import notes_said, reasons_said
 from overhead.words.report.brief import ALL_CASES, BASE_CASES, cases_title, doubts, more_cases, note
 from overhead.words.report.cases import case_name
+from overhead.words.report.example_run import example_lines
 from overhead.words.report.machines import machine_line, measured_line
 from overhead.words.summary import left_out_sentence, missing_sentences, software_sentence
 
@@ -58,7 +59,8 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
     shown = [(t, by_patterns(t.records) if all_cases else base_cases(t)) for t in view.targets]
     yield from _cases(ALL_CASES if all_cases else BASE_CASES, view, shown, " --all")
     yield from layers(view)
-    if tables := tax_tables(view):
+    if any(tax.against for tax in view.once(taxes)):
+        tables = tax_tables(view)
         yield Heading("What the browser adds")
         yield from (dataclasses.replace(table, folded=False).without_empty() for table in tables)
     yield from _missing(fingerprint)

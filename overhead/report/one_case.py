@@ -16,9 +16,9 @@ from overhead.reading.plain_text import plain
 from overhead.report.core.case_line import case_figure, line_of, panel_name
 from overhead.report.core.lines import measured_points
 from overhead.results import Figure, Fingerprint, Record, facts_of
-from overhead.words.example_run import example_lines
 from overhead.words.format import MICRO, between, number, spread, within
 from overhead.words.reasons import sentence, with_status
+from overhead.words.report.example_run import example_lines
 from overhead.words.report.lines import ONLY_WITH_SAMPLES
 
 _MOST_LISTED = 10
@@ -57,8 +57,11 @@ def _unknown_case(run: Fingerprint, case: str, words: Sequence[str]) -> UnknownN
     keys = " ".join(record.key.lower() for record in run.records)
     strange = next((word for word in words if word not in keys), "")
     near = nearest(strange, known) if strange else ""
-    hint = f"; {strange!r} is in no key: did you mean {near!r}?" if near else "; overhead show --all lists them"
-    return UnknownName(f"{plain(case)}: no file, and no case of the run{plain(hint)}", near)
+    if not near:
+        return UnknownName(f"{plain(case)}: no file, and no case of the run; overhead show --all lists them")
+    return UnknownName(
+        f"{plain(case)}: no file, and no case of the run; {plain(strange)} is in no key, did you mean {near!r}?", near
+    )
 
 
 def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:

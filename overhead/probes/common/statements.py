@@ -198,7 +198,7 @@ class _Splice(ast.NodeTransformer):
         node.name = _OWN + node.name
         return self.generic_visit(node)
 
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 - the name that ast calls
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_arg(self, node: ast.arg) -> Any:
         """An argument of the template's function."""

@@ -20,6 +20,7 @@ from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 from overhead.slices import of_slices
 from overhead.words.format import between, held_range
+from overhead.words.glossary import figure_column
 from overhead.words.headline import lead_sentences
 from overhead.words.key_figures import label
 from overhead.words.names import CALLER_WORDS
@@ -33,7 +34,15 @@ from overhead.words.summary import left_out_sentence, missing_sentences, softwar
 
 _FIGURES = ("complete", "met", "host", "fixed", "naive")
 """The columns of times; ``docs/method.md`` defines each figure."""
-_COLUMNS = ["stack", "case", "called", "per", *map(InMicroseconds, _FIGURES), "up to n", "status"]
+_COLUMNS = [
+    "stack",
+    "case",
+    "called",
+    "per",
+    *(InMicroseconds(figure_column(name)) for name in _FIGURES),
+    "up to n",
+    "status",
+]
 _OPTIONAL = {3: 6, 5: 0, 6: 2, 7: 3, 8: 5, 9: 4}
 
 

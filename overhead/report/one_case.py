@@ -17,6 +17,7 @@ from overhead.report.core.case_line import case_figure, line_of, panel_name
 from overhead.report.core.lines import measured_points
 from overhead.results import Figure, Fingerprint, Record, facts_of
 from overhead.words.format import MICRO, between, number, spread, within
+from overhead.words.glossary import figure_name
 from overhead.words.reasons import sentence, with_status
 from overhead.words.report.example_run import example_lines
 from overhead.words.report.lines import ONLY_WITH_SAMPLES
@@ -68,7 +69,10 @@ def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
     """The figures of a case, and T(n) by n with how far it lies off the line. ``path``: the file of the run."""
     yield Text(example_lines(run))
     yield Text([record.key, with_status(record.status, record.reason)])
-    rows = [[f.name, *_value(record, f), str(f.processes or ""), f.status, sentence(f.reason)] for f in record.figures]
+    rows = [
+        [figure_name(f.name), *_value(record, f), str(f.processes or ""), f.status, sentence(f.reason)]
+        for f in record.figures
+    ]
     columns = ["figure", "value", "unit", "processes", "status", "reason"]
     yield Table("Figures", columns, rows, numeric=(1, 3))
     processes = medians_by_record(run, path).get(record.key, [])
@@ -79,8 +83,8 @@ def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
         own = [one.ladder[p.n] / 1e3 for one in processes if p.n in one.ladder]
         ends = f"{between(min(own), max(own))} ({len(own)})" if own else ""
         points.append([f"{p.n:,}", median, between(p.q1 / 1e3, p.q3 / 1e3), off, ends])
-    columns = ["n", f"T(n), {MICRO}, median", "quartiles", "off the line, %", "medians of processes"]
-    yield Table("The time of n units", columns, points, numeric=range(5)).without_empty()
+    columns = ["n", f"T(n), {MICRO}, median", "quartiles", "off the line, %", "medians of the processes"]
+    yield Table("The time of a chain of n", columns, points, numeric=range(5)).without_empty()
     yield Text([] if processes else [ONLY_WITH_SAMPLES], quiet=True)
 
 

@@ -172,7 +172,10 @@ class Point(_Base, kw_only=True):
 
 
 class ProcessorCost(_Base, kw_only=True):
-    """The met cost of a unit on one processor, ns; only in older files. ``serves_interrupts``: of a GPU."""
+    """The unpinned cost of a unit on one processor, ns. Only older files have it.
+
+    ``serves_interrupts``: whether this processor handles interrupts of a GPU.
+    """
 
     cpu: Count
     ns: float

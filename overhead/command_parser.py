@@ -83,9 +83,10 @@ class CommandParser(argparse.ArgumentParser):
         """Raise ``WrongArguments`` if the value is none of the choices of this argument."""
         if action.choices is None or value in action.choices:
             return
-        if action is self._commands():
-            unknown = unknown_name("command", value, action.choices)
-            meant = action.choices[unknown.near] if unknown.near else self  # type: ignore[call-overload]
+        commands = self._commands()
+        if action is commands:
+            unknown = unknown_name("command", value, commands.choices)
+            meant = commands.choices[unknown.near] if unknown.near else self
             meant.error(str(unknown), unknown.near)
         name = "/".join(action.option_strings) or action.metavar or action.dest
         unknown = unknown_name(f"value of {name}", str(value), map(str, action.choices))

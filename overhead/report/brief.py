@@ -49,8 +49,7 @@ _OPTIONAL = {3: 6, 5: 0, 6: 2, 7: 3, 8: 5, 9: 4}
 def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[Part]:
     """What ``overhead show`` prints of a run: the base cases, or with ``all_cases`` all cases."""
     view, machine = View(fingerprint), fingerprint.machine
-    yield Text(example_lines(fingerprint))
-    yield Text([machine_line(machine), measured_line(fingerprint)])
+    yield Text([*example_lines(fingerprint), machine_line(machine), measured_line(fingerprint)])
     if costs := view.once(dispatch_costs):
         yield Text(lead_sentences(costs))
     figures = view.once(key_figures)

@@ -67,8 +67,7 @@ def _unknown_case(run: Fingerprint, case: str, words: Sequence[str]) -> UnknownN
 
 def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
     """The figures of a case, and T(n) by n with how far it lies off the line. ``path``: the file of the run."""
-    yield Text(example_lines(run))
-    yield Text([record.key, with_status(record.status, record.reason)])
+    yield Text([*example_lines(run), record.key, with_status(record.status, record.reason)])
     rows = [
         [figure_name(f.name), *_value(record, f), str(f.processes or ""), f.status, sentence(f.reason)]
         for f in record.figures

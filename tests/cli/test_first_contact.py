@@ -67,6 +67,7 @@ def test_a_gpu_is_in_the_example_only_where_pytorch_can_reach_it(
     (package / "lib").mkdir(parents=True)
     (package / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
     monkeypatch.setattr(first_steps, "_has_gpu", lambda: True)
     assert first_steps.first_steps() == FirstSteps("torch")
     (package / "lib" / "libtorch_cuda.so").touch()

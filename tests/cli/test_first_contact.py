@@ -23,6 +23,7 @@ from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.typical_run import place_of
 from overhead.reading.view import View
 from overhead.report.one_case import find_case
+from overhead.runner import run as runner
 from overhead.words.first_steps import first_steps_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -160,8 +161,16 @@ def test_names_differ_in_their_letters_only_keep_their_own() -> None:
     ],
 )
 def test_a_misspelt_name_is_corrected_in_one_line(
-    command: list[str], near: str, empty: Path, capsys: pytest.CaptureFixture[str]
+    command: list[str],
+    near: str,
+    empty: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    def look_for_devices(*_: object, **__: object) -> None:
+        raise AssertionError("the name is wrong whatever is found")
+
+    monkeypatch.setattr(runner, "discover", look_for_devices)
     assert main(command) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1

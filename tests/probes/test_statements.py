@@ -101,7 +101,7 @@ def test_a_statement_that_is_the_name_of_a_file_is_refused_with_what_to_type(
     Path("my_setup.py").write_text("x = 1\n", encoding="utf-8")
     with pytest.raises(StatementError) as refused:
         StatementLoop(call.format(file="my_setup.py"), setup.format(file="my_setup.py"))
-    typed = "my_setup.py:FUNCTION" if not setup else "-s @my_setup.py"
+    typed = "my_setup.py:FUNCTION" if not setup else "read_text" if setup[0] == "@" else "-s @my_setup.py"
     assert typed in str(refused.value)
 
 

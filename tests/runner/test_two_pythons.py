@@ -156,7 +156,7 @@ def test_an_unsuitable_interpreter_gives_a_one_line_error(tmp_path: Path, capsys
     silent.chmod(0o755)
     good = sys.executable
     wanted = {
-        (bare, good): f"{bare} -m pip install msgspec numpy psutil scipy",
+        (bare, good): f"{bare} -m pip install msgspec numpy",
         (good, str(tmp_path / "nowhere")): "nowhere: no such program",
         (good, str(tmp_path)): "no such program",
         ("/bin/sh", good): "/bin/sh: is no Python interpreter",

@@ -11,11 +11,12 @@ TEMPLATES = {
     "part-of-a-unit": "{units} units of {size} steps ran, and {rest} steps",
     "opencl-finds-no-device": "OpenCL finds no device: {text}",
     "device-is-another-now": "device {device} is not {adapter} any more",
+    "install-extras": "{extras:install}",
     "install-opencl-driver": (
         "install an OpenCL driver (for the processor, on Debian and Ubuntu: apt install pocl-opencl-icd)"
     ),
     "install-opencl": (
-        "{command}, and an OpenCL driver (for the processor, on Debian and Ubuntu: apt install pocl-opencl-icd)"
+        "{extras:install}, and an OpenCL driver (for the processor, on Debian and Ubuntu: apt install pocl-opencl-icd)"
     ),
     "library-cannot-do-this": "the library cannot do this here",
     "package-does-not-import": "{package} does not import: {text}",
@@ -30,7 +31,7 @@ TEMPLATES = {
     "file-cannot-be-imported": "{path} cannot be imported",
     "numpy-has-no-such-case": "numpy has no such case: {case}",
     "mlx-has-no-pattern": "MLX has no {pattern}",
-    "install-mlx": '{command} (for an NVIDIA GPU: pip install "mlx[cuda13]")',
+    "install-mlx": '{extras:install} (for an NVIDIA GPU: pip install "mlx[cuda13]")',
     "queue-has-no-pattern": "this queue has no {pattern}",
     "unit-exceeds-queue": "the {launches} launches of a unit do not fit into half of the queue",
     "no-such-foreign-call": "no {case} here: call is one of {calls}, and the caller follows",
@@ -50,10 +51,10 @@ TEMPLATES = {
     "nvidia-driver-does-not-start": "the NVIDIA driver does not start: {text}",
     "see-nvidia-smi": "see what nvidia-smi says",
     "nvidia-driver-too-old": "the NVIDIA driver serves CUDA {version}, 12.0 or newer is needed",
-    "install-cuda": "{command} (cuda12 where the driver is for CUDA 12)",
+    "install-cuda": "{extras:install} (where the driver is for CUDA 12: {older:install})",
     "install-nvidia-driver": "install NVIDIA's driver: https://www.nvidia.com/drivers",
     "numba-cuda-is-of-numba": "numba.cuda is the one of numba itself, not that of numba-cuda",
-    "install-numba-cuda": "{command} (numba-cuda[cu12] where the driver is for CUDA 12)",
+    "install-numba-cuda": "{extras:install} (numba-cuda[cu12] where the driver is for CUDA 12)",
     "nvrtc-does-not-load": "NVRTC does not load: {text}",
     "nvrtc-failed": "NVRTC: {text}",
     "driver-call-failed": "a driver call failed with {error}",

@@ -31,7 +31,7 @@ def install_command(*extras: str) -> str:
 def packages_of(extra: str) -> list[str]:
     """The packages of an extra on this machine, with their versions where the newest one may not serve."""
     found = []
-    for requirement in _requirements(extra):
+    for requirement in sorted(_requirements(extra)):
         parts = _REQUIREMENT.fullmatch(requirement)
         assert parts is not None, requirement
         if _holds(parts["marker"] or "True", extra):

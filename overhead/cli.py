@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from overhead import scratch
 from overhead.arguments import make_parser
+from overhead.command_parser import WrongArguments
 from overhead.commands import DONE, INTERRUPTED, complain
 from overhead.errors import UsageError, one_line
 from overhead.scratch import ending_on_signals
@@ -56,8 +57,12 @@ def _said(error: UsageError) -> str:
 def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
     try:
         make_parser().parse_args(argv, arguments)
-    except SystemExit as end:  # --help, or wrong use
+    except SystemExit as end:  # --help or --version
         return end.code if isinstance(end.code, int) else DONE
+    except WrongArguments as error:
+        print(error.usage, end="", file=sys.stderr)
+        complain(str(error))
+        return _USAGE
     try:
         with ending_on_signals():
             _check_memory_limit()

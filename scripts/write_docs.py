@@ -35,6 +35,7 @@ from overhead.comparing.show import comparison_blocks  # noqa: E402
 from overhead.decode.lowering.fusions import FUSIONS  # noqa: E402
 from overhead.decode.reading import decoder_results  # noqa: E402
 from overhead.explain.saved import read_explanation, read_timing  # noqa: E402
+from overhead.extras import install_command  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
@@ -57,6 +58,8 @@ from scripts.plugin_reference import plugin_interface  # noqa: E402
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from overhead.results import Why
+
 
 def schema() -> str:
     """The JSON Schema of a fingerprint."""
@@ -77,8 +80,17 @@ def stacks() -> str:
     by_need: dict[str, list[str]] = {}
     for probe in registry().values():
         if type(probe).__module__.startswith("overhead."):
-            by_need.setdefault(sentence(probe.mend) or "nothing more", []).append(f"`{probe.name}`")
+            by_need.setdefault(_in_a_clone(probe.mend) or "nothing more", []).append(f"`{probe.name}`")
     return _table(["stacks", "need"], [[", ".join(names), need] for need, names in by_need.items()])
+
+
+def _in_a_clone(mend: Why) -> str:
+    """What adds a stack, with the short command that works in a clone in place of that with the packages' names."""
+    text = sentence(mend)
+    named = {} if isinstance(mend, str) else mend.values
+    for extras in (str(named[name]) for name in ("extras", "older") if name in named):
+        text = text.replace(install_command(*extras.split(",")), f'pip install ".[{extras}]"')
+    return text
 
 
 def references() -> str:

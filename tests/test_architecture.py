@@ -26,6 +26,7 @@ ORDER = (
     {
         "errors",
         "bounded_files",
+        "extras",
         "fields",
         "locks",
         "numerics",

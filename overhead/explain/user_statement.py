@@ -22,8 +22,8 @@ from overhead.explain.call_syntax import read_only
 from overhead.explain.division import Division, divided
 from overhead.explain.sampled_thread import OUTSIDE, OVER, RUNNING, Phase, SampledThread, this_thread
 from overhead.explain.steps import FoundStep, error_text, literals, program_line
-from overhead.explain.unfinished import Kept, Unfinished, unfinished_of
 from overhead.explain.thread_sampler import sampled
+from overhead.explain.unfinished import Kept, Unfinished, unfinished_of
 from overhead.explain.waits import NOTHING, Wait, find_waits, joined_actions, libraries_seen, uses_package, wait_named
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop
@@ -61,9 +61,9 @@ _MOST_CALLS = 256
 _forks: list[None] = []
 _MOST_TEXT = 2000
 """Most characters of a message that is passed on."""
-_SAMPLED_S, _BETWEEN_WAITS_NS = 0.4, 1e6
-"""How long a statement runs for the samples of its parts, and its calls between two waits: few enough for a device to
-take them without making the host wait."""
+_SAMPLED_S, _MOST_SAMPLED_S, _BETWEEN_WAITS_NS = 0.4, 2.0, 1e6
+"""How long a statement runs for the samples of its parts; how long where a busy machine gives few; and the time of its
+calls between two waits: a device can take so many without making the host wait."""
 _LONG_CALL_NS = 2_500_000
 """Of a longer call, the samples are longer too: four more calls must fit between the shortest and the longest."""
 
@@ -478,8 +478,8 @@ def _run_for_samples(statement: StatementLoop, finish: Callable[[], object], one
     except Unavailable as error:
         send(NotSampled(error.reason))
         return
-    end_s = time.monotonic() + _SAMPLED_S
-    while time.monotonic() < end_s:
+    began = time.monotonic()
+    while time.monotonic() - began < (_MOST_SAMPLED_S if phase.needs_more else _SAMPLED_S):
         phase.set(RUNNING)
         statement.issue(few)
         phase.set(OUTSIDE)

@@ -251,9 +251,7 @@ def _no_unawaited(part: str) -> Iterator[None]:
     finally:
         warnings.showwarning = usual
     if any(text.endswith("was never awaited") for text in told):
-        raise UsageError(
-            f'{part} makes a coroutine that does not run: write asyncio.run(...), with --setup "import asyncio"'
-        )
+        raise UsageError(f"{part} makes a coroutine that does not run: write await before it")
 
 
 def _check_clocks(setup_name: str, call_name: str) -> None:

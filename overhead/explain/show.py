@@ -14,8 +14,7 @@ from overhead.explain.verdict import resolved_times
 from overhead.reading.dispatch_costs import met_range
 from overhead.reading.plain_text import plain
 from overhead.results import Figure, Value, Why, codes_of
-from overhead.words.explain import division as division_words
-from overhead.words.explain import timing as words
+from overhead.words.explain import division as division_words, timing as words
 from overhead.words.explain.alternatives import KIND_LABELS, alternative_name, remark
 from overhead.words.explain.step import UNRANKED, device_of, heading, operation_name, taken_as_step
 from overhead.words.explain.times import mean_text, replay_remark, time_text

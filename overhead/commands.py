@@ -98,13 +98,13 @@ def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
 
         found = compare(outcome.path, outcome.second.path)
         answer(a, lambda: comparison_data(found), comparison_blocks(found))
-        where = f"fingerprints: {outcome.path} and {outcome.second.path}"
+        where = f"files: {outcome.path} and {outcome.second.path}"
     else:
         from overhead.report.brief import end_blocks
         from overhead.results import to_builtins
 
         answer(a, lambda: to_builtins(outcome.fingerprint), end_blocks(outcome.fingerprint))
-        where = f"fingerprint: {outcome.path}"
+        where = f"file: {outcome.path}"
     if not a.json:
         print(where)
     return DONE

@@ -14,7 +14,7 @@ from overhead.explain.verdict import resolved_times
 from overhead.reading.dispatch_costs import met_range
 from overhead.reading.plain_text import plain
 from overhead.results import Figure, Value, Why, codes_of
-from overhead.words.explain import timing as words
+from overhead.words.explain import division as division_words, timing as words
 from overhead.words.explain.alternatives import KIND_LABELS, alternative_name, remark
 from overhead.words.explain.step import UNRANKED, device_of, heading, operation_name, taken_as_step
 from overhead.words.explain.times import mean_text, replay_remark, time_text
@@ -279,8 +279,30 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
         important=[places[name] for name in _IMPORTANT],
         meanings={places[name]: words.meaning(name) for name in explained},
     ).without_empty()
+    yield Text([*_divisions(timing)])
     yield Heading("What the figures say")
     yield Text(timing_sentences(timing))
+
+
+def _divisions(timing: Timing) -> Iterator[str]:
+    """How the host's time of each call divides: Python, or a library."""
+    known = [(call, call.division) for call in timing.calls if call.division is not None]
+    for call, division in known:
+        name = ", ".join(
+            [plain(call.call, 60), *(plain(f"{name} = {value}", 60) for name, value in call.varied.items())]
+        )
+        on_device = call.on != "CPU"
+        cost = call.figure("issue" if on_device else "complete")
+        yield division_words.division_sentence(name, division, cost, on_device=on_device)
+    divided = [division for _, division in known if division.parts]
+    if not divided:
+        return
+    samples = listed(list(dict.fromkeys(f"{division.samples:,}" for division in divided)))
+    yield division_words.division_rule(samples)
+    if any(division.part("binding") for division in divided):
+        yield division_words.BINDING_MEANS
+    if any(call.on != "CPU" for call, division in known if division.parts):
+        yield division_words.DEVICE_APART
 
 
 def timing_sentences(timing: Timing) -> list[str]:

@@ -134,7 +134,7 @@ def ratio_column(way: Way) -> str:
 def columns(way: Way, counts: Sequence[int]) -> list[str]:
     """The headings. ``counts``: the numbers of peers."""
     of_counts = [f"K={k}" for k in counts]
-    return ["stack", "called from", PINNED_COLUMN, *of_counts, ratio_column(way), EACH_PEER_COLUMN, LIMIT_COLUMN]
+    return ["stack", "called from", PINNED_COLUMN, LIMIT_COLUMN, ratio_column(way), *of_counts, EACH_PEER_COLUMN]
 
 
 def table_title(way: Way, most: int) -> str:

@@ -28,7 +28,6 @@ from overhead.errors import BadFile, UsageError
 from overhead.explain import timing
 from overhead.explain.call_spec import CallSpec
 from overhead.explain.timing import TimeInterrupted
-from overhead.results import codes_of
 from overhead.runner.events import MeasuringProcess, RunNote, RunStep
 from overhead.runner.progress import Listener, Progress, listening
 from overhead.runner.run import Interrupted
@@ -73,9 +72,8 @@ def test_the_examples_of_the_documentation_call_what_there_is() -> None:
 def test_load_accepts_text_a_path_or_a_folder(tmp_path: Path) -> None:
     shutil.copy(EXAMPLE, tmp_path / "run.json")
     assert overhead.load(str(EXAMPLE)) == overhead.load(EXAMPLE) == overhead.load(tmp_path)
-    with pytest.raises(BadFile) as refused:
+    with pytest.raises(BadFile, match="overhead run"):
         overhead.load(tmp_path / ".." / tmp_path.name / "..")
-    assert "no-run-here" in codes_of(refused.value.fault)
 
 
 # What a function tells of itself.

@@ -38,8 +38,12 @@ def prose_of(text: str) -> str:
 
 
 def commands_of(text: str) -> Iterator[list[str]]:
-    """The commands of ``overhead`` in the code of a document, each as its words without the program's name."""
+    """The commands of ``overhead`` in the code of a document, each as its words without the program's name.
+
+    What may be left out (between brackets) counts too.
+    """
     for code in code_of(text):
-        start = re.match(r"(?:\S*/)?overhead ", code)
-        if start is not None and not re.search(r"[|>\[]", code):
-            yield shlex.split(code[start.end() :], comments=True)
+        start = re.match(r"(?:\S*/)?overhead (?=[\w-])", code)
+        if start is not None:
+            command = code[start.end() :].partition(" > ")[0]
+            yield shlex.split(re.sub(r"[\[\]|]", " ", command), comments=True)

@@ -1,4 +1,4 @@
-"""What the documents tell to type exists."""
+"""What the documents tell to type exists, and they use the words that readers know."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from overhead.arguments import make_parser
-from tests.documents import DOCUMENTS, ROOT, commands_of
+from tests.documents import DOCUMENTS, ROOT, commands_of, prose_of
+from tests.words.not_used import not_used_in
 
 
 def subcommands() -> Mapping[str, argparse.ArgumentParser]:
@@ -37,3 +38,14 @@ def test_every_command_has_a_place_in_the_documents() -> None:
 def test_the_readme_answers_each_question_with_a_command() -> None:
     named = {words[0] for words in commands_of((ROOT / "README.md").read_text("utf-8"))}
     assert {"time", "explain", "compare", "contention", "fleet", "run", "show"} <= named
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "reports" / "data" / "README.md"], ids=lambda path: path.name)
+def test_it_has_one_name_for_each_thing(document: Path) -> None:
+    """The names of fields stand in code, and the others are those of the glossary."""
+    assert not [*not_used_in(prose_of(document.read_text("utf-8")))]
+
+
+def test_a_word_that_is_not_used_is_found() -> None:
+    assert [*not_used_in("Its quiet cost is low, beside the canary.")]
+    assert not [*not_used_in(prose_of("The file calls it `naive`.\n\n    print(naive, canary)\n"))]

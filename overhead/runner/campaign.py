@@ -38,6 +38,7 @@ from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.output import Journal
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Task
+from overhead.runner.time_left import PlannedProcess, RunTimeLeft, measuring_s
 from overhead.runner.workers import Job, Pause, Ready, WorkerDied, WorkerProcess
 from overhead.workloads import stack_works
 
@@ -139,15 +140,6 @@ class _OpenWorker:
         self.worker.end()
 
 
-@dataclasses.dataclass(frozen=True)
-class _Expected:
-    """What was expected when a replicate began at ``began_s``: seconds for it, and for all later ones."""
-
-    began_s: float = 0.0
-    now_s: float = 0.0
-    later_s: float = 0.0
-
-
 class Campaign:
     """Measures the tasks of one or two interpreters in the planned processes.
 
@@ -168,17 +160,12 @@ class Campaign:
         self.limits = limits
         self._seed, self._first = rng.getrandbits(32), rng.getrandbits(1)
         self._process_numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
-        self._process_s: dict[str, float] = {}
-        """By target key, the time of the target's latest process from its start to its end."""
         self._slow: set[str] = set()
         self._ahead: dict[str, _OpenWorker] = {}
         """By target key, workers of the next replicate that are ready: those of targets that are slow to open."""
         self._began_s = self._waited_s = 0.0
-        self._measured_s: dict[tuple[str, str], float] = {}
-        """By side and target, the measuring time of the latest process."""
-        self._open_now: Sequence[_OpenWorker] = ()
-        self._expected = _Expected()
         self._wall_s = math.inf if plan.wall_s is None else plan.wall_s * len(runs)
+        self._time_left = RunTimeLeft(_planned_processes(runs), self._wall_s, _LEAST_PROCESSES)
 
     def start_worker(self, job: Job, environment: Mapping[str, str], interpreter: Interpreter) -> WorkerProcess:
         """Start a worker with this job and these environment variables."""
@@ -201,6 +188,7 @@ class Campaign:
             if work.name in planned and work.needs:
                 self.listener.note(WorkNeeds(work.name, work.needs))
         self.listener.begin()
+        self._tell_time_left()
         at_once = max(1, self.limits.open_workers // len(self.runs))
         with ExitStack() as self._at_the_end:
             for replicate in range(self.plan.processes):
@@ -209,7 +197,8 @@ class Campaign:
                     wall = {"processes": self.plan.processes, "limit_s": self._wall_s}
                     self.listener.note(because("process-would-exceed-wall", measured=replicate, **wall))
                     return
-                self._expect_end(replicate)
+                due = [_kind(run, task) for own in targets for run, task in own]
+                self._time_left.begin_round(replicate, due)
                 soon = self._to_open_ahead(replicate, at_once - len(targets))
                 for start in range(0, len(targets), at_once):
                     if self._elapsed_s() > self._wall_s:
@@ -221,7 +210,7 @@ class Campaign:
     def _to_open_ahead(self, replicate: int, room: int) -> list[TargetTasks]:
         """The slow targets of the next replicate, to open with this one; empty if they are more than ``room``."""
         found = [own for own in self._targets(replicate + 1) if own[0][1].target.key in self._slow - self._ahead.keys()]
-        in_time = self._may_start(replicate + 1, self._elapsed_s() + self._expected_s(replicate))
+        in_time = self._may_start(replicate + 1, self._elapsed_s() + self._time_left.round_s(replicate))
         return found if in_time and len(self.runs) == 1 and len(found) <= room else []
 
     def _targets(self, replicate: int) -> list[TargetTasks]:
@@ -237,47 +226,13 @@ class Campaign:
 
     def _may_start(self, replicate: int, at_s: float) -> bool:
         """Whether this replicate ends before the wall limit if it starts then, or has to be measured in any case."""
-        return replicate < _LEAST_PROCESSES or at_s + self._expected_s(replicate) <= self._wall_s
-
-    def _expected_s(self, replicate: int) -> float:
-        """Seconds that the processes of this replicate take, if each takes as long as the target's latest one."""
-        due = {task.target.key for run in self.runs for task in run.tasks if task.processes > replicate}
-        return sum(self._process_s.get(key, 0.0) for key in due)
-
-    def _expect_end(self, replicate: int) -> None:
-        """Note, when this replicate starts, how long it and the later ones should take; nothing before the first."""
-        if not self._process_s:
-            return
-        began_s, now_s = self._elapsed_s(), self._expected_s(replicate)
-        end_s = began_s + now_s
-        for later in range(replicate + 1, self.plan.processes):
-            if not self._may_start(later, end_s):
-                break
-            end_s += self._expected_s(later)
-        self._expected = _Expected(began_s, now_s, end_s - began_s - now_s)
-        self._tell_time_left()
+        return replicate < _LEAST_PROCESSES or at_s + self._time_left.round_s(replicate) <= self._wall_s
 
     def _tell_time_left(self) -> None:
-        """Tell it from what is still to measure, and as if later processes were as much slower as this one is.
-
-        Waits for other runs are expected to go on as they were.
-        """
-        if not self._expected.now_s:
-            return
+        """Tell it; waits for other runs are expected to go on as they were."""
         elapsed_s = self._elapsed_s()
-        spent_s = elapsed_s - self._expected.began_s
-        rest_s = max(self._expected.now_s - spent_s, self._still_to_measure_s())
-        slower = max(1.0, (spent_s + rest_s) / self._expected.now_s)
         waits = 1 + self._waited_s / elapsed_s if elapsed_s > 0 else 1.0
-        self.listener.left((rest_s + slower * self._expected.later_s) * waits)
-
-    def _still_to_measure_s(self) -> float:
-        """Seconds that the open workers still measure, if each measures as long as the process before it."""
-        left_s = 0.0
-        for one in self._open_now:
-            before_s = self._measured_s.get((one.run.side, one.task.target.key), 0.0)
-            left_s += max(0.0, before_s - one.measured_s)
-        return left_s
+        self.listener.left(self._time_left.left_s(elapsed_s) * waits)
 
     def _elapsed_s(self) -> float:
         """Time since this run began to measure, s, without the time that it waited for other runs."""
@@ -288,21 +243,19 @@ class Campaign:
 
         None releases its objects before all have measured: that would disturb others on its device.
         """
-        began_s = self._elapsed_s()
+        kinds = [_kind(run, task) for own in group for run, task in own]
+        self._time_left.begin_group(kinds, self._elapsed_s())
+        self._tell_time_left()
         with ExitStack() as stack:
             workers, early = self._start_all(group, stack), self._start_all(soon, self._at_the_end)
             ready = [one for one in workers if one.is_ready or self._wait_until_ready(one)]
             self._ahead = {one.task.target.key: one for one in early if self._wait_until_ready(one)}
-            self._open_now = workers
+            self._time_left.opened(self._elapsed_s())
+            self._tell_time_left()
             self._take_turns(ready)
-            self._open_now = ()
             for one in workers:
-                self._measured_s[one.run.side, one.task.target.key] = one.measured_s
                 one.worker.release()
-        beside_s = (self._elapsed_s() - began_s - sum(one.measured_s for one in workers)) / max(1, len(workers))
-        for tasks in group:
-            own = [one for one in workers if one.task.target == tasks[0][1].target]
-            self._process_s[tasks[0][1].target.key] = sum(one.measured_s + beside_s for one in own)
+        self._time_left.end_group(self._elapsed_s())
 
     def _start_all(self, targets: Sequence[TargetTasks], stack: ExitStack) -> list[_OpenWorker]:
         workers = []
@@ -381,6 +334,7 @@ class Campaign:
         except WorkerDied as death:
             ended = not (self._start_again(one, death) and self._wait_until_ready(one))
         one.measured_s += self.clock() - began_s
+        self._time_left.measured(_kind(one.run, one.task), one.measured_s)
         return ended
 
     def _listen_for_a_turn(self, one: _OpenWorker, brief: bool) -> bool:
@@ -427,6 +381,20 @@ class Campaign:
             return False
         one.task, one.process, one.worker = other.task, other.process, other.worker
         return True
+
+
+def _kind(run: InterpreterRun, task: Task) -> str:
+    """What tells the processes of a task from others, where their times are expected."""
+    return f"{run.side} {task.target.key}"
+
+
+def _planned_processes(runs: Sequence[InterpreterRun]) -> list[PlannedProcess]:
+    planned = []
+    for run in runs:
+        for task in run.tasks:
+            seconds = measuring_s(task.seconds, len(task.assignments))
+            planned.append(PlannedProcess(_kind(run, task), seconds, task.processes))
+    return planned
 
 
 def _on_same_device(target: Target, waiting: Sequence[_OpenWorker]) -> _OpenWorker | None:

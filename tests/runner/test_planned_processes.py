@@ -105,6 +105,9 @@ def test_the_time_left_that_a_run_shows_is_about_right(wall_s: float | None, sta
     runs = [InterpreterRun(FakeJournal(), tasks)]  # type: ignore[arg-type]
     limits = WorkerLimits(memory_bytes=1, open_workers=2)
     faked(workers, clock)(runs, plan, Times(), [], random.Random(1), limits).run()
-    assert told[0][0] < 0.5 * clock()
+    assert told[0][0] == 0.0
     for at_s, left_s in told:
-        assert left_s == pytest.approx(clock() - at_s, abs=0.1 * clock())
+        if at_s > clock() / 4:
+            assert left_s == pytest.approx(clock() - at_s, abs=0.3 * clock())
+        if at_s > clock() / 2:
+            assert left_s == pytest.approx(clock() - at_s, abs=0.1 * clock())

@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from rich.console import Console
 
 from overhead.profiles import Plan
+from overhead.results import Together
 from overhead.runner.campaign import InterpreterRun, WorkerLimits
 from overhead.runner.progress import Listener, Progress, shortened
 from overhead.runner.workers import Job
 from tests.fakes.workers import FakeJournal, FakeWorker, FakeWorkers, faked
 from tests.runner.test_campaign import InOrder, task
 
+Side = Literal["base", "new"]
 TURN_S = 0.5
 ROUNDS = 6
 
@@ -54,7 +56,9 @@ class Estimates(Listener):
         return [came + left for came, left in zip(self.came, self.left_s, strict=True)]
 
 
-def estimated(opening_s: Sequence[float], wait_s: float = 0.0) -> tuple[Estimates, float]:
+def estimated(
+    opening_s: Sequence[float], wait_s: float = 0.0, sides: Sequence[Side] = (), wall_s: float | None = None
+) -> tuple[Estimates, float]:
     """The estimates of a run of five processes, and when it ended. ``wait_s``: for other runs, before each process."""
     workers = SlowWorkers(opening_s)
     estimates = Estimates(workers.clock)
@@ -64,22 +68,49 @@ def estimated(opening_s: Sequence[float], wait_s: float = 0.0) -> tuple[Estimate
             workers.now_s += wait_s
             return contextlib.nullcontext()
 
-    plan = Plan(processes=5, target=0.1, sampling_s=None, wall_s=None, case_s=1.0)
+    plan = Plan(processes=5, target=0.1, sampling_s=None, wall_s=wall_s, case_s=1.0)
     limits = WorkerLimits(turn_s=TURN_S, open_workers=8, memory_bytes=1)
-    runs = [InterpreterRun(FakeJournal(), [task("a", processes=5)])]  # type: ignore[arg-type]
+    tasks = [task("a", processes=5)]
+    together = [Together(id="1", side=side) for side in sides] or [None]
+    runs = [InterpreterRun(FakeJournal(), tasks, together=one) for one in together]  # type: ignore[arg-type]
     Waiting(runs, plan, estimates, [], InOrder(1), limits).run()
     return estimates, workers.clock()
 
 
+def assert_comes_true(estimates: Estimates, ended: float) -> None:
+    """There is an estimate at once, and from a quarter of the run on none is wrong by more than 30 %."""
+    assert estimates.came[0] == 0.0
+    later = [end for came, end in zip(estimates.came, estimates.ends, strict=True) if came > ended / 4]
+    assert len(later) > 3
+    assert all(0.7 * ended < end < 1.3 * ended for end in later)
+
+
 @pytest.mark.parametrize(
     ("opening_s", "wait_s"),
-    [([3.0] * 5, 0.0), ([3.0, 4.5, 4.5, 4.5, 4.5], 0.0), ([3.0] * 5, 4.0), ([0.0] * 5, 0.0)],
-    ids=["steady", "slower after the first", "waits for others", "nothing to open"],
+    [
+        ([3.0] * 5, 0.0),
+        ([3.0, 4.5, 4.5, 4.5, 4.5], 0.0),
+        ([7.0, 3.0, 3.0, 3.0, 3.0], 0.0),
+        ([3.0] * 5, 4.0),
+        ([0.0] * 5, 0.0),
+        ([20.0] * 5, 0.0),
+    ],
+    ids=["steady", "slower after the first", "slow first", "waits for others", "nothing to open", "slow to open"],
 )
 def test_the_time_left_of_a_short_run_comes_true(opening_s: Sequence[float], wait_s: float) -> None:
     estimates, ended = estimated(opening_s, wait_s)
-    assert estimates.ends
-    assert all(0.7 * ended < end < 1.3 * ended for end in estimates.ends)
+    assert_comes_true(estimates, ended)
+
+
+def test_the_time_left_of_two_interpreters_comes_true() -> None:
+    estimates, ended = estimated([3.0, 2.0, 2.0, 2.0, 2.0], sides=("base", "new"))
+    assert_comes_true(estimates, ended)
+
+
+def test_the_time_left_ends_at_the_limit_of_the_run() -> None:
+    estimates, ended = estimated([10.0] * 5, wall_s=45.0)
+    assert ended < 45.0
+    assert_comes_true(estimates, ended)
 
 
 def test_a_slower_process_moves_the_estimate_while_it_runs() -> None:

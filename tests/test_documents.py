@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from overhead.arguments import make_parser
+from overhead.report.core.registry import registered, registered_across
 from tests.documents import DOCUMENTS, ROOT, commands_of, prose_of
 from tests.words.not_used import not_used_in
 
@@ -49,3 +51,13 @@ def test_it_has_one_name_for_each_thing(document: Path) -> None:
 def test_a_word_that_is_not_used_is_found() -> None:
     assert [*not_used_in("Its quiet cost is low, beside the canary.")]
     assert not [*not_used_in(prose_of("The file calls it `naive`.\n\n    print(naive, canary)\n"))]
+
+
+@pytest.mark.needs("jinja2", "matplotlib")
+def test_the_sections_of_the_front_page_have_the_titles_that_the_documents_tell() -> None:
+    text = (ROOT / "docs" / "report.md").read_text("utf-8")
+    about_front = text.partition("## The front page")[2].partition("## ")[0]
+    told = set(re.findall(r"\*\*(.+?)\*\*", about_front))
+    titles = {section.title for section in [*registered(), *registered_across()]}
+    assert told
+    assert told <= titles

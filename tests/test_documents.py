@@ -58,6 +58,24 @@ def test_the_sections_of_the_front_page_have_the_titles_that_the_documents_tell(
     text = (ROOT / "docs" / "report.md").read_text("utf-8")
     about_front = text.partition("## The front page")[2].partition("## ")[0]
     told = set(re.findall(r"\*\*(.+?)\*\*", about_front))
-    titles = {section.title for section in [*registered(), *registered_across()]}
+    titles = {*(section.title for section in registered()), *(section.title for section in registered_across())}
     assert told
     assert told <= titles
+
+
+def anchors_of(document: Path) -> set[str]:
+    """The anchors of a document: its headings as MkDocs and GitHub write them, and those that are set by hand."""
+    text = document.read_text("utf-8")
+    found = set(re.findall(r'<a id="([^"]+)">', text))
+    for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
+        plain = re.sub(r"[^\w\s-]", "", heading.lower()).strip()
+        found.add(re.sub(r"[\s-]+", "-", plain))
+    return found
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=lambda path: path.name)
+def test_its_links_into_pages_have_targets(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#:\s]*\.md)?#([\w-]+)\)", document.read_text("utf-8"))
+    for page, anchor in links:
+        target = (document.parent / page).resolve() if page else document
+        assert anchor in anchors_of(target), f"{target.name}#{anchor}"

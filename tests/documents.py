@@ -33,7 +33,7 @@ def prose_of(text: str) -> str:
             fenced = not fenced
         elif not fenced and not line.startswith("    "):
             lines.append(_INLINE.sub("", line))
-    without_comments = re.sub(r"<!--.*?-->", "", "\n".join(lines), flags=re.DOTALL)
+    without_comments = re.sub(r"<!--.*?-->|<a id=[^>]*>", "", "\n".join(lines), flags=re.DOTALL)
     return re.sub(r"\]\([^)]*\)", "]", without_comments)
 
 

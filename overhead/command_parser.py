@@ -15,7 +15,7 @@ class Question(enum.StrEnum):
     """What commands answer, in the order of the help. argparse puts a colon behind each."""
 
     COST = "what it costs on this machine"
-    BOUND = "what bounds your program"
+    BOUND = "what limits your program"
     FOUND = "what a run found"
     SLOWER = "whether it is slower than before, or than elsewhere"
     HERE = "what can be measured here, and what would disturb it"

@@ -26,10 +26,12 @@ ORDER = (
     {
         "errors",
         "bounded_files",
+        "extras",
         "fields",
         "locks",
         "numerics",
         "profiles",
+        "public",
         "registry",
         "scratch",
         "slices",
@@ -48,6 +50,7 @@ ORDER = (
     {"loading"},
     {"runner", "comparing", "checking"},
     {"report", "export"},
+    {"display"},
     {"terminal", "first_steps", "commands"},
     {"command_parser"},
     {"arguments"},
@@ -270,7 +273,7 @@ def test_every_stack_of_the_suite_has_facts() -> None:
 
 
 PRESENTERS = {
-    "across", "arguments", "blocks", "brief", "cli", "commands", "export", "figure", "in_words", "listing", "page",
+    "across", "arguments", "blocks", "brief", "cli", "commands", "display", "export", "figure", "listing", "page",
     "page_list", "pages", "progress", "pytest_plugin", "report", "saved", "sections", "show", "terminal",
 }  # fmt: skip
 """Packages, and modules of other packages, that show something. They take their sentences from ``words``."""

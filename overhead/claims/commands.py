@@ -14,9 +14,15 @@ from overhead.errors import UsageError
 
 def add_commands(commands: Any) -> None:
     """Add the parser of the command. ``commands``: what ``add_subparsers`` of argparse returns."""
-    claims = commands.add_parser("claims", help="judge published claims by measured runs", question=Question.FOUND)
-    claims.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default: reports/local)")
-    claims.add_argument("-v", "--verbose", action="store_true", help="print the reasons and values too")
+    claims = commands.add_parser(
+        "claims",
+        help="compare published figures with measured runs: reproduced, partial or refuted",
+        question=Question.FOUND,
+    )
+    claims.add_argument(
+        "paths", metavar="PATH", nargs="*", type=Path, help="files of runs, or folders (default: reports/local)"
+    )
+    claims.add_argument("-v", "--verbose", action="store_true", help="print also the reasons and the values")
     add_markdown(claims)
     add_json(claims)
     claims.set_defaults(call=claims_command)

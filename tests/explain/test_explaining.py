@@ -23,7 +23,6 @@ from overhead.explain.call_spec import FoundCall
 from overhead.explain.changes import Changes
 from overhead.explain.conditions import REFERENCE, Condition
 from overhead.explain.explaining import ExplainInterrupted, explain, explanation
-from overhead.explain.in_words import brief_text
 from overhead.explain.page import explained_page
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import (
@@ -284,8 +283,9 @@ def test_a_step_that_is_too_short_is_refused(tmp_path: Path, monkeypatch: pytest
     ],
 )
 def test_options_that_would_be_misread_are_refused_before_anything_runs(options: dict[str, Any], line: str) -> None:
+    explain_step: Any = overhead.explain
     with pytest.raises(UsageError, match=re.escape(line)):
-        explain("nowhere.py:step", **options)
+        explain_step("nowhere.py:step", **options)
 
 
 def test_what_is_tried_comes_before_the_conditions_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,15 +398,15 @@ def test_a_wait_for_another_run_is_said_with_its_length(tmp_path: Path, monkeypa
     assert "no-time-for-conditions" not in by_code(found.not_seen), "waiting is not counted"
 
 
-def test_an_explanation_reads_as_a_few_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_explanation_reads_as_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explaining, "explain", lambda step, **more: decode_explained())
-    callable_package: Any = overhead.explain
-    found = callable_package("train.py:step")
-    lines = brief_text(found).splitlines()
-    assert repr(found) == str(found) == "\n".join(lines)
-    assert len(lines) < 25
-    assert sentence(found.verdict.sentences[0]) in lines
-    assert any("torch.compile" in line and "2.00×" in line for line in lines)
+    monkeypatch.setenv("COLUMNS", "300")
+    explain_step: Any = overhead.explain
+    found = explain_step("train.py:step")
+    assert str(found).split() == printed(explanation_blocks(found), 300).split()
+    assert sentence(found.verdict.sentences[0]) in str(found)
+    assert "torch.compile" in str(found)
+    assert "\n" not in repr(found)
 
 
 @pytest.mark.parametrize(("low", "value"), [(-5e6, 1e6), (-5e6, -1e6)])

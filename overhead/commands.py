@@ -195,7 +195,7 @@ def report_command(a: argparse.Namespace) -> int:
     from overhead.loading.example_run import example_run
     from overhead.loading.files import files_in_folder
     from overhead.report import build, render
-    from overhead.words.example_run import example_lines
+    from overhead.words.report.example_run import example_lines
 
     if a.paths or files_in_folder(LOCAL):
         page = build(a.paths or [path for path in (LOCAL, _REFERENCES) if path.is_dir()], a.out, reference=a.reference)

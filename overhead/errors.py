@@ -137,11 +137,6 @@ class MissingExtra(UsageError, ImportError):
     """A package of an extra is not installed; one line with the command that installs the extra."""
 
 
-def install_command(*extras: str) -> str:
-    """The command that adds these extras to this installation, from a wheel or a clone, in any shell."""
-    return f'pip install "overhead[{",".join(extras)}]"'
-
-
 def shell_command(words: Sequence[str]) -> str:
     """The words as one line for the shell of this system. cmd.exe takes single quotes as part of a name."""
     if sys.platform == "win32":
@@ -155,13 +150,17 @@ def shell_command(words: Sequence[str]) -> str:
 
 def require_extra(extra: str, *packages: str) -> None:
     """Import these packages. Raises ``MissingExtra`` if one is not installed or does not import."""
+    from overhead.extras import install_command
+
     for name in packages:
         if importlib.util.find_spec(name) is None:
             raise MissingExtra(f"{name} is not installed: {install_command(extra)}")
         try:
             importlib.import_module(name)
         except Exception as error:  # a package that was built for another version may raise anything
-            raise MissingExtra(f"{name} does not import: {first_line_of(error)}; {install_command(extra)}") from error
+            raise MissingExtra(
+                f"{name} does not import: {first_line_of(error)}; {install_command(extra)} --upgrade"
+            ) from error
 
 
 class WithReason(Exception):

@@ -35,6 +35,7 @@ from overhead.comparing.show import comparison_blocks  # noqa: E402
 from overhead.decode.lowering.fusions import FUSIONS  # noqa: E402
 from overhead.decode.reading import decoder_results  # noqa: E402
 from overhead.explain.saved import read_explanation, read_timing  # noqa: E402
+from overhead.extras import install_command  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
@@ -48,7 +49,8 @@ from overhead.report.core.machines import Machines  # noqa: E402
 from overhead.report.core.page_facts import line_facts  # noqa: E402
 from overhead.words import claims as claim_words  # noqa: E402
 from overhead.words.decode import arm_name  # noqa: E402
-from overhead.words.format import factor_spread, positive_spread  # noqa: E402
+from overhead.words.format import MICRO, factor_spread, positive_spread  # noqa: E402
+from overhead.words.glossary import FIGURE_TERMS, GLOSSARY  # noqa: E402
 from overhead.words.printed import noting  # noqa: E402
 from overhead.words.reasons import sentence  # noqa: E402
 from scripts import explain_picture, readme  # noqa: E402
@@ -56,6 +58,8 @@ from scripts.plugin_reference import plugin_interface  # noqa: E402
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from overhead.results import Why
 
 
 def schema() -> str:
@@ -77,8 +81,17 @@ def stacks() -> str:
     by_need: dict[str, list[str]] = {}
     for probe in registry().values():
         if type(probe).__module__.startswith("overhead."):
-            by_need.setdefault(sentence(probe.mend) or "nothing more", []).append(f"`{probe.name}`")
+            by_need.setdefault(_in_a_clone(probe.mend) or "nothing more", []).append(f"`{probe.name}`")
     return _table(["stacks", "need"], [[", ".join(names), need] for need, names in by_need.items()])
+
+
+def _in_a_clone(mend: Why) -> str:
+    """What adds a stack, with the short command that works in a clone in place of that with the packages' names."""
+    text = sentence(mend)
+    named = {} if isinstance(mend, str) else mend.values
+    for extras in (str(named[name]) for name in ("extras", "older") if name in named):
+        text = text.replace(install_command(*extras.split(",")), f'pip install ".[{extras}]"')
+    return text
 
 
 def references() -> str:
@@ -300,6 +313,25 @@ def columns() -> str:
     return textwrap.fill(", ".join(f"`{name}`" for name in COLUMNS) + ".", 120)
 
 
+def figure_terms() -> str:
+    """A table of the figures: what readers meet, and what the file calls it."""
+    rows = []
+    for term in FIGURE_TERMS:
+        column = f"{term.column}, {MICRO}" if term.column else ", ".join(term.forms)
+        rows.append([f"**{term.name}**", column, f"`{term.field}`" if term.field else "", term.meaning])
+    return _table(["name", "column", "in the file", "meaning"], rows)
+
+
+def other_terms() -> str:
+    """A table of the other terms."""
+    rows = []
+    for term in GLOSSARY:
+        if term not in FIGURE_TERMS:
+            also = ", ".join([*term.forms, *([f"`{term.field}`"] if term.field else [])])
+            rows.append([f"**{term.name}**", also, term.meaning])
+    return _table(["term", "also", "meaning"], rows)
+
+
 def reasons() -> str:
     """A table of the codes of reasons that the figures of a file and the file itself have."""
     rows = []
@@ -358,14 +390,16 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "python-time": python_time,
     "python-load": python_load,
     "python-compare": python_compare,
+    "figure-terms": figure_terms,
+    "other-terms": other_terms,
     "reasons": reasons,
     "explained": explained,
     "arguments": arguments,
     "decoding-0.5b": decoding_run,
 }
 _WITH_BLOCKS = (
-    "claims", "compare", "cuda", "decode", "explain", "file-format", "fleet", "installing", "method", "plugins",
-    "python-api",
+    "claims", "compare", "cuda", "decode", "explain", "file-format", "fleet", "glossary", "installing", "method",
+    "plugins", "python-api",
 )  # fmt: skip
 DOCUMENTS = (
     ROOT / "README.md",

@@ -167,7 +167,7 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
         for name in known_stacks(request.require) if request.require else ():
             if name not in stacks:
                 raise UsageError(f"--require {name}: this run does not measure it; add -p {name}")
-        given = with_variables(find_interpreters(request.pythons), request.env, request.env_new)
+        given = with_variables(find_interpreters(request.pythons, stacks), request.env, request.env_new)
         journals = reserve_journals(request.out, sides, per_node=request.plan.folder_per_node)
         for journal in journals:
             stack.callback(journal.close)

@@ -27,8 +27,8 @@ def outcome_line(outcome: Outcome) -> str:
 def files_of(outcome: Outcome) -> str:
     """Where the figures of a run are."""
     if outcome.second is not None:
-        return f"fingerprints: {outcome.path} and {outcome.second.path}"
-    return f"fingerprint: {outcome.path}"
+        return f"files: {outcome.path} and {outcome.second.path}"
+    return f"file: {outcome.path}"
 
 
 def record_line(record: Record) -> str:

@@ -55,6 +55,51 @@ ON_JAX = FoundCall(one_ns=1e6, waits=["jax"], said="", api="CUDA", adapter="NVID
 ON_CPU = FoundCall(one_ns=1e6, waits=["none"], said="", api="CPU", adapter="CPU")
 
 
+class FakeTimer:
+    """A timer that goes off when a test says so."""
+
+    made: FakeTimer
+
+    def __init__(self, seconds: float, call: Callable[..., None], arguments: list[object]) -> None:
+        self.seconds, self._ring = seconds, functools.partial(call, *arguments)
+        self.ended = False
+        FakeTimer.made = self
+
+    def start(self) -> None:
+        pass
+
+    def cancel(self) -> None:
+        self.ended = True
+
+    def go_off(self) -> None:
+        if not self.ended:
+            self._ring()
+
+
+class Noting(Listener):
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def note(self, told: object) -> None:
+        self.told.append(told)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_a_function_that_runs_long_at_its_first_call_is_noted_while_it_runs(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explaining.threading, "Timer", FakeTimer)
+    listener = Noting()
+    with explaining._noting_a_long_start(listener) as doing:
+        for _ in range(steps):
+            doing("loading the program")
+        FakeTimer.made.go_off()
+    assert [first_code([told]) for told in listener.told] == ["start-takes-long"] * (steps < 2)
+    assert FakeTimer.made.seconds == explaining.LONG_START_S
+    FakeTimer.made.go_off()
+    assert len(listener.told) == (steps < 2)
+
+
 def test_a_host_bound_step_with_one_read_is_explained_with_verdict_counts_and_lines() -> None:
     found = decode_explained()
     assert found.verdict.kind == "host"

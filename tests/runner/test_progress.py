@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -142,6 +143,22 @@ def test_a_note_in_a_terminal_breaks_between_words() -> None:
     assert len(lines) > 1
     assert all(len(line) <= 30 for line in lines)
     assert " ".join(lines).split() == words
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_line_of_the_bar_fits_the_terminal_and_breaks_no_word(width: int) -> None:
+    text = "12 of 20 answers; waiting for chromium-unavailable, Subzero"
+    console, out = terminal(width)
+    with Progress(console) as progress:
+        progress.begin()
+        progress.working(text)
+        progress.left(754.0)
+    frames = [re.sub(r"\x1b\[[0-9?]*[a-zA-Z]", "", frame) for frame in re.split(r"[\r\n]", out.getvalue())]
+    assert all(len(frame) <= width for frame in frames)
+    last = next(frame for frame in reversed(frames) if "12 of" in frame)
+    told = last[last.index("12 of") :].rstrip().removesuffix("\N{HORIZONTAL ELLIPSIS}")
+    assert text.startswith(told)
+    assert text[len(told)] in " ,;"
 
 
 @pytest.mark.parametrize("room", [20, 30, 60, 200])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from overhead.explain.record import Explanation
 from overhead.explain.timing import CallTiming, Timing
+from overhead.words.explain.division import short_division
 from overhead.words.explain.step import device_of, heading
 from overhead.words.format import MICRO, micro_spread, time
 from overhead.words.reasons import sentence
@@ -21,6 +22,8 @@ def call_line(call: CallTiming) -> str:
     shown = [f"{name}: {time(complete) if complete else sentence(call.reason)}"]
     if met and (free := met.measured) and not free.floor <= (call.value("complete") or 0.0) <= free.ceiling:
         shown.append(f"unpinned {time(met)}")
+    if call.division is not None and call.division.parts:
+        shown.append(f"of it {short_division(call.division)}" if call.on == "CPU" else short_division(call.division))
     return ", ".join(shown)
 
 

@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 TEMPLATES = {
+    # How the time of a call divides.
+    "sampling-needs-linux": "it is found by samples of the running call, which need CPython on 64-bit Linux",
+    "sampling-needs-main-thread": "the call does not run in the main thread of its process",
+    "sampling-needs-processor": "samples of a running call need an x86-64 or 64-bit Arm processor; this is {processor}",
+    "sampling-not-permitted": (
+        "this system does not let a process stop its own child for a sample (ptrace: {error}); in a container, add "
+        "--cap-add=SYS_PTRACE; elsewhere, sudo sysctl kernel.yama.ptrace_scope=1"
+    ),
+    "interpreter-layout-unknown": "where CPython {version} keeps the running instruction was not found",
+    "too-few-samples": (
+        "only {samples:count sample} could be taken, {fewest} are needed; the machine is busy, or the call waits in "
+        "other threads: run again"
+    ),
     # What a step reaches, and what it computed.
     "reaches-too-many-objects": "the step reaches over {most:,} objects: this one and later ones are not compared",
     "part-unreadable": "cannot be read: {error}",

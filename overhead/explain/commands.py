@@ -41,8 +41,8 @@ def add_commands(commands: Any) -> None:
         "--wait",
         metavar="WAIT",
         default="",
-        help="how to wait for the work: torch, cupy, jax, mlx, wgpu-native, dawn, cuda, none, or a statement that waits "
-        "(default: the wait of the library in use)",
+        help="how to wait for the work: torch, cupy, jax, mlx, wgpu-native, dawn, cuda, none, or a statement "
+        "that waits (default: the wait of the library in use)",
     )
     time.add_argument("--quick", action="store_true", help="give only the first answer, from one process, in seconds")
     time.add_argument(

@@ -244,8 +244,7 @@ TEMPLATES = {
         "a step takes {step_s:.2g} s, so its times take up to {minutes:count minute}, longer than --seconds "
         "{seconds:g}; Ctrl-C ends early and keeps the profile"
     ),
-    "waiting-for-another-run": ("waiting: another run is measuring on this machine; --seconds does not count this"),
-    "waited-for-another-run": "waited {seconds:.0f} s for another run",
+    "waited-for-another-run": "waited {seconds:.0f} s for another run; --seconds does not count this",
     # What a replay for Perfetto calls its parts.
     "end-of-step": "the end of the step",
     "queue-is-full": "the queue is full",

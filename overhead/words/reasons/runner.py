@@ -21,6 +21,7 @@ TEMPLATES = {
     "wall-reached": (
         "the wall limit of {limit_s:.0f} s is reached: the rest of process {process} of {processes} is not measured"
     ),
+    "forming-the-figures": "measured; the figures are formed",
     "stack-sets-variable": "{target}: the stack sets {variable} itself, so --env does not change it there",
     "nothing-to-measure": "nothing to measure: {why}",
     "no-case-matches": "no case matches the options given",

@@ -8,22 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from overhead import __version__, commands
+from overhead.command_parser import CommandParser, Question
 from overhead.profiles import PROFILES, Plan, profiles
 from overhead.slices import of_slices
 
 _STACK = ("-p", "--probe")
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandParser:
     """Make the parser of the command line; what it parses has the command as ``call``."""
-    whole = argparse.ArgumentParser(
+    whole = CommandParser(
         prog="overhead",
         description="Measure what one more dispatch, launch or operation costs on this machine, through each GPU "
         "stack, and who takes the time: Python, the library, the driver or the device.",
         epilog="'make report' measures this machine and draws the page. docs/ explains the method and the file.",
     )
     whole.add_argument("--version", action="version", version=f"overhead {__version__}")
-    added = whole.add_subparsers(metavar="COMMAND", required=True)
+    whole.set_defaults(call=commands.first_steps_command)
+    added = whole.add_subparsers(metavar="COMMAND")
     for add in (_add_measuring, _add_looking, _add_reading, _add_compare):
         add(added)
     for slice in of_slices("commands"):
@@ -35,7 +37,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _add_measuring(added: Any) -> None:
-    run = added.add_parser("run", help="measure this machine and write a fingerprint: one JSON file with all figures")
+    run = added.add_parser(
+        "run",
+        help="measure this machine and write a fingerprint: one JSON file with all figures",
+        question=Question.COST,
+    )
     _repeatable(run, *_STACK, metavar="STACK", help="only this stack (repeatable)")
     _repeatable(run, "--pattern", metavar="PATTERN", help="only this pattern (repeatable)")
     _repeatable(run, "--workload", metavar="WORKLOAD", help="only this workload (repeatable)")
@@ -52,7 +58,9 @@ def _add_measuring(added: Any) -> None:
     add_plugin(run)
     _answers(run, commands.run_command)
 
-    browser = added.add_parser("browser", help="measure in a real browser, or import what a page measured")
+    browser = added.add_parser(
+        "browser", help="measure in a real browser, or import what a page measured", question=Question.COST
+    )
     add = browser.add_argument
     add("--browser", default="chromium", help="chromium (default), firefox, or the path of a program")
     imported = "convert the file that a page offered for download"
@@ -63,32 +71,41 @@ def _add_measuring(added: Any) -> None:
 
 
 def _add_looking(added: Any) -> None:
-    listing = added.add_parser("list", help="list stacks and devices; what is missing and how to add it")
+    listing = added.add_parser(
+        "list", help="list stacks and devices; what is missing and how to add it", question=Question.HERE
+    )
     _repeatable(listing, *_STACK, metavar="STACK", help="only this stack")
     add_plugin(listing)
     _answers(listing, commands.list_command)
 
-    check = added.add_parser("check", help="test a stack of your own, or a built-in one, in about ten seconds")
+    check = added.add_parser(
+        "check", help="test a stack of your own, or a built-in one, in about ten seconds", question=Question.HERE
+    )
     _repeatable(check, *_STACK, metavar="STACK", help="this stack (repeatable)")
     check.add_argument("--all", action="store_true", help="every case, however long it takes")
     add_plugin(check)
     _answers(check, commands.check_command)
 
-    doctor = added.add_parser("doctor", help="check what would disturb a measurement on this machine")
+    doctor = added.add_parser(
+        "doctor", help="check what would disturb a measurement on this machine", question=Question.HERE
+    )
     _answers(doctor, commands.doctor_command)
 
 
 def _add_reading(added: Any) -> None:
-    show = added.add_parser("show", help="print the figures of a run as tables")
-    what = "fingerprint or journal (default: the newest in reports/local); then a case: its key, or words of it"
+    show = added.add_parser("show", help="print the figures of a run as tables", question=Question.FOUND)
+    what = (
+        "fingerprint or journal (default: the newest in reports/local, or an example where there is none); then a "
+        "case: its key, or words of it"
+    )
     show.add_argument("what", metavar="FILE CASE", nargs="*", help=what)
     plot = "draw T(n) of CASE with its line and residuals (default: a PNG named after the case)"
     show.add_argument("--plot", metavar="FILE.png|svg", nargs="?", type=Path, const=Path(), help=plot)
     show.add_argument("--all", action="store_true", dest="every", help="print all cases, not only the base cases")
     _answers(show, commands.show_command)
 
-    report = added.add_parser("report", help="draw the pages from files; measures nothing")
-    paths = "files or folders (default: reports/local, compared with reports/data)"
+    report = added.add_parser("report", help="draw the pages from files; measures nothing", question=Question.FOUND)
+    paths = "files or folders (default: reports/local, compared with reports/data; an example where there is none)"
     report.add_argument("paths", metavar="PATH", nargs="*", type=Path, help=paths)
     out = "folder to write index.html to"
     report.add_argument("--out", metavar="DIR", type=Path, default=Path("reports"), help=out)
@@ -96,7 +113,7 @@ def _add_reading(added: Any) -> None:
     report.add_argument("--reference", metavar="RUN", default="", help=reference)
     _answers(report, commands.report_command)
 
-    export = added.add_parser("export", help="convert the figures of runs for other programs")
+    export = added.add_parser("export", help="convert the figures of runs for other programs", question=Question.FOUND)
     export.add_argument("path", metavar="PATH", type=Path, help="file, or a folder of files")
     export.add_argument("--format", choices=["csv", "json"], default="csv", help="default: csv")
     export.add_argument("--json", dest="format", action="store_const", const="json", help="print JSON: --format json")
@@ -105,9 +122,11 @@ def _add_reading(added: Any) -> None:
 
 def _add_compare(added: Any) -> None:
     compare = added.add_parser(
-        "compare", help="compare two runs, or variants inside one run, case by case: faster, slower or no difference"
+        "compare",
+        help="compare two runs, or variants inside one run, case by case: faster, slower or no difference",
+        question=Question.SLOWER,
     )
-    compare.add_argument("base", metavar="BASE", type=Path, help="fingerprint, journal, or folder of runs")
+    compare.add_argument("base", metavar="BASE", nargs="?", type=Path, help="fingerprint, journal, or folder of runs")
     compare.add_argument("new", metavar="NEW", nargs="?", type=Path, help="the same; ratios are NEW over BASE")
     across = "in place of NEW: compare variants inside one run with the first, such as wait=stream,event"
     compare.add_argument("--across", metavar="AXIS=VALUE,VALUE", help=across)

@@ -165,7 +165,7 @@ class ChildProcess(Generic[_Received]):
             self._process.stdin.flush()
 
     def receive(self, limit_s: float | None = None) -> _Received:
-        """The next answer. ``limit_s``: in place of the limit of silence.
+        """The next answer. ``limit_s``: how long to wait for it, instead of the usual time without output.
 
         Raises ``ChildEnded``, after killing a child that exceeded a limit.
         """

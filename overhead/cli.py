@@ -10,13 +10,15 @@ from typing import NoReturn
 
 from overhead import scratch
 from overhead.arguments import make_parser
+from overhead.command_parser import WrongArguments
 from overhead.commands import DONE, INTERRUPTED, complain
 from overhead.errors import UsageError, one_line
 from overhead.scratch import ending_on_signals
 from overhead.terminal import Streams
 
 _USAGE, _OWN_ERROR = 2, 70
-_LOAD_SCIPY = "import resource; resource.setrlimit(resource.RLIMIT_CPU, (5, 5)); import scipy.special"
+_LOAD_NUMPY = "import overhead.arguments, overhead.blocks.terminal, overhead.loading, overhead.reading.view, numpy"
+"""Together with what most commands load."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -55,8 +57,12 @@ def _said(error: UsageError) -> str:
 def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
     try:
         make_parser().parse_args(argv, arguments)
-    except SystemExit as end:  # --help, or wrong use
+    except SystemExit as end:  # --help or --version
         return end.code if isinstance(end.code, int) else DONE
+    except WrongArguments as error:
+        print(error.usage, end="", file=sys.stderr)
+        complain(str(error))
+        return _USAGE
     try:
         with ending_on_signals():
             _check_memory_limit()
@@ -84,16 +90,16 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
 
 
 def _check_memory_limit() -> None:
-    """Raise ``MemoryError`` if SciPy does not load under a limit of the address space (``ulimit -v``).
+    """Raise ``MemoryError`` if NumPy does not load under a limit of the address space (``ulimit -v``).
 
-    Its OpenBLAS then tries for ever to get memory, and Python handles no signal meanwhile.
+    Its OpenBLAS then ends the process with exit code 1, which would say that a gate failed.
     """
     if sys.platform == "win32":
         return
     import resource
 
     if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
-        child = subprocess.run([sys.executable, "-c", _LOAD_SCIPY], capture_output=True, check=False)
+        child = subprocess.run([sys.executable, "-c", _LOAD_NUMPY], capture_output=True, check=False)
         if child.returncode:
             raise MemoryError
 

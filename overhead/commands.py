@@ -32,6 +32,15 @@ def complain(text: str) -> None:
     print(f"overhead: {plain(text, 4000)}", file=sys.stderr)
 
 
+def first_steps_command(a: argparse.Namespace) -> int:
+    """Print what the program is for, and what to type first."""
+    from overhead.first_steps import first_steps
+    from overhead.words.first_steps import first_steps_text
+
+    print(first_steps_text(first_steps()))
+    return DONE
+
+
 def run_command(a: argparse.Namespace) -> int:
     """Measure this machine, write the files, and print the figures."""
     chosen = {"patterns": a.pattern, "workloads": a.workload, "plugins": a.plugin, "software": a.software}
@@ -144,7 +153,8 @@ def doctor_command(a: argparse.Namespace) -> int:
 def show_command(a: argparse.Namespace) -> int:
     """Print the figures of a file, or of one case of it, which ``--plot`` draws."""
     from overhead import results
-    from overhead.loading.files import OtherAnswer, newest_file
+    from overhead.loading.example_run import example_path, example_run
+    from overhead.loading.files import OtherAnswer, files_in_folder, newest_file
     from overhead.loading.reduce import load
     from overhead.report.brief import brief_blocks
     from overhead.report.one_case import case_blocks, find_case, save_plot
@@ -153,9 +163,10 @@ def show_command(a: argparse.Namespace) -> int:
     file, case = (Path(a.what[0]) if named else None), " ".join(a.what[named:])
     if file is not None and os.path.isdir(file):
         raise UsageError(f"{file}: a folder; name one of its files, the newest is {newest_file(file)}")
-    path = file or newest_file(LOCAL)
+    is_example = file is None and not files_in_folder(LOCAL)
+    path = example_path() if is_example else file or newest_file(LOCAL)
     try:
-        fingerprint = load(path)
+        fingerprint = example_run() if is_example else load(path)
     except OtherAnswer as answered:
         if case or a.plot is not None:
             raise
@@ -165,8 +176,9 @@ def show_command(a: argparse.Namespace) -> int:
             raise UsageError("--plot: name a case before it: overhead show FILE CASE --plot")
         return answer(a, lambda: results.to_builtins(fingerprint), brief_blocks(fingerprint, a.every))
     record = find_case(fingerprint, case)
+    said = {"example": True} if is_example else {}
     drawn = save_plot(fingerprint, path, record, a.plot) if a.plot is not None else None
-    answer(a, lambda: results.to_builtins(record), case_blocks(fingerprint, path, record))
+    answer(a, lambda: {**results.to_builtins(record), **said}, case_blocks(fingerprint, path, record))
     if drawn and not a.json:
         print(f"plot: {drawn}")
     return DONE
@@ -188,10 +200,19 @@ def _show_other_answer(a: argparse.Namespace, path: Path, answered: OtherAnswer)
 def report_command(a: argparse.Namespace) -> int:
     """Write the pages from files, and print where."""
     from overhead.blocks.parts import Text
-    from overhead.report import build
+    from overhead.loading.example_run import example_run
+    from overhead.loading.files import files_in_folder
+    from overhead.report import build, render
+    from overhead.words.example_run import example_lines
 
-    page = build(a.paths or [p for p in (LOCAL, _REFERENCES) if p.is_dir()] or [LOCAL], a.out, reference=a.reference)
-    return answer(a, lambda: {"page": str(page)}, [Text([f"page: {page}"])])
+    if a.paths or files_in_folder(LOCAL):
+        page = build(a.paths or [path for path in (LOCAL, _REFERENCES) if path.is_dir()], a.out, reference=a.reference)
+        return answer(a, lambda: {"page": str(page)}, [Text([f"page: {page}"])])
+    if a.reference:
+        raise UsageError(f"--reference {a.reference}: nothing was measured here to set beside it: overhead run")
+    example = example_run()
+    page = render([example], a.out)
+    return answer(a, lambda: {"page": str(page), "example": True}, [Text([*example_lines(example), f"page: {page}"])])
 
 
 def compare_command(a: argparse.Namespace) -> int:
@@ -200,6 +221,8 @@ def compare_command(a: argparse.Namespace) -> int:
     from overhead.comparing.show import comparison_blocks, comparison_data
     from overhead.words.comparing import gate_untested
 
+    if a.base is None:
+        raise UsageError("compare: name two runs: overhead compare BASE.json NEW.json; overhead run makes one")
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
     found = compare(a.base, a.new, a.fail_over, across=a.across)

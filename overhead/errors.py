@@ -49,14 +49,33 @@ class UsageError(ValueError):
         return self.why if isinstance(self.why, str) else in_words(self.why)
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
+class UnknownName(UsageError):
+    """A name that does not exist. ``near``: the known one that was probably meant; '' where none is like it."""
+
+    def __init__(self, message: str, near: str = "") -> None:
+        super().__init__(message)
+        self.near = near
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
     """The error for a name that does not exist: ``unknown stack 'tourch', did you mean 'torch'? known: ...``."""
+    names = sorted(known)
+    near = nearest(name, names)
+    hint = f", did you mean {near!r}?" if near else ";"
+    return UnknownName(f"unknown {kind} {name!r}{hint} known: {', '.join(names)}", near)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The one of the known names that is most like this one; '' where none is."""
     import difflib
 
-    names = sorted(known)
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
-    hint = f", did you mean {near[0]!r}?" if near else ";"
-    return UsageError(f"unknown {kind} {name!r}{hint} known: {', '.join(names)}")
+    by_small_letters = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), by_small_letters, n=1, cutoff=_LEAST_ALIKE)
+    return by_small_letters[near[0]] if near else ""
+
+
+_LEAST_ALIKE = 0.5
+"""Of ``difflib``: a name with two wrong letters of four is still found."""
 
 
 class BadFile(UsageError):

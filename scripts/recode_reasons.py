@@ -4,9 +4,9 @@
     python scripts/recode_reasons.py [FILE...]
 
 Without files, all committed fingerprints and journals; raw samples of the committed runs stay as they were measured. A
-sentence is read back with the templates of ``overhead.words.reasons``, and only if the code with its values gives the
-same sentence, letter by letter. Every other text stays as it is: it comes from outside, or from an older version. The
-values have the digits that the sentence showed. Prints for each field how many texts stay, and which.
+sentence is read back with the templates of that time (``older_sentences.json``), and only if the code with its values
+gives the same sentence, letter by letter. Every other text stays as it is: it comes from outside, or from an older
+version. The values have the digits that the sentence showed. Prints for each field how many texts stay, and which.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import argparse
 import dataclasses
 import functools
 import gzip
-import importlib
 import json
 import re
 import string
@@ -33,13 +32,14 @@ sys.path.insert(0, str(ROOT))
 
 from overhead.loading.files import formatted  # noqa: E402
 from overhead.results import Reason, Why, together  # noqa: E402
-from overhead.words.reasons import sentence  # noqa: E402
+from overhead.words.templates import Formatter  # noqa: E402
 
-_ROOMS = ("measure", "loading", "contention", "runner", "probes", "decode", "workloads", "child")
-"""The packages whose reasons a run holds. Where two have the same sentence, the first one counts."""
+_SENTENCES = Path(__file__).with_name("older_sentences.json")
+"""The sentence of each code when a file held sentences. Where two have the same sentence, the first one counts."""
 _FIELDS = ("reason", "rule", "why")
-_AROUND = {"raised": "{kind}: {why}", "raised-at": "{kind}: {why} ({where})", "with-mend": "{why} (to add it: {mend})"}
-"""Templates that say nothing of their own: a text is read as one of them only if a part of it is a reason."""
+_AROUND = ("raised", "raised-at", "with-mend")
+"""Codes of templates that say nothing of their own: a text is read as one of them only if a part of it is a reason."""
+_WITHOUT_OWN_WORDS = (*_AROUND, "quoted", "about", "bare", "with-text")
 _MANY_LETTERS = 12
 _LEAST_LETTERS = 5
 """A template with fewer letters of its own would take any text for its sentence."""
@@ -125,15 +125,32 @@ class SentencePattern:
 
 
 @functools.cache
+def _older_sentences() -> dict[str, str]:
+    found: dict[str, str] = json.loads(_SENTENCES.read_text(encoding="utf-8"))
+    return found
+
+
+def older_sentence(reason: Why) -> str:
+    """The reason as a file said it when it held sentences; a text from outside as it is."""
+    if isinstance(reason, str):
+        return reason
+    values: dict[str, Any] = {"us": "us"}
+    for name, value in reason.values.items():
+        values[name] = older_sentence(value) if isinstance(value, Reason) else value
+    own = Formatter().vformat(_older_sentences()[reason.code], (), values)
+    return "; ".join([own, *map(older_sentence, reason.also)])
+
+
+@functools.cache
 def templates() -> tuple[SentencePattern, ...]:
     """The sentences of all codes that a run may hold; those with most letters of their own first."""
     found: dict[str, SentencePattern] = {}
-    for room in _ROOMS:
-        given: dict[str, str] = importlib.import_module(f"overhead.words.reasons.{room}").TEMPLATES
-        for code, text in given.items():
-            made = _template(code, text)
-            if made.letters >= _LEAST_LETTERS or all(field.name in _INNER for field in made.fields):
-                found.setdefault(text, made)
+    for code, text in _older_sentences().items():
+        if code in _WITHOUT_OWN_WORDS:
+            continue
+        made = _template(code, text)
+        if made.letters >= _LEAST_LETTERS or all(field.name in _INNER for field in made.fields):
+            found.setdefault(text, made)
     return tuple(sorted(found.values(), key=_letters, reverse=True))
 
 
@@ -166,7 +183,7 @@ def recoded(text: str) -> Why:
         if head is None:
             continue
         found = together(head, recoded(text[at + 2 :]))
-        if sentence(found) == text:
+        if older_sentence(found) == text:
             return found
     return text
 
@@ -184,7 +201,7 @@ def _whole(text: str) -> Reason | None:
             continue
         for wider in _WIDER:
             found = _filled(template, match, wider)
-            if found is not None and sentence(found) == text:
+            if found is not None and older_sentence(found) == text:
                 return found
     return _around(text)
 
@@ -203,11 +220,15 @@ def _filled(template: SentencePattern, match: re.Match[str], wider: Decimal) -> 
 
 def _around(text: str) -> Reason | None:
     """A reason inside of one that only says what raised it, or what would add the stack."""
-    for code, form in _AROUND.items():
-        template = _template(code, form)
+    for code in _AROUND:
+        template = _template(code, _older_sentences()[code])
         match = template.pattern.fullmatch(text)
         found = _filled(template, match, _WIDER[0]) if match is not None else None
-        if found is not None and sentence(found) == text and any(isinstance(v, Reason) for v in found.values.values()):
+        if (
+            found is not None
+            and older_sentence(found) == text
+            and any(isinstance(v, Reason) for v in found.values.values())
+        ):
             return found
     return None
 

@@ -8,7 +8,6 @@ import importlib
 import inspect
 import io
 import json
-import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -35,8 +34,6 @@ from overhead.decode.lowering.fusions import FUSIONS  # noqa: E402
 from overhead.decode.reading import decoder_results  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
-from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
-from overhead.reading.findings import findings_of  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.reading.precision import by_interval  # noqa: E402
 from overhead.reading.tables import COLUMNS  # noqa: E402
@@ -44,17 +41,14 @@ from overhead.reading.view import View  # noqa: E402
 from overhead.report.across.graph_or_fused import graph_or_fused  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
-from overhead.report.core.machines import Machines, from_paths  # noqa: E402
+from overhead.report.core.machines import Machines  # noqa: E402
 from overhead.report.core.page_facts import line_facts  # noqa: E402
-from overhead.report.core.page_list import pages  # noqa: E402
 from overhead.words import claims as claim_words  # noqa: E402
 from overhead.words.decode import arm_name  # noqa: E402
-from overhead.words.dispatch_costs import device_name  # noqa: E402
-from overhead.words.findings import finding_words  # noqa: E402
 from overhead.words.format import factor_spread, positive_spread  # noqa: E402
 from overhead.words.printed import noting  # noqa: E402
 from overhead.words.reasons import sentence  # noqa: E402
-from overhead.words.typical_run import place_sentence  # noqa: E402
+from scripts import explain_picture, readme  # noqa: E402
 from scripts.plugin_reference import plugin_interface  # noqa: E402
 
 if TYPE_CHECKING:
@@ -143,22 +137,22 @@ def _references() -> list[tuple[str, results.Fingerprint]]:
     return [(path.name, read_fingerprint(path)) for path in sorted(_DATA.glob("*.json"))]
 
 
-def headline_figures() -> Iterator[tuple[str, Figure]]:
-    """Of each committed machine its headline figure, and graph or fused, with the names of the pictures in ``docs``."""
-    by_machine: dict[str, list[Path]] = {}
-    for name, run in _references():
-        by_machine.setdefault(run.machine.id, []).append(_DATA / name)
-    for paths in by_machine.values():
-        pages()  # with the rows that slices add
-        machines = from_paths(paths)
-        costs = dispatch_costs(machines.own)
-        if costs is not None:
-            name = re.sub(r"[^a-z0-9]+", "-", device_name(costs).lower()).strip("-")
-            with draw.style():
-                yield f"headline-{name}.png", headline_figure(costs)
-                for part in graph_or_fused(machines):
-                    if isinstance(part, Drawing):
-                        yield f"graph-or-fused-{name}.png", part.draw()
+def figures() -> Iterator[tuple[str, Figure]]:
+    """Of the run that README.md shows, the headline figure and graph or fused, by their names in ``docs``."""
+    costs = readme.typical_costs()
+    # Another run may have a way to run a workload that is cheaper than all ways in this one.
+    others = [view for view in readme.views() if view is not costs.view and _may_stand_beside(view, costs.view)]
+    with draw.style():
+        yield Path(readme.picture_path(costs)).name, headline_figure(costs)
+        for part in graph_or_fused(Machines([costs.view], [costs.view, *others], others)):
+            if isinstance(part, Drawing):
+                yield "graph-or-fused.png", part.draw()
+
+
+def _may_stand_beside(view: View, shown: View) -> bool:
+    """Whether a run is of the same machine, and forms figures in the same way."""
+    one, other = view.fingerprint, shown.fingerprint
+    return one.machine.id == other.machine.id and results.same_figures(one.method_version, other.method_version)
 
 
 def drawn_text(figure: Figure) -> str:
@@ -179,31 +173,14 @@ def _write_picture(path: Path, figure: Figure) -> None:
     few.save(path, optimize=True, pnginfo=about)
 
 
-@functools.cache
-def _shown_machine() -> Machines:
-    """The committed runs of the H100, of which README.md shows one."""
-    return from_paths([_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name])
-
-
-def findings() -> str:
-    """The name of the run that the page of the H100 shows, and its first findings, one a line."""
-    view = _shown_machine().own
-    run = view.fingerprint
-    costs = dispatch_costs(view)
-    place = place_sentence(costs) if costs is not None else ""
-    listed = "\n".join(f"- {finding_words(one).title}" for one in findings_of(view)[:3])
-    source = f"The pictures and the findings are of the run {_linked(run.created, run.profile)}."
-    return f"{source}\n{place}\n\n{listed}"
-
-
 def _linked(created: str, profile: str) -> str:
-    """A link to the committed run of that time and profile, with its name."""
+    """A link from a page in ``docs`` to the committed run of that time and profile, with its name."""
     found = next(name for name, run in _references() if run.profile == profile and run.created.startswith(created))
-    return f"[`{found.removesuffix('.json')}`](reports/data/{found})"
+    return f"[`{found.removesuffix('.json')}`](../reports/data/{found})"
 
 
 _SHOWN_CLAIMS = ("fuse-159x", "vulkan-24-36us", "firefox-1.04ms", "reduce-overhead-2.78x")
-"""The claims that the README shows: those whose verdict says most."""
+"""The claims whose values are shown: those whose verdict says most."""
 
 
 def verdicts() -> str:
@@ -326,12 +303,14 @@ def arguments() -> str:
     return _table(["\N{MICRO SIGN}s, arguments:", *map(str, counts)], rows)
 
 
-_BLOCKS: dict[str, Callable[[], str]] = {
+BLOCKS: dict[str, Callable[[], str]] = {
     "stacks": stacks,
     "references": references,
     "next-run": next_runs,
     "fleet-power": fleet_power,
-    "findings": findings,
+    "first-answer": readme.first_answer,
+    "picture": readme.picture,
+    "findings": readme.findings,
     "verdicts": verdicts,
     "compared": compared,
     "plugin-interface": plugin_interface,
@@ -342,7 +321,8 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "decoding-0.5b": decoding_run,
 }
 _WITH_BLOCKS = (
-    "compare", "cuda", "decode", "explain", "file-format", "fleet", "installing", "method", "plugins", "python-api",
+    "claims", "compare", "cuda", "decode", "explain", "file-format", "fleet", "installing", "method", "plugins",
+    "python-api",
 )  # fmt: skip
 DOCUMENTS = (
     ROOT / "README.md",
@@ -354,7 +334,7 @@ DOCUMENTS = (
 
 def filled(text: str) -> str:
     """The text with each of its ``<!-- name -->`` blocks generated again."""
-    for name, block in _BLOCKS.items():
+    for name, block in BLOCKS.items():
         before, start, rest = text.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition(f"<!-- end {name} -->\n")
         text = f"{before}{start}{block()}\n{end}{after}" if start else text
@@ -366,22 +346,29 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-README_FACTS = ROOT / "docs" / "readme.facts.json"
-"""Of each number in README.md that is a figure, what it was formed from."""
+DOCUMENTS_WITH_FACTS = ("README.md", "docs/claims.md")
+"""The documents of which ``tests/recompute`` forms each number again."""
 
 
-def readme_facts() -> str:
-    """The text of ``README_FACTS``."""
+def facts_file(document: str) -> Path:
+    """Where it stands what each number of a document was formed from."""
+    return ROOT / "docs" / f"{Path(document).stem.lower()}.facts.json"
+
+
+def facts(document: str) -> str:
+    """The text of the file with the facts of a document."""
     with noting() as printed:
-        text = filled((ROOT / "README.md").read_text("utf-8"))
-    runs = [*(run for _, run in _references()), *(view.fingerprint for view in _shown_machine().runs)]
+        text = filled((ROOT / document).read_text("utf-8"))
+    runs = [*(run for _, run in _references()), *(view.fingerprint for view in readme.views())]
     return json.dumps(line_facts(text, printed, runs), indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
     (ROOT / "docs" / "fingerprint.schema.json").write_text(schema(), "utf-8")
-    for name, figure in headline_figures():
+    explain_picture.PICTURE.write_text(explain_picture.picture(), "utf-8")
+    for name, figure in figures():
         _write_picture(ROOT / "docs" / name, figure)
     for document in DOCUMENTS:
         document.write_text(filled(document.read_text("utf-8")), "utf-8")
-    README_FACTS.write_text(readme_facts(), "utf-8")
+    for with_facts in DOCUMENTS_WITH_FACTS:
+        facts_file(with_facts).write_text(facts(with_facts), "utf-8")

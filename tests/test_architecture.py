@@ -23,7 +23,18 @@ from tests.trials import LIBRARIES
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
-    {"errors", "bounded_files", "fields", "locks", "profiles", "registry", "scratch", "slices", "windows_job"},
+    {
+        "errors",
+        "bounded_files",
+        "fields",
+        "locks",
+        "numerics",
+        "profiles",
+        "registry",
+        "scratch",
+        "slices",
+        "windows_job",
+    },
     {"results"},
     {"child"},
     {"measure.fitting"},
@@ -37,7 +48,8 @@ ORDER = (
     {"loading"},
     {"runner", "comparing", "checking"},
     {"report", "export"},
-    {"terminal", "commands"},
+    {"terminal", "first_steps", "commands"},
+    {"command_parser"},
     {"arguments"},
     {*SLICES},
     {"cli"},

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import write_docs
+from scripts import explain_picture, write_docs
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -59,8 +59,12 @@ def test_generated_documents_are_up_to_date() -> None:
     stale = [name for name, text in texts.items() if write_docs.filled(text) != text]
     if (DOCS / "fingerprint.schema.json").read_text("utf-8") != write_docs.schema():
         stale.append("schema")
-    if write_docs.README_FACTS.read_text("utf-8") != write_docs.readme_facts():
-        stale.append(write_docs.README_FACTS.name)
+    for document in write_docs.DOCUMENTS_WITH_FACTS:
+        facts = write_docs.facts_file(document)
+        if facts.read_text("utf-8") != write_docs.facts(document):
+            stale.append(facts.name)
+    if explain_picture.PICTURE.read_text("utf-8") != explain_picture.picture():
+        stale.append(explain_picture.PICTURE.name)
     assert not stale
     assert "| `numpy` |" in texts[str(DOCS / "installing.md")]
 
@@ -71,7 +75,7 @@ def test_the_pictures_of_the_documents_show_what_the_committed_data_gives() -> N
     """``python scripts/write_docs.py`` writes them. Each carries the text that was drawn into it."""
     from PIL import Image
 
-    drawn = {name: write_docs.drawn_text(figure) for name, figure in write_docs.headline_figures()}
+    drawn = {name: write_docs.drawn_text(figure) for name, figure in write_docs.figures()}
     committed = {}
     for path in DOCS.glob("*.png"):
         with Image.open(path) as picture:

@@ -250,7 +250,7 @@ TRIALS: dict[str, Callable[[], None]] = {
 """By part what it must be able to do."""
 IMPORTED = (
     "check_jsonschema", "cupy", "cutlass", "hatchling", "jinja2", "jsonschema", "material", "matplotlib", "onnxscript",
-    "pandas", "pip", "seaborn", "triton", "vulkan", "wgpudawn",
+    "pandas", "pip", "scipy", "seaborn", "triton", "vulkan", "wgpudawn",
 )  # fmt: skip
 """Parts of which it is enough that Python imports them."""
 LIBRARIES = (

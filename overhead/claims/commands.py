@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from overhead.arguments import add_json, add_markdown
+from overhead.command_parser import Question
 from overhead.commands import LOCAL, answer
+from overhead.errors import UsageError
 
 
 def add_commands(commands: Any) -> None:
     """Add the parser of the command. ``commands``: what ``add_subparsers`` of argparse returns."""
-    claims = commands.add_parser("claims", help="judge published claims by measured runs")
+    claims = commands.add_parser("claims", help="judge published claims by measured runs", question=Question.FOUND)
     claims.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default: reports/local)")
     claims.add_argument("-v", "--verbose", action="store_true", help="print the reasons and values too")
     add_markdown(claims)
@@ -24,7 +26,11 @@ def claims_command(a: argparse.Namespace) -> int:
     """Run ``overhead claims`` and print the verdicts; returns the exit code."""
     from overhead.claims.judging import judge
     from overhead.claims.show import claim_data, overview_blocks, verdict_blocks
+    from overhead.loading.files import files_in_folder
+    from overhead.words.example_run import NO_RUN_YET
 
+    if not a.paths and not files_in_folder(LOCAL):
+        raise UsageError(f"{NO_RUN_YET} To judge by files of others: overhead claims FILE")
     found = judge(a.paths or [LOCAL])
     blocks = verdict_blocks(found) if a.verbose or a.markdown else overview_blocks(found)
     return answer(a, lambda: [claim_data(one) for one in found], blocks)

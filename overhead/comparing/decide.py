@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.measure.fitting.interval import MEAN
+from overhead.numerics import digamma, find_root, student_t_quantile, student_t_tail, trigamma
 
 FloatArray = NDArray[np.float64]
 Runs = Sequence[FloatArray]
@@ -59,7 +60,7 @@ class Shift:
 
     def half(self, alpha: float) -> float:
         """The half-width of the two-sided interval with confidence ``1 - alpha``."""
-        return min(quantile(1 - alpha / 2, self.df) * self.error, WIDEST_HALF)
+        return min(student_t_quantile(1 - alpha / 2, self.df) * self.error, WIDEST_HALF)
 
     def p(self) -> float:
         """The two-sided p value of the hypothesis of no shift."""
@@ -72,7 +73,7 @@ class Shift:
         return self._doubled(self.centre - margin)
 
     def _doubled(self, away: float) -> float:
-        return min(1.0, 2 * tail(away / self.error, self.df)) if self.error > 0 else float(away <= 0)
+        return min(1.0, 2 * student_t_tail(away / self.error, self.df)) if self.error > 0 else float(away <= 0)
 
 
 @dataclass(frozen=True)
@@ -105,21 +106,7 @@ class Shifts:
 
     def smallest(self, alpha: float) -> float:
         """The smallest shift, as a logarithm, that the test detects at level ``alpha`` with probability ``POWER``."""
-        return max(s.half(alpha) + quantile(POWER, s.df) * s.error for s in self.ways)
-
-
-def tail(t: float, df: float) -> float:
-    """Upper tail probability of Student's t; of the normal distribution if ``df`` is infinite."""
-    from scipy.special import ndtr, stdtr
-
-    return float(ndtr(-t) if math.isinf(df) else stdtr(df, -t))
-
-
-def quantile(q: float, df: float) -> float:
-    """Quantile of Student's t; of the normal distribution if ``df`` is infinite."""
-    from scipy.special import ndtri, stdtrit
-
-    return float(ndtri(q) if math.isinf(df) else stdtrit(df, q))
+        return max(s.half(alpha) + student_t_quantile(POWER, s.df) * s.error for s in self.ways)
 
 
 def holm_levels(p: Sequence[float], alpha: float = ALPHA) -> list[float]:
@@ -200,15 +187,13 @@ def _in_common(v: FloatArray, d: FloatArray) -> tuple[float, FloatArray]:
 
     The degrees of freedom are infinite if the variances differ by no more than chance.
     """
-    from scipy.optimize import brentq
-    from scipy.special import digamma, polygamma
-
-    e = np.log(v) - digamma(d / 2) + np.log(d / 2)
-    excess = float(e.var(ddof=1) - polygamma(1, d / 2).mean())
+    halves = (d / 2).tolist()
+    e = np.log(v) - [digamma(half) for half in halves] + np.log(d / 2)
+    excess = float(e.var(ddof=1)) - float(np.mean([trigamma(half) for half in halves]))
     if excess <= 0:
         return math.inf, np.full(v.size, math.exp(float(e.mean())))
-    half = math.exp(brentq(lambda x: float(polygamma(1, math.exp(x))) - excess, -50, 50, xtol=1e-12))
-    return 2 * half, np.full(v.size, math.exp(float(e.mean()) + float(digamma(half)) - math.log(half)))
+    half = math.exp(find_root(lambda x: trigamma(math.exp(x)) - excess, -50, 50, tolerance=1e-12))
+    return 2 * half, np.full(v.size, math.exp(float(e.mean()) + digamma(half) - math.log(half)))
 
 
 def _within(runs: Runs) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead.arguments import add_json, add_plugin
+from overhead.command_parser import Question
 from overhead.commands import measure_and_show
 from overhead.errors import UsageError
 
@@ -16,7 +17,9 @@ from overhead.errors import UsageError
 def add_commands(commands: Any) -> None:
     """Add the parser of the command. ``commands``: what ``add_subparsers`` of argparse returns."""
     contention = commands.add_parser(
-        "contention", help="measure what a dispatch costs while several processes or threads do the same"
+        "contention",
+        help="measure what a dispatch costs while several processes or threads do the same",
+        question=Question.COST,
     )
     add = contention.add_argument
     add("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack (repeatable)")

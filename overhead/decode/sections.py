@@ -1,4 +1,4 @@
-"""The page of decoded tokens: every arm (way to decode), fusing, reads, batches; and a token on the front page."""
+"""The page of decoded tokens: every variant, fusing, reads, batches; and a token on the front page."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from overhead.words.decode import (
 from overhead.words.format import positive_spread
 
 _MILLI = 1e6
-_LINES = {"complete": "o-", "issue": "--", "device_busy": ":"}
-"""The style of the line of each figure over the batch."""
+_LINES = {"complete": "o", "issue": "v", "device_busy": "s"}
+"""The marker of each figure over the batch."""
 register_page(
     "decode",
     "Decoding tokens",
     20,
-    "What a token of a language model costs through each stack, what fusing its dispatches saves, "
-    "and from which batch on overhead stops mattering.",
+    "What a token of a language model costs through each stack, what kernel fusion saves, "
+    "and from which batch on launch overhead no longer matters.",
 )
 _LEAST_ARMS = 2
 """A decoder with fewer arms has nothing to compare."""
@@ -120,7 +120,7 @@ def _token_way(found: DecoderResults, way: _TokenWay) -> ChainWay | None:
 
 @register("decode", "A token through each stack", 10, page="decode", any_run=True)
 def token_section(view: View) -> Iterator[Part]:
-    """For each decoder what fusing saves, its arms and its reads."""
+    """For each decoder what fusing saves, its variants and its reads."""
     for found in decoder_results(view):
         if len(found.arms) < _LEAST_ARMS:
             continue
@@ -130,7 +130,7 @@ def token_section(view: View) -> Iterator[Part]:
         yield _arms(found)
 
 
-@register("decode-batch", "Where overhead stops mattering", 20, page="decode", any_run=True)
+@register("decode-batch", "From which batch on overhead no longer matters", 20, page="decode", any_run=True)
 def batch_section(view: View) -> Iterator[Part]:
     """For each decoder with several batches: the time over the batch, and a table with what bounds each step."""
     for found in decoder_results(view):
@@ -146,7 +146,7 @@ def _sweeps(found: DecoderResults) -> Table:
     rows: list[_Row] = []
     for arm in (arm for sweep in found.sweeps for arm in sweep):
         rows.append([_stack(arm), arm_name(arm), str(arm.batch), *_times(arm), bound(arm), remark(arm)])
-    columns = ["stack", "how", "batch", "a step, ms", "enqueue, ms", "device, ms", "tokens/s", "bound by", "remark"]
+    columns = ["stack", "variant", "batch", "a step, ms", "enqueue, ms", "device, ms", "tokens/s", "limit", "remark"]
     return Table(batch_table_title(found), columns, rows, numeric=range(2, 7), sortable=True)
 
 
@@ -155,10 +155,10 @@ def _sweep_drawing(found: DecoderResults) -> Drawing:
     for sweep in found.sweeps:
         target = sweep[0].target
         lines = []
-        for name, style in _LINES.items():
-            times = [(arm.batch, arm.record.value(name)) for arm in sweep if arm.is_resolved(name)]
-            points = [(batch, Value(time / _MILLI)) for batch, time in times if time is not None]
-            lines.append(DrawnLine(points, target.facts.colour, style))
+        for name, marker in _LINES.items():
+            times = [(arm.batch, arm.record.measured(name)) for arm in sweep if arm.is_resolved(name)]
+            points = [(batch, by_interval(time / _MILLI)) for batch, time in times if time is not None]
+            lines.append(DrawnLine(points, target.facts.colour, marker))
         panels.append(LinePanel(sweep_label(sweep[0]), "batch", lines))
     return Drawing(
         f"decode-{slug(found.name)}-batches",
@@ -170,7 +170,7 @@ def _sweep_drawing(found: DecoderResults) -> Drawing:
 
 
 def _arms(found: DecoderResults) -> Table:
-    columns = ["stack", "how", "dispatches", "a token, ms", "enqueue, ms", "device, ms", "tokens/s", "remark"]
+    columns = ["stack", "variant", "dispatches", "a token, ms", "enqueue, ms", "device, ms", "tokens/s", "remark"]
     rows: list[_Row] = [
         [_stack(arm), arm_with_reads(arm), dispatches(arm), *_times(arm), remark(arm)]
         for arm in (*found.arms, *found.reads)
@@ -192,14 +192,14 @@ def _fused_or_not(found: DecoderResults) -> Drawing | None:
         fused_title(found),
         fused_alternative(one, arm),
         FUSED_CAPTION,
-        partial(dot_figure, {"": rows}, "ms a token", {"unfused": "o", "fused": "D"}, joined=True),
+        partial(dot_figure, {"": rows}, "ms a token", {"unfused": "o", "fused": "P"}, joined=True),
     )
 
 
 def _mark(arm: DecodeArm) -> Mark:
     assert arm.complete is not None
     time = dataclasses.replace(arm.complete / _MILLI, status=arm.record.status)
-    return Mark(time, arm.target.facts.colour, "o" if arm.record.params["fusions"] == 0 else "D")
+    return Mark(time, arm.target.facts.colour, "o" if arm.record.params["fusions"] == 0 else "P")
 
 
 def _stack(arm: DecodeArm) -> Cell:

@@ -22,6 +22,7 @@ from msgspec import Struct
 from overhead import scratch
 from overhead.errors import Unavailable, UsageError, one_line
 from overhead.explain.call_syntax import assignments
+from overhead.explain.division import Division
 from overhead.results import Figure, Why, because
 
 VARIABLE = "OVERHEAD_CALLS"
@@ -36,7 +37,8 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
 
     ``waits``: names of ``KNOWN_WAITS``; empty if ``--wait`` gave a statement. ``libraries``: the packages whose objects
     the statement uses, with their versions. ``first``: its cost by ``first_answer``; None if that was not asked for.
-    ``taken``, ``returned``: of a function that is named, see ``CallTiming``.
+    ``taken``, ``returned``: of a function that is named, see ``CallTiming``. ``division``: how its time on the host
+    divides; None if that was not asked for.
     """
 
     one_ns: float
@@ -49,6 +51,7 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
     first: Figure | None = None
     taken: Literal["", "returned", "itself"] = ""
     returned: str = ""
+    division: Division | None = None
 
 
 class CallSpec(Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overhead.arguments import add_json
+from overhead.command_parser import Question
 from overhead.commands import DONE, INTERRUPTED, answer, complain
 from overhead.errors import UsageError, require_extra
 
@@ -21,8 +22,12 @@ BAD_USE = 2
 
 def add_commands(commands: Any) -> None:
     """Add the parsers of the commands. ``commands``: what ``add_subparsers`` of argparse returns."""
-    time = commands.add_parser("time", help="measure one call of your own, or several in turn, in about a minute")
-    call = "a Python statement, FILE.py:FUNCTION or module:function; several are compared in turn"
+    about = "measure one call of your own, or several in turn, in about a minute"
+    time = commands.add_parser("time", help=about, question=Question.COST)
+    call = (
+        "a Python statement, FILE.py:FUNCTION or module:function; @FILE or - reads statements from a file or from "
+        "standard input; several are compared in turn"
+    )
     time.add_argument("calls", metavar="CALL", nargs="+", help=call)
     time.add_argument(
         "-s",
@@ -30,7 +35,7 @@ def add_commands(commands: Any) -> None:
         metavar="STATEMENT",
         action="append",
         default=[],
-        help="runs once in each process, before CALL (repeatable: one line each)",
+        help="runs once in each process, before CALL; @FILE or - reads it (repeatable: one line each)",
     )
     time.add_argument(
         "--wait",
@@ -51,7 +56,9 @@ def add_commands(commands: Any) -> None:
     time.set_defaults(call=time_command)
 
     explain = commands.add_parser(
-        "explain", help="find what bounds a step of your own program, and measure what would change it"
+        "explain",
+        help="find what bounds a step of your own program, and measure what would change it",
+        question=Question.BOUND,
     )
     explain.add_argument(
         "step", metavar="STEP", nargs="?", help="FILE.py:FUNCTION or module:function; returns a step, or is one"
@@ -77,6 +84,7 @@ def add_commands(commands: Any) -> None:
 
 def time_command(a: argparse.Namespace) -> int:
     """Run ``overhead time`` and print its result; returns the exit code."""
+    from overhead.explain.given_text import given_texts
     from overhead.explain.show import timing_blocks
     from overhead.explain.timing import TimeInterrupted, time
     from overhead.runner.progress import Progress
@@ -84,9 +92,14 @@ def time_command(a: argparse.Namespace) -> int:
     interrupted = False
     chosen = ("wait", "names", "quick", "vary", "threads", "pythons", "arguments")
     options = {name: getattr(a, name) for name in chosen}
+    calls, setup = given_texts(a.calls, a.setup)
+    if any(one.place for one in calls) and not a.names:
+        options["names"] = [one.label for one in calls]
     with Progress() as listener:
         try:
-            found = time(*a.calls, setup="\n".join(a.setup), listener=listener, **options)
+            found = time(
+                *(one.text for one in calls), setup="\n".join(one.text for one in setup), listener=listener, **options
+            )
         except TimeInterrupted as stopped:
             found, interrupted = stopped.timing, True
     answer(a, found.to_dict, timing_blocks(found), is_file=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
 import statistics
+import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,6 +53,8 @@ from overhead.locks import device_lock
 from overhead.results import Figure, Why, because, codes_of
 from overhead.runner.progress import Listener
 
+LONG_START_S = 6.0
+"""After so long in the function that is named, a note says what to name. Importing PyTorch takes 2 to 5 s."""
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
 _LEAST_WAITS = 0.01
@@ -94,7 +99,8 @@ def explain(
     other = _source(against, arguments) if against else None
     _wait_for_other_runs(listener)
     began = time.monotonic()
-    profile = profile_step(source, doing=listener.working)
+    with _noting_a_long_start(listener) as doing:
+        profile = profile_step(source, doing=doing)
     if profile.found.one_ns < _SHORTEST_NS:
         raise UsageError(
             f"a step takes {profile.found.one_ns:.0f} ns, too short to explain: measure it with overhead time, or "
@@ -165,6 +171,28 @@ def _wait_for_other_runs(listener: Listener) -> None:
         pass  # the workers that measure take the lock again
     if waited_s is not None:
         listener.note(because("waited-for-another-run", seconds=waited_s))
+
+
+@contextlib.contextmanager
+def _noting_a_long_start(listener: Listener) -> Iterator[Callable[[Why], None]]:
+    """A ``with`` block that gives what receives the next step of a child, and notes that its first one takes long.
+
+    The first try is often a function that runs a whole program, and only its end tells how long it takes.
+    """
+    timer = threading.Timer(LONG_START_S, listener.note, [because("start-takes-long", seconds=LONG_START_S)])
+    timer.daemon = True
+    steps = itertools.count()
+
+    def doing(what: Why) -> None:
+        if next(steps):  # the program is loaded, and its function has returned
+            timer.cancel()
+        listener.working(what)
+
+    timer.start()
+    try:
+        yield doing
+    finally:
+        timer.cancel()
 
 
 def _save_replay(path: Path, profile: StepProfile) -> Why:

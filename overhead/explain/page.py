@@ -27,7 +27,7 @@ def explained_page(found: Explanation) -> str:
         ("alternatives", "What would change it", [*show.alternative_blocks(found), *show.condition_blocks(found)]),
         ("synchronisations", "Synchronisations", show.synchronisation_blocks(found)),
         ("operations", "Operations", show.operation_blocks(found)),
-        ("gaps", "Gaps of the device", _gaps(found)),
+        ("gaps", "When the GPU is idle", _gaps(found)),
         ("method", "How this was measured", _method(found)),
     )
     return rendered(
@@ -50,14 +50,14 @@ def _gaps(found: Explanation) -> Iterator[Part]:
         for gap in found.gaps
     ]
     if rows and found.replay.ok:
-        columns = ("Gap", "Before", "The host did", "Line")
-        yield Table("The longest times in which the device has no work", columns, rows)
+        columns = ("Gap", "Before", "The CPU did", "Line")
+        yield Table("The longest gaps, in which the device has no work", columns, rows)
 
 
 def _method(found: Explanation) -> Iterator[Part]:
     yield Listing(
         [
-            ("Times", "The slope of T(n) over n steps, in fresh processes without a profiler."),
+            ("Times", "How much longer more steps take, in fresh processes without a profiler."),
             ("Counts and lines", how_counted(found)),
             ("The check", how_replayed(found.replay)),
             *(("Not seen", sentence(why)) for why in found.not_seen),

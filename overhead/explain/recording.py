@@ -25,6 +25,8 @@ _WAKE_NS = 6000.0
 """At most so long after its work a wait returns that waited for it: 6.1 µs in a recorded training step on an H200."""
 _MOST_DRIFT = 1e-3
 """Quartz clocks differ by less than 1e-4; more is no drift of a clock."""
+_SAME_NS = 1e-3
+"""Times that differ by less are the same to the fit of a drifting clock."""
 _WINDOWS = 200
 """The clocks are compared in so many parts of the recording."""
 _MANY, _ALONE_NS = 20, 20_000.0
@@ -165,24 +167,89 @@ def _later(bound: tuple[float, float]) -> float:
 
 
 def _drifting(lower: np.ndarray, upper: np.ndarray, checked: bool) -> Clocks:
-    """The clock as a straight line between both kinds of bounds, as far from each as can be."""
-    from scipy.optimize import linprog
-
+    """The clock as a straight line between both kinds of bounds, as far from each as can be, up to ``_WAKE_NS``."""
     times = np.concatenate([lower[:, 0], upper[:, 0]])
     middle, length = (times.min() + times.max()) / 2, max(np.ptp(times), 1.0)
-    # The line is a + b * x with x from -0.5 to 0.5. Each bound may be crossed by s, and s is made as small as can be.
-    x_lower, x_upper = (lower[:, 0] - middle) / length, (upper[:, 0] - middle) / length
-    above = np.column_stack([-np.ones(len(lower)), -x_lower, -np.ones(len(lower))])
-    below = np.column_stack([np.ones(len(upper)), x_upper, -np.ones(len(upper))])
-    limits = np.concatenate([-lower[:, 1], upper[:, 1]])
-    free, crossed = (None, None), (-_WAKE_NS, None)
-    found = linprog([0, 0, 1], np.vstack([above, below]), limits, bounds=[free, free, crossed])
-    if not found.success:
+    # The line is a + b * x with x from -0.5 to 0.5.
+    bounds = _Bounds((lower[:, 0] - middle) / length, lower[:, 1], (upper[:, 0] - middle) / length, upper[:, 1])
+    best = _best_slope(bounds, _MOST_DRIFT * length)
+    if best is None or best.crossed > SKEW_NS:
         return Clocks(checked=checked, wrong_ns=float(lower[:, 1].max() - upper[:, 1].min()))
-    late, drift, wrong = (float(value) for value in found.x)
-    if wrong > SKEW_NS or abs(drift / length) > _MOST_DRIFT:
-        return Clocks(checked=checked, wrong_ns=float(lower[:, 1].max() - upper[:, 1].min()))
-    return Clocks(late, drift / length, float(middle), checked)
+    return Clocks(best.late, best.slope / length, float(middle), checked)
+
+
+@dataclass(frozen=True)
+class _Sloped:
+    """The best line with a slope. ``late``: at x = 0. ``crossed``: by how much it crosses a bound, below 0 if by none.
+
+    ``change``: of ``crossed`` for each unit of slope.
+    """
+
+    slope: float
+    late: float
+    crossed: float
+    change: float
+
+    def slope_for(self, crossed: float) -> float:
+        """The slope at which the two bounds that limit this line would be crossed by so much."""
+        return self.slope + (crossed - self.crossed) / self.change
+
+    def slope_as(self, other: _Sloped) -> float:
+        """The slope at which the bounds that limit this line are crossed as much as those that limit the other."""
+        apart = other.crossed - self.crossed + self.change * self.slope - other.change * other.slope
+        return apart / (self.change - other.change)
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """The line must be above ``lower`` at ``x_lower``, and below ``upper`` at ``x_upper``."""
+
+    x_lower: np.ndarray
+    lower: np.ndarray
+    x_upper: np.ndarray
+    upper: np.ndarray
+
+    def best(self, slope: float) -> _Sloped:
+        """The line with this slope that crosses the bounds least: in the middle of the two that limit it."""
+        above, below = self.lower - slope * self.x_lower, self.upper - slope * self.x_upper
+        first, last = int(above.argmax()), int(below.argmin())
+        late, crossed = (above[first] + below[last]) / 2, (above[first] - below[last]) / 2
+        change = (self.x_upper[last] - self.x_lower[first]) / 2
+        return _Sloped(slope, float(late), float(crossed), float(change))
+
+
+def _best_slope(bounds: _Bounds, most: float) -> _Sloped | None:
+    """The line that crosses the bounds least; None if it is steeper than ``most``.
+
+    Of lines that stay ``_WAKE_NS`` away from all bounds it is the flattest.
+    """
+    flat = bounds.best(0.0)
+    if flat.change == 0:
+        return flat
+    lowest = _lowest_between(flat, bounds.best(math.copysign(most, -flat.change)), bounds)
+    if lowest.crossed > -_WAKE_NS:
+        return lowest if abs(lowest.slope) < most else None
+    while flat.crossed > _SAME_NS - _WAKE_NS:
+        flat = bounds.best(flat.slope_for(-_WAKE_NS))
+    return flat
+
+
+def _lowest_between(down: _Sloped, up: _Sloped, bounds: _Bounds) -> _Sloped:
+    """The line that crosses the bounds least, between two slopes; ``up`` if the minimum is not between them.
+
+    How much a line crosses is a convex function of its slope, made of straight pieces. Two pieces on different sides of
+    the minimum are followed to where they meet; the piece that is there replaces one of them, until none is above.
+    """
+    while down.change * up.change < 0:
+        slope = down.slope_as(up)
+        between = bounds.best(slope)
+        if between.crossed <= down.crossed + down.change * (slope - down.slope) + _SAME_NS:
+            return between
+        if between.change * down.change > 0:
+            down = between
+        else:
+            up = between
+    return up
 
 
 def why_no_verdict(found: Recording) -> Why:

@@ -20,6 +20,7 @@ from overhead.words.explain.step import UNRANKED, device_of, heading, operation_
 from overhead.words.explain.times import mean_text, replay_remark, time_text
 from overhead.words.explain.verdict import verdict_sentences
 from overhead.words.format import MICRO, factor_spread, listed, micro_of, micro_or_why, micro_spread, percent
+from overhead.words.glossary import figure_column
 from overhead.words.next_run import range_text
 from overhead.words.reasons import sentence
 
@@ -40,7 +41,7 @@ _OPTIONAL = {"naive": 2, "fixed": 3, "issue": 4}
 _OVERSTATED = 1.2
 """A sentence names the time of a single call if it is this many times the cost or more."""
 _MET_APART = 1.3
-"""A sentence names the met cost if it and the quiet cost differ by more than this factor."""
+"""A sentence names the unpinned cost if it and the undisturbed one differ by more than this factor."""
 
 
 def explanation_blocks(found: Explanation) -> Iterator[Part]:
@@ -103,17 +104,17 @@ def _times_of(found: Explanation) -> list[_TimeRow]:
     return [
         _TimeRow("a step with its work done", step.wall, time_text, from_running=True),
         _TimeRow(
-            "the same, as the operating system runs it",
+            "the same, unpinned",
             step.met,
             micro_or_why,
             from_running=True,
             may_lack=True,
-            remark="median and range of fresh processes; nothing is left out",
+            remark="median and range of fresh processes; no step is left out",
         ),
         _TimeRow("the mean of all measured steps", step.everything, mean_text, from_running=True, may_lack=True),
-        _TimeRow("until the step returns", step.issue, time_text, from_running=True),
-        _TimeRow("the device works", step.busy, micro_or_why),
-        _TimeRow("replayed from the profile", found.replay.replayed, micro_or_why),
+        _TimeRow("until the step returns (enqueue time)", step.issue, time_text, from_running=True),
+        _TimeRow("device time", step.busy, micro_or_why),
+        _TimeRow("as the profile explains it", found.replay.replayed, micro_or_why),
     ]
 
 
@@ -146,7 +147,7 @@ def rank_blocks(found: Explanation) -> Iterator[Part]:
         columns = [
             "rank",
             InMicroseconds("step"),
-            "host works",
+            "CPU works",
             "device computes",
             "waits for others",
             "others wait for it",
@@ -167,7 +168,7 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
         ]
         for one in sorted(tried, key=lambda one: -(one.gain.low or 0.0))
     ]
-    columns = ["what would change it", InMicroseconds("step"), "faster", "making it", "repaid after", "remark"]
+    columns = ["what would change it", InMicroseconds("step"), "faster", "making it", "pays off after", "remark"]
     if rows:
         table = Table("What was tried", columns, rows, numeric=(1, 2, 3, 4), optional={3: 2, 4: 1})
         yield table.without_empty()
@@ -179,7 +180,7 @@ def condition_blocks(found: Explanation) -> Iterator[Part]:
     rows = [[alternative_name(one), *_times_cells(one), sentence(one.reason)] for one in tried]
     columns = ["the step in one process", InMicroseconds("step"), "faster", "remark"]
     if rows:
-        table = Table("Under other conditions on the host", columns, rows, numeric=(1, 2))
+        table = Table("Under other conditions", columns, rows, numeric=(1, 2))
         yield table.without_empty(2)
 
 
@@ -209,7 +210,7 @@ def synchronisation_blocks(found: Explanation) -> Iterator[Part]:
 
 
 def operation_blocks(found: Explanation) -> Iterator[Part]:
-    """What takes the host's time; a sentence in its place where the profile cannot tell."""
+    """What takes the CPU time; a sentence in its place where the profile cannot tell."""
     whole = sum(row.host_ns for row in found.operations) or 1.0
     rows = [
         [
@@ -225,9 +226,9 @@ def operation_blocks(found: Explanation) -> Iterator[Part]:
     if rows and not found.replay.ok:
         yield Text([UNRANKED])
     elif rows:
-        columns = ["operation", "line", "calls", InMicroseconds("host"), "share", InMicroseconds("device")]
+        columns = ["operation", "line", "calls", InMicroseconds("CPU time"), "share", InMicroseconds("device")]
         yield Table(
-            "Operations by host time",
+            "Operations by CPU time",
             columns,
             rows,
             numeric=(2, 3, 4, 5),
@@ -265,7 +266,7 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
         for n, call in enumerate(timing.calls, 1)
     ]
     optional = {2 + len(varied) + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
-    columns = ["#", "call", *varied, *map(InMicroseconds, names)]
+    columns = ["#", "call", *varied, *(InMicroseconds(figure_column(name)) for name in names)]
     explained = () if timing.quick else names
     meanings = {2 + len(varied) + names.index(name): words.meaning(name) for name in explained}
     numeric = range(2, len(columns))

@@ -29,6 +29,8 @@ from overhead.explain.call_spec import setup_of
 from overhead.explain.record import CallSite
 from overhead.explain.state import SUITE, is_own_code
 
+_MOST_NAMED = 8
+"""So many functions of a file are named where none was given."""
 _MOST_TEXT = 4000
 """What the file of an explanation can hold."""
 
@@ -69,7 +71,7 @@ def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> 
     """
     place, colon, function = text.rpartition(":")
     if not (place and colon and all(part.isidentifier() for part in function.split("."))):
-        raise UsageError(f"{text}: name a function, FILE.py:FUNCTION or module:function")
+        raise _no_function(text)
     check_text(text)
     given = dict(map(_argument, arguments))
     shown, folder = place, os.getcwd()
@@ -96,6 +98,27 @@ def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> 
         path=[folder, os.getcwd()],
         folder=folder,
     )
+
+
+def _no_function(text: str) -> UsageError:
+    """The error for a text that names no function, with those of the file if it names one."""
+    file = text if text.endswith(".py") else f"{text}.py"
+    if not os.path.isfile(file):
+        return UsageError(f"{text}: name a function, FILE.py:FUNCTION or module:function")
+    try:
+        body = ast.parse(Path(file).read_bytes()).body
+    except SyntaxError as error:
+        return UsageError(f"{file}, line {error.lineno}: {error.msg}")
+    except ValueError as error:  # a null character
+        return UsageError(f"{file}: {error}")
+    defined = [one.name for one in body if isinstance(one, ast.FunctionDef) and not one.name.startswith("_")]
+    if not defined:
+        return UsageError(
+            f"{file} defines no function: put one iteration into a function that returns step(); see docs/explain.md"
+        )
+    named = [f"{file}:{name}" for name in defined[:_MOST_NAMED]]
+    more = f" and {len(defined) - _MOST_NAMED} more" if len(defined) > _MOST_NAMED else ""
+    return UsageError(f"{text}: name a function of the file, one iteration of it: {', '.join(named)}{more}")
 
 
 def step_given(step: Callable[[], object]) -> StepSource:
@@ -148,6 +171,8 @@ def find_step(place: str, function: str, arguments: Mapping[str, Any]) -> FoundS
     if not callable(found):
         raise UsageError(f"{function} is {type(found).__name__} and no function")
     lacking = _lacking(found, arguments)
+    if "." in function and lacking[:1] == ["self"]:
+        raise UsageError(f"{function} is a method: name a function that makes the object and returns its method")
     if lacking:
         raise UsageError(f"{function} needs {', '.join(lacking)}: give --arg {lacking[0]}=VALUE")
     return step_from(functools.partial(found, **arguments) if arguments else found, function)
@@ -207,8 +232,8 @@ def _refuse_other_code(function: Callable[..., Any], name: str, *, is_returned: 
     before, after = ("the step that ", " returns") if is_returned else ("", "")
     if any(map(inspect.iscoroutinefunction, bodies)):
         raise UsageError(
-            f"{before}{name}{after} is an async function, whose call runs nothing: explain a function that runs it, "
-            "such as asyncio.run(step()), or loop.run_until_complete(step())"
+            f"{before}{name}{after} is an async function, whose call runs nothing: name a function that runs it, such "
+            'as asyncio.run(step()), or loop.run_until_complete(step()); overhead time takes "await step()" itself'
         )
     if any(map(inspect.isgeneratorfunction, bodies)) or any(map(inspect.isasyncgenfunction, bodies)):
         raise UsageError(
@@ -316,7 +341,7 @@ def call_site(frame: types.FrameType | None, folder: str, libraries: Sequence[st
     inside = ""
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith((*libraries, SUITE, "<")):
+        if is_own_code(code) or not code.co_filename.startswith((*libraries, SUITE, "<")):
             line = f"{_shown(code.co_filename, folder)}:{frame.f_lineno}"
             if is_own_code(code):
                 return CallSite(line=line, inside=inside)

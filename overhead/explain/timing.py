@@ -37,6 +37,7 @@ from overhead.explain.call_syntax import (
     named_function,
     shown_statement,
 )
+from overhead.explain.division import Division
 from overhead.explain.record import missing
 from overhead.explain.steps import step_named
 from overhead.explain.user_statement import SILENCE_S, try_statements
@@ -86,7 +87,8 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
     ``next_run``: the range, ns, in which the next run should find ``complete``; None if there is none. ``varied``: the
     value of the variable, the number of threads or the interpreter, where these vary. ``libraries``: the packages whose
     objects the statement uses, with their versions. ``taken``: of a function that is named, ``returned`` if what it
-    returns is timed, ``itself`` if it is; ``returned``: the type of what it returns.
+    returns is timed, ``itself`` if it is; ``returned``: the type of what it returns. ``division``: how the
+    host's time of a call divides, Python or a library; None where that was not asked for.
     """
 
     call: str
@@ -102,6 +104,7 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
     flags: list[str]
     figures: list[Figure]
     next_run: list[float] | None = None
+    division: Division | None = None
 
     @property
     def is_awaited(self) -> bool:
@@ -418,6 +421,7 @@ def _first_row(
         on=found.adapter,
         flags=["values-not-checked"],
         figures=[found.first] if found.first else [],
+        division=found.division,
     )
 
 

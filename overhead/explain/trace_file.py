@@ -31,6 +31,7 @@ from overhead.explain.timing import Timing, untimed
 from overhead.explain.trace import DeviceWork, StepTrace, Trace, busy_by_device, busy_ns
 from overhead.explain.verdict import UNCHECKED, WITHIN, bound_of
 from overhead.loading.outputs import same_file
+from overhead.numerics import find_root
 from overhead.reading.plain_text import plain
 from overhead.results import Figure, Machine, Reason, Why, because, together
 
@@ -392,8 +393,6 @@ def host_times(trace: Trace, step_ns: float) -> HostTimes:
 
     ``step_ns``: a step without a profiler; 0 if it is not known.
     """
-    from scipy.optimize import brentq
-
     quiet = trace.quiet()
 
     def beyond(cost_ns: float) -> float:
@@ -401,4 +400,4 @@ def host_times(trace: Trace, step_ns: float) -> HostTimes:
 
     if not step_ns or beyond(0.0) <= WITHIN * step_ns or beyond(_MOST_COST_NS) > 0:
         return HostTimes()
-    return HostTimes(cost=ProfilerCost(float(brentq(beyond, 0.0, _MOST_COST_NS, xtol=10.0))))
+    return HostTimes(cost=ProfilerCost(find_root(beyond, 0.0, _MOST_COST_NS, tolerance=10.0)))

@@ -82,7 +82,7 @@ def _held_by(names: Mapping[str, Any]) -> Iterator[Any]:
 
 def _of_value(value: Any) -> Unfinished | None:
     if inspect.iscoroutine(value):
-        return Unfinished(because("idle-coroutine"), because("run-with-asyncio"))
+        return Unfinished(because("idle-coroutine"), "await ...")
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
         return Unfinished(because("idle-generator"), "list(...)")
     if isinstance(value, Iterator) and type(value).__module__ in _OF_ITERATORS:
@@ -97,7 +97,7 @@ def _running(value: Any) -> Unfinished | None:
     if isinstance(value, multiprocessing.pool.AsyncResult):
         return Unfinished(because("result-of-another-process"), "(...).get()")
     if asyncio.isfuture(value):
-        return Unfinished(because("task-of-an-event-loop"), because("asyncio-around-all"))
+        return Unfinished(because("task-of-an-event-loop"), "await ...")
     if isinstance(value, subprocess.Popen) and value.poll() is None:
         return Unfinished(because("running-process"), "(...).wait()")
     if isinstance(value, threading.Thread | multiprocessing.process.BaseProcess) and value.is_alive():

@@ -16,10 +16,13 @@ import msgspec
 from msgspec import Struct
 
 from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
-from overhead.errors import UsageError
+from overhead.errors import Unavailable, UsageError
 from overhead.explain.call_spec import CALLED_AS, FOUND_AS, CallSpec, FoundCall
 from overhead.explain.call_syntax import read_only
+from overhead.explain.division import Division, divided
+from overhead.explain.sampled_thread import OUTSIDE, OVER, RUNNING, Phase, SampledThread, this_thread
 from overhead.explain.steps import FoundStep, error_text, literals, program_line
+from overhead.explain.thread_sampler import sampled
 from overhead.explain.unfinished import Kept, Unfinished, unfinished_of
 from overhead.explain.waits import NOTHING, Wait, find_waits, joined_actions, libraries_seen, uses_package, wait_named
 from overhead.probes.base import DeviceTime
@@ -58,6 +61,9 @@ _MOST_CALLS = 256
 _forks: list[None] = []
 _MOST_TEXT = 2000
 """Most characters of a message that is passed on."""
+_SAMPLED_S, _BETWEEN_WAITS_NS = 0.4, 1e6
+"""How long a statement runs for the samples of its parts, and its calls between two waits: few enough for a device to
+take them without making the host wait."""
 _LONG_CALL_NS = 2_500_000
 """Of a longer call, the samples are longer too: four more calls must fit between the shortest and the longest."""
 
@@ -82,8 +88,14 @@ class DoesNext(Struct, frozen=True, tag="doing"):
     what: Why
 
 
+class NotSampled(Struct, frozen=True, tag="not-sampled"):
+    """Why a thread cannot be sampled."""
+
+    reason: Why
+
+
 _Found = TypeVar("_Found")
-_decode = msgspec.json.Decoder(DoesNext | TrialRefused | FoundCall).decode
+_decode = msgspec.json.Decoder(DoesNext | TrialRefused | FoundCall | SampledThread | NotSampled).decode
 
 
 def try_statements(
@@ -92,7 +104,22 @@ def try_statements(
     """The spec with what a trial of each case in a child process found out. Raises ``UsageError``, one line."""
     answers = child_answers(__name__, (spec, longest_s), _decode, silence_s, interpreter=interpreter)
     with contextlib.closing(answers) as said_by_child:
-        return msgspec.structs.replace(spec, found=[next(said_by_child) for _ in spec.cases])
+        found = [_divided(next(said_by_child), said_by_child, spec) for _ in spec.cases]
+        return msgspec.structs.replace(spec, found=found)
+
+
+def _divided(found: FoundCall, said_by_child: Iterator[Any], spec: CallSpec) -> FoundCall:
+    """What was found, with how the time of the call divides if a first answer is asked for; the child runs it again."""
+    if not spec.first:
+        return found
+    place: SampledThread | NotSampled = next(said_by_child)
+    if isinstance(place, NotSampled):
+        return msgspec.structs.replace(found, division=Division(reason=place.reason))
+    try:
+        division = divided(sampled(place), place)
+    except Unavailable as error:
+        division = Division(reason=error.reason)
+    return msgspec.structs.replace(found, division=division)
 
 
 def child_answers(
@@ -224,9 +251,7 @@ def _no_unawaited(part: str) -> Iterator[None]:
     finally:
         warnings.showwarning = usual
     if any(text.endswith("was never awaited") for text in told):
-        raise UsageError(
-            f'{part} makes a coroutine that does not run: write asyncio.run(...), with --setup "import asyncio"'
-        )
+        raise UsageError(f"{part} makes a coroutine that does not run: write await before it")
 
 
 def _check_clocks(setup_name: str, call_name: str) -> None:
@@ -433,11 +458,31 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
             send(DoesNext(about(which, what)))
 
         try:
-            found, _, _ = try_call(own, own.calls[0], longest_s, doing)
+            found, statement, finish = try_call(own, own.calls[0], longest_s, doing)
             send(found)
+            if spec.first:
+                _run_for_samples(statement, finish, found.one_ns, send)
         except UsageError as error:
             send(refusal(error, which))
             break
+
+
+def _run_for_samples(statement: StatementLoop, finish: Callable[[], object], one_ns: float, send: Send) -> None:
+    """Run the statement while the parent samples this process. The waits between are not part of the call."""
+    phase = Phase()
+    few = max(1, round(_BETWEEN_WAITS_NS / one_ns))
+    try:
+        send(this_thread(phase))
+    except Unavailable as error:
+        send(NotSampled(error.reason))
+        return
+    end_s = time.monotonic() + _SAMPLED_S
+    while time.monotonic() < end_s:
+        phase.set(RUNNING)
+        statement.issue(few)
+        phase.set(OUTSIDE)
+        finish()
+    phase.set(OVER)
 
 
 if __name__ == "__main__":

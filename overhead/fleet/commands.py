@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead.arguments import add_json, add_markdown
+from overhead.command_parser import Question
 from overhead.commands import DONE, GATE, INTERRUPTED, UNTESTED, answer, complain
 from overhead.errors import UsageError
 
@@ -19,7 +20,8 @@ _PASSED = ("probe", "pattern", "workload", "require")
 
 def add_commands(commands: Any) -> None:
     """Add the parser of the command, and options to that of ``run``. ``commands``: what ``add_subparsers`` returns."""
-    fleet = commands.add_parser("fleet", help="tell which of many nodes is slow, at what and by how much, from files")
+    about = "tell which of many nodes is slow, at what and by how much, from files"
+    fleet = commands.add_parser("fleet", help=about, question=Question.SLOWER)
     files = "DIR/NODE/*.json, or DIR/NODE.json, of each node"
     fleet.add_argument("folder", metavar="DIR", type=Path, nargs="?", help=files)
     fleet.add_argument("--fail", action="store_true", help="exit 1 if a node is slow, 3 if one was not judged in full")

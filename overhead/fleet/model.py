@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
 from overhead.fleet.node_files import JudgedFigure, NodePart, NodeSide
 from overhead.measure.fitting.line import Floats, Mask
+from overhead.numerics import student_t_quantile, student_t_tail
 
 NEWEST_RUNS = 2
 """The newest runs of a node that count. The node is slow if each of them is beyond the limit of one test."""
@@ -76,7 +76,7 @@ class NodeTests:
 
     def chance(self, test: int, deviation: float) -> float:
         """The largest share of healthy nodes that are as far beyond the limit of any test."""
-        return min(1.0, float(stdtr(DEGREES, -deviation / self.scales[test]) / self.shares[test]))
+        return min(1.0, student_t_tail(float(deviation / self.scales[test]), DEGREES) / float(self.shares[test]))
 
     def two_groups(self, test: int, alike: Mask) -> TwoGroups | None:
         """The two groups in which these nodes fall; None if they are one. ``alike``: nodes that no limit names."""
@@ -136,7 +136,7 @@ def two_groups(values: Floats, floor: float, apart: float) -> TwoGroups | None:
     log = float(slower.mean() - faster.mean())
     if log <= apart * inside:
         return None
-    half = float(stdtrit(count - 2, (1 + _POWER) / 2)) * inside * math.sqrt(1 / faster.size + 1 / slower.size)
+    half = student_t_quantile((1 + _POWER) / 2, count - 2) * inside * math.sqrt(1 / faster.size + 1 / slower.size)
     return TwoGroups(order[best:].tolist(), order[:best].tolist(), log, log - half, log + half)
 
 
@@ -164,13 +164,18 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     shares = np.array([SHARES[kind] / (kinds.count(kind) if kind == "stacks" else 1) for kind in kinds])
     few = 1 + _FEW / logs.shape[1]
     scales = np.fmax(few * _spread(_mean_of_runs(deviations, 1)), [FLOORS[kind] for kind in kinds])
-    limits = stdtrit(DEGREES, 1 - FALSE_ALARMS * shares) * scales
+    limits = _quantiles(1 - FALSE_ALARMS * shares) * scales
     of_runs = np.fmax(scales, _spread(deviations.reshape(len(found), logs.shape[0] * logs.shape[1])))
-    powers = stdtrit(DEGREES, 1 - (1 - _POWER) / np.arange(1, NEWEST_RUNS + 1))
+    powers = _quantiles(1 - (1 - _POWER) / np.arange(1, NEWEST_RUNS + 1))
     another = 1 + _OTHER_FLEET / logs.shape[1]
     smallest = _OWN_PART * few * another * (limits + powers[:, None] * of_runs)
-    half_widths = stdtrit(DEGREES, (1 + _POWER) / 2) * scales
+    half_widths = student_t_quantile((1 + _POWER) / 2, DEGREES) * scales
     return NodeTests([*found], kinds, deviations, scales, limits, half_widths, smallest, shares)
+
+
+def _quantiles(probabilities: Floats) -> Floats:
+    """Those of Student's t with ``DEGREES`` degrees of freedom."""
+    return np.array([student_t_quantile(probability, DEGREES) for probability in probabilities.tolist()])
 
 
 def _spread(deviations: Floats) -> Floats:

@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from overhead.numerics import student_t_quantile
 from overhead.results import Machine, Record, Value, formed
 
 FigureClass = Literal["host", "submission", "device"]
@@ -121,9 +122,7 @@ def has_next_run(machine: Machine) -> bool:
 
 def half_width(spread: ClassSpread, runs: int = 1) -> float:
     """Half the width of the range of ln(next figure) around the mean of ``runs`` runs on other boards: Student's t."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(spread.degrees, (1 + NEXT_RUN_SHARE) / 2)) * spread.s * math.sqrt(1 + 1 / runs)
+    return student_t_quantile((1 + NEXT_RUN_SHARE) / 2, spread.degrees) * spread.s * math.sqrt(1 + 1 / runs)
 
 
 def next_run(record: Record, machine: Machine, figure: str = "complete") -> Value | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import math
 import statistics
+from collections.abc import Iterable
 
-from overhead.reading.dispatch_costs import DispatchCosts
+from overhead.reading.dispatch_costs import DispatchCosts, dispatch_costs
 from overhead.reading.next_run import case_of, class_of, committed_table, kind_of
-from overhead.reading.view import boards_of
+from overhead.reading.view import View, boards_of
 from overhead.results import Origin, Record, Value, formed
 
 LEAST_OTHER_BOARDS = 3
@@ -79,3 +82,42 @@ def place_of(costs: DispatchCosts) -> Place | None:
     median = Value(statistics.median(one.value for one in times), origin=origin)
     counted = tuple(one for one in placed if one is not None)
     return Place(len(times), lowest, highest, median, len(boards), counted)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Candidate:
+    """A run whose place is known. ``stacks``: of the rows of the headline figure."""
+
+    costs: DispatchCosts
+    place: Place
+    stacks: frozenset[str]
+
+    @property
+    def distance(self) -> float:
+        """How far the costs lie from the median of the other boards, as a logarithm."""
+        return abs(math.log(self.place.times.value))
+
+
+def most_typical(runs: Iterable[View]) -> DispatchCosts | None:
+    """The costs of that run, of some on one kind of machine, which lies nearest to the median of the other boards.
+
+    Only a run counts that has the headline stacks, which are those that at least half of these runs have, and that was
+    measured with the newest method of these runs. None where the place of no run is known.
+    """
+    candidates = [one for run in runs if (one := _candidate(run)) is not None]
+    if not candidates:
+        return None
+    runs_with = collections.Counter(stack for one in candidates for stack in one.stacks)
+    headline = {stack for stack, count in runs_with.items() if count >= len(candidates) / 2}
+    whole = [one for one in candidates if headline <= one.stacks] or candidates
+    newest = max(one.costs.view.fingerprint.method_version for one in whole)
+    by_newest = [one for one in whole if one.costs.view.fingerprint.method_version == newest]
+    return min(by_newest, key=lambda one: one.distance).costs
+
+
+def _candidate(run: View) -> _Candidate | None:
+    costs = dispatch_costs(run)
+    place = place_of(costs) if costs is not None else None
+    if costs is None or place is None:
+        return None
+    return _Candidate(costs, place, frozenset(row.stack for row in costs.rows))

@@ -18,7 +18,9 @@ from overhead.report.sections.host_shares import layers
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 from overhead.slices import of_slices
+from overhead.words.example_run import example_lines
 from overhead.words.format import between, held_range
+from overhead.words.glossary import figure_column
 from overhead.words.headline import lead_sentences
 from overhead.words.key_figures import label
 from overhead.words.names import CALLER_WORDS
@@ -31,13 +33,22 @@ from overhead.words.summary import left_out_sentence, missing_sentences, softwar
 
 _FIGURES = ("complete", "met", "host", "fixed", "naive")
 """The columns of times; ``docs/method.md`` defines each figure."""
-_COLUMNS = ["stack", "case", "called", "per", *map(InMicroseconds, _FIGURES), "up to n", "status"]
+_COLUMNS = [
+    "stack",
+    "case",
+    "called",
+    "per",
+    *(InMicroseconds(figure_column(name)) for name in _FIGURES),
+    "up to n",
+    "status",
+]
 _OPTIONAL = {3: 6, 5: 0, 6: 2, 7: 3, 8: 5, 9: 4}
 
 
 def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[Part]:
     """What ``overhead show`` prints of a run: the base cases, or with ``all_cases`` all cases."""
     view, machine = View(fingerprint), fingerprint.machine
+    yield Text(example_lines(fingerprint))
     yield Text([machine_line(machine), measured_line(fingerprint)])
     if costs := view.once(dispatch_costs):
         yield Text(lead_sentences(costs))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from overhead.blocks.parts import Part, Table, Text, micro_cell
-from overhead.errors import UsageError, require_extra
+from overhead.errors import UnknownName, UsageError, nearest, require_extra
 from overhead.loading.files import save_file
 from overhead.loading.outputs import Output, begins_like, check_outputs
 from overhead.loading.samples import medians_by_record
@@ -16,7 +16,9 @@ from overhead.reading.plain_text import plain
 from overhead.report.core.case_line import case_figure, line_of, panel_name
 from overhead.report.core.lines import measured_points
 from overhead.results import Figure, Fingerprint, Record, facts_of
+from overhead.words.example_run import example_lines
 from overhead.words.format import MICRO, between, number, spread, within
+from overhead.words.glossary import figure_name
 from overhead.words.reasons import sentence, with_status
 from overhead.words.report.lines import ONLY_WITH_SAMPLES
 
@@ -45,15 +47,29 @@ def find_case(run: Fingerprint, case: str) -> Record:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise UsageError(f"{plain(case)}: no file, and no case of the run")
+        raise _unknown_case(run, case, words)
     keys = "; ".join([plain(r.key) for r in found[:_MOST_LISTED]] + ["..."] * (len(found) > _MOST_LISTED))
     raise UsageError(f"{plain(case)}: {len(found)} cases have these words; add words of one of these keys: {keys}")
 
 
+def _unknown_case(run: Fingerprint, case: str, words: Sequence[str]) -> UnknownName:
+    """The error for words that no key has together, with the word that was probably meant for one that no key has."""
+    known = {part for record in run.records for part in re.split(r"[\s@:]", record.key) if part}
+    keys = " ".join(record.key.lower() for record in run.records)
+    strange = next((word for word in words if word not in keys), "")
+    near = nearest(strange, known) if strange else ""
+    hint = f"; {strange!r} is in no key: did you mean {near!r}?" if near else "; overhead show --all lists them"
+    return UnknownName(f"{plain(case)}: no file, and no case of the run{plain(hint)}", near)
+
+
 def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
     """The figures of a case, and T(n) by n with how far it lies off the line. ``path``: the file of the run."""
+    yield Text(example_lines(run))
     yield Text([record.key, with_status(record.status, record.reason)])
-    rows = [[f.name, *_value(record, f), str(f.processes or ""), f.status, sentence(f.reason)] for f in record.figures]
+    rows = [
+        [figure_name(f.name), *_value(record, f), str(f.processes or ""), f.status, sentence(f.reason)]
+        for f in record.figures
+    ]
     columns = ["figure", "value", "unit", "processes", "status", "reason"]
     yield Table("Figures", columns, rows, numeric=(1, 3))
     processes = medians_by_record(run, path).get(record.key, [])
@@ -64,8 +80,8 @@ def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
         own = [one.ladder[p.n] / 1e3 for one in processes if p.n in one.ladder]
         ends = f"{between(min(own), max(own))} ({len(own)})" if own else ""
         points.append([f"{p.n:,}", median, between(p.q1 / 1e3, p.q3 / 1e3), off, ends])
-    columns = ["n", f"T(n), {MICRO}, median", "quartiles", "off the line, %", "medians of processes"]
-    yield Table("The time of n units", columns, points, numeric=range(5)).without_empty()
+    columns = ["n", f"T(n), {MICRO}, median", "quartiles", "off the line, %", "medians of the processes"]
+    yield Table("The time of a chain of n", columns, points, numeric=range(5)).without_empty()
     yield Text([] if processes else [ONLY_WITH_SAMPLES], quiet=True)
 
 

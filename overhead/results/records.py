@@ -172,7 +172,10 @@ class Point(_Base, kw_only=True):
 
 
 class ProcessorCost(_Base, kw_only=True):
-    """The met cost of a unit on one processor, ns; only in older files. ``serves_interrupts``: of a GPU."""
+    """The unpinned cost of a unit on one processor, ns. Only older files have it.
+
+    ``serves_interrupts``: whether this processor handles interrupts of a GPU.
+    """
 
     cpu: Count
     ns: float
@@ -353,6 +356,7 @@ class RunFacts(Struct, kw_only=True, frozen=True):
 class Fingerprint(_Base, RunFacts, kw_only=True):
     """A whole run, without its raw samples. ``environment``: the variables that the run set for its workers.
 
+    ``example``: this is the run that comes with the program, shown in place of one of this machine.
     Comparisons with a case that ``is_ufunc_loop`` are dropped: their sides enter the library at different places.
     """
 
@@ -363,6 +367,7 @@ class Fingerprint(_Base, RunFacts, kw_only=True):
     unavailable: Annotated[list[MissingStack], Meta(max_length=200)] = []
     left_out: Annotated[list[LeftOut], Meta(max_length=20_000)] = []
     flags: Annotated[list[Why], Meta(max_length=200)] = []
+    example: bool = False
 
     def __post_init__(self) -> None:
         loops = {record.key for record in self.records if record.is_ufunc_loop}

@@ -66,10 +66,10 @@ class _Facts(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True
 class StackRow(_Facts):
     """A way to call the stack that has a row of its own on the front page.
 
-    ``name``: the label inside a sentence; '' for the label itself. ``group``: what a person chooses between.
-    ``order``: the row with the highest goes first where the figure has no room. ``params``: they select the case; none
-    for the stack's base case. ``other_operand``: the operation that compiled code runs where it runs another one, and
-    ``split_name``: the name of the row with it.
+    ``name``: the label inside a sentence; '' if it is the label itself. ``group``: the group of rows that it stands in.
+    ``order``: where the figure has no room, rows with a high order are left out first. ``params``: the parameters of
+    the case; without any it is the stack's base case. ``other_operand``: the operation of compiled code, where that
+    runs another one. ``split_name``: the name of the row with that operation.
     """
 
     label: Name
@@ -113,12 +113,13 @@ class OneThread(_Facts):
 class StackFacts(_Facts):
     """The facts of one stack. All have a default.
 
-    ``label``: the stack in a sentence; '' for its name. ``colour``: as ``#rrggbb``, at least 4.5:1 against white;
-    '' for one by its name. ``rows``: on the front page; none for one of the base case. ``roles``: see ``StackRole``.
-    ``below``: the stack that does the same work with less between caller and driver. ``library``: of a browser, the
-    stack of the WebGPU library inside it. ``graphs``: of a stack of graphs, who makes them, by the parameter ``maker``;
-    the first where a case has none. ``ways``: see ``ChainWayFacts``. ``module``: the Python module of a WebGPU library.
-    ``kernel_files``: how the names of its kernels' files end; [] if its kernels are in a library, None if not known.
+    ``label``: what sentences call the stack; '' for its name. ``colour``: as ``#rrggbb``, with a contrast of at least
+    4.5:1 to white; '' for a colour that follows from the name. ``rows``: its rows on the front page; without any, the
+    base case has one. ``roles``: see ``StackRole``. ``below``: the stack that does the same work with less between
+    caller and driver. ``library``: of a browser, the stack of the WebGPU library inside it. ``graphs``: of a stack of
+    graphs, who makes them, by the parameter ``maker``; a case without this parameter has the first. ``ways``: see
+    ``ChainWayFacts``. ``module``: the Python module of a WebGPU library. ``kernel_files``: how the names of the files
+    with its kernels end; [] if its kernels are in a library, None if not known.
     """
 
     label: Name = ""

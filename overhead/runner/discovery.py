@@ -35,9 +35,9 @@ def known_stacks(stacks: Sequence[str]) -> list[str]:
     known = registry()
     for name in stacks:
         if name not in known:
-            unknown = str(unknown_name("stack", name, known))
+            unknown = unknown_name("stack", name, known)
             broken = [about("unavailable", package.reason) for package in unavailable_packages()]
-            raise UsageError(together(unknown, *broken))
+            raise UsageError(together(str(unknown), *broken)) if broken else unknown
     return list(dict.fromkeys(stacks)) or [name for name, probe in known.items() if not probe.on_request]
 
 

@@ -27,7 +27,7 @@ from overhead.runner.events import CasesLeftOut, MeasuredSoFar
 from overhead.runner.interpreter import HERE, Interpreter, find_interpreters, variables_for_file, with_variables
 from overhead.runner.output import SIDES, Journal, Outcome, reserve_journals, write_files
 from overhead.runner.progress import Listener
-from overhead.runner.schedule import Choice, Task, choose_targets, schedule, with_seconds_for
+from overhead.runner.schedule import Choice, Task, check_workload_names, choose_targets, schedule, with_seconds_for
 from overhead.scratch import ending_on_signals
 
 
@@ -152,6 +152,7 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
                 listener.note(replaced)
         planned = stacks_with(request.plan.role) if request.plan.role else ()
         stacks = known_stacks(request.stacks or planned)
+        check_workload_names(request.choice, stacks)
         for name in known_stacks(request.require) if request.require else ():
             if name not in stacks:
                 raise UsageError(f"--require {name}: this run does not measure it; add -p {name}")

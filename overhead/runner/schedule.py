@@ -18,7 +18,7 @@ from overhead.named_comparisons import NAMED_COMPARISONS, is_comparable
 from overhead.probes import registry, space_of
 from overhead.probes.base import Space
 from overhead.profiles import WEIGHT, Cost, Plan
-from overhead.results import Case, LeftOut, Reason, Target, because
+from overhead.results import Case, LeftOut, Reason, Target, because, own_stacks
 from overhead.runner.workers import Assignment
 from overhead.workloads import stack_works, when_measured, workloads
 
@@ -215,6 +215,15 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
 def _names_of(worker: str, assigned: Sequence[Assignment]) -> dict[str, str]:
     """What a case of this worker is called, by the key of its assignment: a companion is named with its own target."""
     return {one.key: one.case.key if one.target.key == worker else one.key for one in assigned}
+
+
+def check_workload_names(choice: Choice, stacks: Iterable[str]) -> None:
+    """Raise ``UsageError`` for an unknown workload, before devices are looked for.
+
+    A stack of somebody else may have work of its own, which its cases alone tell.
+    """
+    if own_stacks().keys() >= set(stacks):
+        _check_workloads(choice, [])
 
 
 def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:

@@ -10,14 +10,14 @@ from overhead.words.format import count, number, within
 from overhead.words.key_figures import label
 
 WHY_APART: dict[Apart, str] = {
-    "only-here": "of this run only",
-    "only-there": "of the other run only",
+    "only-here": "only in this run",
+    "only-there": "only in the other run",
     "software": "on a software adapter in one of them",
-    "parameters": "through another API or with other parameters",
+    "parameters": "measured through another API or with other parameters",
     "not-above-zero": "not above zero",
 }
 """Why two figures are no pair."""
-_WHERE = {"host": "the host is the limit", "device": "the device or both are the limit"}
+_WHERE = {"host": "the CPU is the limit", "device": "the device, or both, are the limit"}
 
 
 def beside_sentence(found: Beside, name: str) -> str:
@@ -25,8 +25,9 @@ def beside_sentence(found: Beside, name: str) -> str:
     said = " and ".join(filter(None, (_range(found, limit) for limit in _WHERE)))
     over = [pair for pair in found.pairs.values() if pair.outside]
     outside = [f"{label(pair.this)} ({number(within(pair.ratio, 0.01))} times)" for pair in over]
-    beyond = f" Outside the band of another run here: {'; '.join(outside)}." if outside else ""
-    return f"Beside {name}, this machine {f'takes {said}' if said else 'has no steady cost in common'}.{beyond}"
+    beyond = f" More than run-to-run variation: {'; '.join(outside)}." if outside else ""
+    compared = f"takes {said}" if said else "has no cost in common that is not noisy"
+    return f"Compared with {name}, this machine {compared}.{beyond}"
 
 
 def _range(found: Beside, limit: str) -> str:

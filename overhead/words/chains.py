@@ -1,4 +1,4 @@
-"""A workload and the ways to run its chain, in words."""
+"""A workload and the variants of its chain, in words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from overhead.results import Record
 from overhead.words.format import unresolved
 from overhead.words.reasons import sentence, with_status
 
-_BENDS_BELOW_ZERO = "nonlinear: the fitted fixed cost lies below zero, so the times are no line"
+_BENDS_BELOW_ZERO = "nonlinear: the one-off cost would be below zero, so the times are no line"
 
 
 def group_title(group: Group) -> str:

@@ -11,7 +11,7 @@ AS_ABOVE = " (as above)"
 
 def result(of_case: Result) -> str:
     """The result of a case."""
-    return "opened (the device runs nothing)" if of_case == "opened" else of_case
+    return "started (this device runs nothing)" if of_case == "opened" else of_case
 
 
 def finding_in_step(finding: CheckFinding) -> str:
@@ -27,4 +27,4 @@ def summary(counts: Mapping[Result, int], warnings: int) -> str:
 
 def not_checked(cases: int) -> str:
     """How to check the cases that were left out."""
-    return f"{cases} more cases were not checked for lack of time; --all checks them too."
+    return f"{cases} more cases were not checked, to save time; --all checks them too."

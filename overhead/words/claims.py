@@ -26,7 +26,7 @@ ABOUT_CLAIMS = "What others published, and what these measurements say of it."
 CLAIMS_JUDGED = "Published claims, judged"
 WITH_A_VERDICT = "Claims with a verdict"
 WITHOUT_A_VERDICT = "Claims that these files cannot judge"
-ATTRIBUTION = "Attribution: whether the number is the cost of what the source says."
+ATTRIBUTION = "Attribution: whether the source names the part that really takes this time."
 REASONS = "Reasons: overhead claims --verbose"
 _PROCESSORS: dict[Processor, str] = {"gpu": "a GPU", "software": "a software adapter", "cpu": "a CPU"}
 _MARKS: dict[Unit, str] = {unit: f" {unit}" for unit in get_args(Unit)} | {
@@ -36,15 +36,15 @@ _MARKS: dict[Unit, str] = {unit: f" {unit}" for unit in get_args(Unit)} | {
     "share": " %",
 }
 TOLERANCE = (
-    f"A time is reproduced within a factor of {rules.REPRODUCED_WITHIN:g} of the published one (of a range: of its "
-    f"nearer end), and partial within {rules.PARTIAL_WITHIN:g}. The same holds for a share and for what it leaves of "
-    f"the whole. For a ratio its logarithm counts too: it must be within a factor of {rules.REPRODUCED_WITHIN:g} to be "
-    f"reproduced, and of {rules.PARTIAL_GAIN:g} to be partial, so partial is at least half of the gain and at most "
-    f"twice the gain. A claim of no difference is reproduced within {100 * (rules.SAME_DIRECTION - 1):.0f} %, and so "
-    f"is a count, which is partial within {rules.REPRODUCED_WITHIN:g}. An attribution is right if the named part takes "
-    f"at least {100 * rules.LEAST_SHARE:.0f} % of the number. The whole interval must lie inside. The measured "
-    "quantity is the one of the claim, without the known mistake of the published method; the hardware, the driver and "
-    "the versions are others."
+    f"We measure the quantity of the claim, without the known mistake of the published method, on other hardware, with "
+    f"another driver and other versions. A time counts as reproduced if it is within a factor of "
+    f"{rules.REPRODUCED_WITHIN:g} of the published one (of a range: of its nearer end), and as partial within a factor "
+    f"of {rules.PARTIAL_WITHIN:g}. A share must fulfil this too, and so must the rest of the whole. A ratio must "
+    f"fulfil it, and its logarithm must be within a factor of {rules.REPRODUCED_WITHIN:g} (reproduced) or "
+    f"{rules.PARTIAL_GAIN:g} (partial). So partial means at least half and at most twice the gain. A claim of no "
+    f"difference, and a count, are reproduced within {100 * (rules.SAME_DIRECTION - 1):.0f} %; a count is partial "
+    f"within a factor of {rules.REPRODUCED_WITHIN:g}. An attribution is right if the named part takes at least "
+    f"{100 * rules.LEAST_SHARE:.0f} % of the number. In all cases the whole interval must lie inside."
 )
 """The rules, the same for all claims."""
 
@@ -57,7 +57,7 @@ def summary(found: Sequence[Judged]) -> str:
     said = [f"{counts[name]} {name}" for name in VERDICTS if counts[name]]
     said += [f"{times} {words}" for words, times in told.items()]
     wrong = sum(one.attribution == "wrong" for one in found)
-    blamed = f" {count(wrong, 'number')} attributed to the wrong part." if wrong else ""
+    blamed = f" In {count(wrong, 'source')} another part than the named one takes the time." if wrong else ""
     return f"{len(found)} published claims: {', '.join(said)}.{blamed}"
 
 
@@ -65,7 +65,7 @@ def verdict(one: Judged) -> str:
     """The verdict, what was found instead, and what it rests on if that is another kind of hardware."""
     if one.is_implied:
         return f"{one.verdict} by its own published figures"
-    found_instead = f"the same direction, but a {one.size} effect" if one.size else ""
+    found_instead = f"same direction, but a {one.size} effect" if one.size else ""
     return "; ".join(filter(None, [one.verdict, found_instead, _other_hardware(one)]))
 
 
@@ -76,8 +76,8 @@ def verdict_of(one: Judged) -> str:
 
 def verdicts(one: Judged) -> str:
     """The verdict on the number, on the number by the published method, and on its attribution."""
-    by_their_method = f"; {one.as_published} with the published method" if one.as_published else ""
-    return verdict(one) + by_their_method + (f"; attribution {one.attribution}" if one.attribution else "")
+    by_their_method = f"; with the published method: {one.as_published}" if one.as_published else ""
+    return verdict(one) + by_their_method + (f"; attribution: {one.attribution}" if one.attribution else "")
 
 
 def explanation_with_flaw(one: Judged) -> str:
@@ -94,7 +94,9 @@ def explanation(one: Judged) -> str:
     if test.kind == "implied":
         implied = Value(rules.evaluate(test.formula, claim.parts))
         value, limit = quantity(implied, test.unit), quantity(Value(test.limit), test.unit)
-        said = [f"{_capital(test.quantity)}: the published figures imply {value}, the hardware has at most {limit}."]
+        said = [
+            f"{_capital(test.quantity)}: the published figures mean {value}, but the hardware reaches at most {limit}."
+        ]
     elif not one.measured:
         return f"Not measured in these files. To measure it: {measuring_command(one.measuring)}."
     else:
@@ -102,7 +104,7 @@ def explanation(one: Judged) -> str:
     if flaw:
         said += _measured_too(f"With the published mistake put back ({flaw.quantity})", flaw, one.flawed)
     if blamed:
-        about = f"Attributed to {blamed.said}. Measured, {blamed.test.quantity}"
+        about = f"The source attributes it to {blamed.said}. Measured: {blamed.test.quantity}"
         said += _measured_too(about, blamed.test, one.shares)
     return " ".join([*said, *_limits(one, test)])
 
@@ -118,10 +120,10 @@ def _limits(one: Judged, test: ClaimTest) -> Iterator[str]:
     if other := _other_hardware(one):
         yield f"{_capital(other)}."
     if one.claim.cross:
-        yield "The published figure compares two machines; here both sides ran on one machine."
+        yield "The published figure compares two machines; we measured both sides on one machine."
     on_software = any(value.software for value, _ in one.measured)
     if one.verdict == "inconclusive" and on_software and test.software != "counts":
-        yield "A software adapter runs on the CPU, so it cannot judge this claim."
+        yield "We measured a software adapter, which runs on the CPU, so it cannot judge this claim."
     if one.claim.withdrawn:
         yield one.claim.withdrawn
 
@@ -131,7 +133,7 @@ def _other_hardware(one: Judged) -> str:
     if not one.is_of_other_hardware:
         return ""
     kinds = {_PROCESSORS[value.on] for value, _ in one.measured}
-    return f"we measured on {listed(sorted(kinds))}, the source on: {one.claim.hardware}"
+    return f"we measured on {listed(sorted(kinds))}, the source on {one.claim.hardware}"
 
 
 def quantity(of: Value, unit: Unit) -> str:
@@ -168,7 +170,7 @@ def note(of: ClaimValue) -> str:
     """What to know of the value: where a line begins, and how many cases it goes through."""
     if of.line is None:
         return ""
-    return f"intercept {spread(of.line.intercept_ms)} ms, {of.line.cases} cases"
+    return f"one-off cost {spread(of.line.intercept_ms)} ms, from {of.line.cases} cases"
 
 
 def _capital(text: str) -> str:

@@ -19,12 +19,12 @@ COMPARED_COLUMNS = (
     InMicroseconds("NEW", " "),
     "NEW / BASE",
     "verdict",
-    "detectable from",
+    "smallest detectable",
 )
-RUNS_LEFT_OUT = "Runs that do not count"
-WINDOW_DIFFERS_TOO = "The window differs too"
-OVER_ALL_ROUNDS = "Over all rounds, also those that figures leave out"
-TWO_MACHINES = "BASE and NEW are two machines: ratios only, no test."
+RUNS_LEFT_OUT = "Runs left out"
+WINDOW_DIFFERS_TOO = "What was timed differs too"
+OVER_ALL_ROUNDS = "With all rounds, also the slow ones that costs leave out"
+TWO_MACHINES = "BASE and NEW are two machines, so there are ratios and no test."
 _AS_PRINTED: dict[Verdict, str] = {"same": "no difference", "refused": "not comparable"}
 """Verdicts as people read them, where that differs from the code."""
 _MOST_CHANGES, _LONGEST_CHANGE = 8, 90
@@ -71,7 +71,7 @@ def runs_left_out(sides: Sequence[RunsLeftOut]) -> str:
 
 def _of_side_left_out(side: RunsLeftOut) -> str:
     named = [f"{run.file} ({one_line(run.why)})" for run in side.refused]
-    return f"{len(named)} of {count(side.runs, 'run')} of {side.side}: {', '.join(named)}"
+    return f"{side.side}, {len(named)} of {count(side.runs, 'run')}: {', '.join(named)}"
 
 
 def skipped_run(skipped: SkippedRun) -> str:
@@ -87,23 +87,23 @@ def machine(of: Machine) -> str:
 
 def yardstick(of: Yardstick) -> str:
     """How the cases were tested, and the spread that the verdicts assume."""
-    of_median = f"{percent(of.spread)} (standard deviation, the median case)"
+    of_median = f"{percent(of.spread)} (standard deviation of the median case)"
     match of.kind:
         case "nothing-tested":
             return "no case could be tested"
         case "two-machines":
-            return "two machines: ratios and no test"
+            return "not at all, because there are two machines"
         case "in-turn":
-            return f"measured in turn; pairs of processes differ by {of_median}"
+            return f"both sides were measured in turn; pairs of processes differ by {of_median}"
         case "same-processes":
-            return f"measured in turn in the same processes; their ratios differ by {of_median}"
+            return f"both sides were measured in turn in the same processes; their ratios differ by {of_median}"
         case "several-runs":
             base, new = of.runs
-            return f"{base} and {new} runs; their means spread by {of_median}"
+            return f"from {base} and {new} runs; their means vary by {of_median}"
         case "one-run":
-            speed = ", at the same speed of the processor" if of.same_speed else ""
+            speed = " at the same speed of the processor" if of.same_speed else ""
             floor = percent(of.spread)
-            return f"one run a side; the means of runs are assumed to spread by {floor} (standard deviation){speed}"
+            return f"each side has one run, and runs are assumed to vary by {floor} (standard deviation){speed}"
 
 
 def sides(found: Verdicts) -> list[str]:
@@ -129,7 +129,7 @@ def changes(found: Verdicts) -> str:
     one = [d for d in told if ABSENT in (d.base, d.new)]
     shown = [plain(f"{d.field} {d.base} \u2192 {d.new}", _LONGEST_CHANGE) for d in [*both, *one][:_MOST_CHANGES]]
     more = len(told) - len(shown)
-    listed = "; ".join([*shown, f"{more} more (--json names them)"] if more > 0 else shown)
+    listed = "; ".join([*shown, f"{more} more (--json lists them)"] if more > 0 else shown)
     return f"What changed: {listed or 'nothing that the files record'}."
 
 
@@ -172,13 +172,15 @@ def gate(found: Verdicts) -> str:
     slower = f"{count(len(found.failed), 'case') if found.failed else 'No case'} slower by more than {limit}."
     tested = found.measured - len(found.untested)
     with_value = f"{count(found.measured, 'case')} with a value"
-    could = f"{tested} of {with_value} could have shown a change as small as {limit}."
+    could = f"A change of {limit} could have been found in {tested} of {with_value}."
     without = len(found.cases) - found.measured
-    return f"{slower} {could}" + (f" {without} without a value on any side do not count." if without else "")
+    return f"{slower} {could}" + (f" {without} more have no value on any side and do not count." if without else "")
 
 
 def gate_untested(found: Verdicts, *, may_forgive: bool) -> str:
     """Why the gate did not pass, although no case failed. ``may_forgive``: ``--allow-missing`` would let it pass."""
-    untested = f"{len(found.untested)} of {found.measured} cases could not detect {found.fail_over:g} %"
-    hint = "; --allow-missing forgives them" if may_forgive else ""
+    untested = (
+        f"in {len(found.untested)} of {found.measured} cases a change of {found.fail_over:g} % could not be found"
+    )
+    hint = "; --allow-missing accepts this" if may_forgive else ""
     return f"the gate did not pass: {untested}{hint}"

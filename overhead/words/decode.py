@@ -1,4 +1,4 @@
-"""A decoded token in words: the ways to decode it, what fusing saves, and what a batch changes."""
+"""A decoded token in words: the variants that decode it, what fusing saves, and what a batch changes."""
 
 from __future__ import annotations
 
@@ -11,38 +11,41 @@ from overhead.words.format import count, factor_spread
 from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line
 
-BATCH_MATTERS = "Overhead stops mattering where the host issues a step in less time than the device needs."
-BATCH_CAPTION = (
-    "Dots: a step with its work done. Dashed: the time to enqueue it. Dotted: the device's time. Both axes "
-    "are logarithmic."
+BATCH_MATTERS = (
+    "Launch overhead no longer matters from the batch on at which a step is device-bound: the CPU enqueues it in less "
+    "time than the device needs."
 )
-FUSED_CAPTION = "Round: every dispatch on its own. Diamond: with all fusions. Hollow: noisy. The axis is logarithmic."
+BATCH_CAPTION = (
+    "Circles: a step with its work done. Triangles: its enqueue time. Squares: its device time. Vertical lines: "
+    "intervals. Hollow: noisy. Both axes are logarithmic."
+)
+FUSED_CAPTION = "Circle: every dispatch on its own. Cross: with all fusions. Hollow: noisy. The axis is logarithmic."
 _READ = {"token": ", 4 bytes read after each", "logits": ", all logits read after each"}
 """What is read back after each token."""
 _DEVICE_DOUBTS = {
     "": "",
-    "exceeds": "the device's time exceeds the token's",
-    "not-resolved": "the device's time is not resolved",
+    "exceeds": "device time above that of the token",
+    "not-resolved": "device time too uncertain",
 }
-_BOUND = {True: "device", False: "host or both", None: ""}
+_BOUND = {True: "device", False: "CPU or both", None: ""}
 
 
 def intro(found: DecoderResults) -> str:
     """What was decoded, and how it was checked."""
     return (
-        f"{found.name}: one token at batch 1 in float32 with random weights. The token and the cache stay on the "
-        "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches are "
-        "those of the program that ran; for PyTorch they are operations, for ONNX Runtime nodes."
+        f"{found.name}: one token at batch 1, in float32, with random weights. The token and the cache stay on the "
+        "device. Each variant was compared with float64 on 32 given tokens before it was timed. Dispatches are those "
+        "of the program that ran: operations for PyTorch, nodes of its graph for ONNX Runtime."
     )
 
 
 def batch_intro(found: DecoderResults) -> str:
     """What a step of a batch is."""
     return (
-        f"{found.name}: a step makes one token of each sequence of a batch, with as many dispatches as for one "
-        "sequence: more work for the device, but hardly more for the host. The kernels of the lowered program read "
-        "each weight from memory once for all sequences, but they are no tuned matrix products like those that "
-        "PyTorch calls: compare device times within an arm."
+        f"{found.name}: a step makes one token for each sequence of a batch. It has as many dispatches as for one "
+        "sequence, so the device works more, and the CPU hardly does. The kernels of the lowered program (all stacks "
+        "but PyTorch and ONNX Runtime) read each weight once for all sequences, but they are not tuned like the matrix "
+        "products that PyTorch calls. So compare device times only within one variant."
     )
 
 
@@ -54,8 +57,8 @@ def arm_name(arm: DecodeArm) -> str:
     if "mode" in params:
         return f"torch.compile, {params['mode']}"
     if "maker" in params:
-        return "PyTorch's CUDA graph of the eager step"
-    return "one call a token" if "whole-model" in arm.target.facts.roles else "eager"
+        return "CUDA graph by PyTorch"
+    return "one call for each token" if "whole-model" in arm.target.facts.roles else "eager"
 
 
 def _fusions(applied: int) -> str:
@@ -78,10 +81,10 @@ def _each(arm: DecodeArm) -> str:
     """What is handed over for each token, or for each dispatch of it."""
     record, facts = arm.record, arm.target.facts
     if record.pattern == "per-submit":
-        return "a submission a dispatch" if "one-pass" in facts.roles else "a launch a dispatch"
+        return "a submission for each dispatch" if "one-pass" in facts.roles else "a launch for each dispatch"
     if facts.graphs:
-        return f"a graph a token by {graph_maker(record, facts)}"
-    return "one pass a token"
+        return f"a graph for each token, made by {graph_maker(record, facts)}"
+    return "one pass for each token"
 
 
 def arm_with_reads(arm: DecodeArm) -> str:
@@ -109,7 +112,7 @@ def dispatches(arm: DecodeArm) -> str:
 
 def bound(arm: DecodeArm) -> str:
     """What bounds a step; '' where that is not known."""
-    return "not resolved" if arm.lacks_intervals else _BOUND[arm.is_device_bound]
+    return "too uncertain" if arm.lacks_intervals else _BOUND[arm.is_device_bound]
 
 
 def remark(arm: DecodeArm) -> str:
@@ -122,23 +125,23 @@ def remark(arm: DecodeArm) -> str:
 
 def batch_table_title(found: DecoderResults) -> str:
     """The table of steps of batches."""
-    return f"{found.name}: batches"
+    return f"{found.name}: a step by batch"
 
 
 def batch_title(found: DecoderResults) -> str:
     """The picture of the time over the batch."""
-    return f"Time of a step of {found.name} over the batch"
+    return f"Time of a step of {found.name} by batch"
 
 
 def batch_alternative(found: DecoderResults) -> str:
     """The same for screen readers."""
-    arms = count(len(found.sweeps), "arm")
-    return f"The time of a step over the batch for {arms}; the numbers are in the table below."
+    variants = count(len(found.sweeps), "variant")
+    return f"The time of a step by batch, for {variants}; the numbers are in the table below."
 
 
 def arms_title(found: DecoderResults) -> str:
-    """The table of all arms."""
-    return f"Ways to decode a token of {found.name}"
+    """The table of all variants."""
+    return f"Variants that decode a token of {found.name}"
 
 
 def fused_title(found: DecoderResults) -> str:
@@ -149,4 +152,4 @@ def fused_title(found: DecoderResults) -> str:
 def fused_alternative(unfused: DecodeArm, fused: DecodeArm) -> str:
     """What fusing saves through one stack, for screen readers."""
     times = factor_spread(ratio(unfused.complete, fused.complete))
-    return f"Fusing makes a token {times} cheaper through {fused.target.short}."
+    return f"Fusing kernels makes a token {times} faster through {fused.target.short}."

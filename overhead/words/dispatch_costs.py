@@ -14,7 +14,7 @@ KIND_TITLES: dict[Kind, str] = {
     "python": "from Python",
     "compiled": "from compiled code",
     "browser": "from JavaScript",
-    "batched": "batched: in a graph or in one pass",
+    "batched": "batched: in a CUDA graph or in one pass",
 }
 KIND_WORDS: dict[Kind, str] = {**KIND_TITLES, "batched": "batched"}
 GROUP_TITLES: dict[RowGroup, str] = {
@@ -29,7 +29,7 @@ _USUAL_UNITS = ("dispatch", "launch")
 
 def title(costs: DispatchCosts) -> str:
     """What the costs are of: ``GPU dispatch overhead on NVIDIA H200``."""
-    return f"{'GPU dispatch' if costs.hardware else 'Dispatch'} overhead on {device_name(costs)}"
+    return f"{'Kernel launch' if costs.hardware else 'Call'} overhead on {device_name(costs)}"
 
 
 def device_name(costs: DispatchCosts) -> str:
@@ -51,7 +51,7 @@ def why_unresolved(record: Record) -> str:
         return one_line(why(record, "complete"), 160)
     if doubt == "bends":
         short, long = (micro_of(mode_of(figure, mode)) for mode in figure.modes[:2])
-        return f"nonlinear: {short}, in long chains {long}"
+        return f"nonlinear: {short}, and {long} in long chains"
     if doubt == "two-speeds":
         return f"two speeds, {cost_text(record)}"
     name = figure.status if doubt == "status" else "not above zero"
@@ -85,7 +85,7 @@ def remarks(row: DispatchRow) -> str:
 
 def notes(row: DispatchRow) -> str:
     """What differs from other rows: the unit if it is neither dispatch nor launch, the operand in compiled code."""
-    operand = f"compiled code, split: {row.operand.operation}" if row.operand is not None else ""
+    operand = f"compiled code and bar: {row.operand.operation}" if row.operand is not None else ""
     return "; ".join(filter(None, [other_unit(row), operand]))
 
 

@@ -22,9 +22,9 @@ from overhead.results import Value, Why
 from overhead.words.format import TIMES, count, listed, number, percent, percent_spread, spread
 from overhead.words.reasons import sentence
 
-NODE_COLUMNS = ("node", "verdict", "slow at", "slower by", "healthy nodes so slow", "what sets it apart")
+NODE_COLUMNS = ("node", "verdict", "slow at", "slower by", "healthy nodes as slow", "differs in")
 NODES_NOT_OK = "Nodes that are not ok"
-ONE_MORE_RUN = "One more run on the node tells whether it is slow:"
+ONE_MORE_RUN = "Run this on the node to learn whether it is slow:"
 COLLECTED_COLUMNS = ("node", "files", "")
 _ALL_DEVICES = "all devices together"
 _UNKNOWN_MACHINE = "Unknown machine"
@@ -60,7 +60,9 @@ def counted(nodes: Sequence[JudgedNode]) -> str:
 
 def all_nodes(nodes: Sequence[JudgedNode], false_alarms: float) -> str:
     """The verdicts on all nodes. ``false_alarms``: the number of slow ones that is expected if all are healthy."""
-    expected = f"If all were healthy, at most {number(false_alarms)} would be expected to be called slow."
+    expected = (
+        f"If all were healthy, {number(false_alarms)} of them or less would be called slow (expected false alarms)."
+    )
     return f"{count(len(nodes), 'node')}: {counted(nodes)}. {expected}"
 
 
@@ -81,7 +83,7 @@ def setting_apart(of: SettingApart) -> str:
 
 def settings_apart(of: Sequence[SettingApart]) -> str:
     """All settings that set a node apart."""
-    return "; ".join(map(setting_apart, of)) or "nothing in its files"
+    return "; ".join(map(setting_apart, of)) or "no recorded setting"
 
 
 def group(of: NodeGroup) -> str:
@@ -93,7 +95,7 @@ def divided(of: DividedNodes) -> str:
     """Two groups of nodes where one was expected."""
     times = spread(Value(of.times, of.low, of.high)) + TIMES
     slower, faster = (f"{count(len(names), 'node')} ({named(names)})" for names in (of.slower, of.faster))
-    return f"Two groups of nodes, {part(of.what)}: {slower} take {times} as long as {faster}."
+    return f"There are two groups of nodes, {part(of.what)}: {slower} take {times} as long as {faster}."
 
 
 def found_with(runs: int, smallest: Mapping[NodePart, float]) -> str:
@@ -103,7 +105,7 @@ def found_with(runs: int, smallest: Mapping[NodePart, float]) -> str:
     shown = [*whole, *dict.fromkeys([*stacks[:1], *stacks[-1:]])]
     told = ", ".join(f"{part(test)} {percent(smallest[test])}" for test in shown)
     called = "slow" if runs > 1 else "suspect"
-    return f"With {count(runs, 'run')} a node is called {called} in 95 % from this slowdown: {told}."
+    return f"With {count(runs, 'run')}, a node that is this much slower is called {called} in 95 % of cases: {told}."
 
 
 def why_unknown(reasons: Sequence[NotJudged]) -> str:
@@ -117,12 +119,12 @@ def _of_part(of: NodePart | None, why: Why) -> str:
 
 def unknown(names: Sequence[str], reasons: Sequence[NotJudged]) -> str:
     """Which nodes are unknown for these reasons."""
-    return f"Unknown, {named(names)}: {why_unknown(reasons)}."
+    return f"Unknown: {named(names)}, because {why_unknown(reasons)}."
 
 
 def not_judged(of: NodePart, why: Why, names: Sequence[str]) -> str:
     """What of these nodes was not judged, and why."""
-    return f"Not judged, {part(of)}: {named(names)}: {sentence(why)}."
+    return f"Not judged, {part(of)} of {named(names)}: {sentence(why)}."
 
 
 def skipped(files: Mapping[str, Why]) -> str:
@@ -141,8 +143,8 @@ def gate_not_passed(nodes: Sequence[JudgedNode], not_in_full: Sequence[JudgedNod
     first = not_in_full[0]
     why = why_unknown(first.unknown)
     if not why:
-        why = next((_of_part(of, one) for of, one in first.not_judged.items()), "one more run tells")
-    many = f"{len(not_in_full)} of {len(nodes)} nodes are not judged in full"
+        why = next((_of_part(of, one) for of, one in first.not_judged.items()), "one more run on it is needed")
+    many = f"{len(not_in_full)} of {len(nodes)} nodes could not be judged in full"
     return f"the gate did not pass: {many}; the first: {first.name}, {first.verdict}: {why}"
 
 

@@ -1,4 +1,4 @@
-"""CUDA graph or one fused kernel, in words: which ways are cheaper, by how much, and why others are not."""
+"""CUDA graph or one fused kernel, in words: which variants are faster, by how much, and why others are not."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from overhead.words.format import MICRO, listed, number, point, run_time
 from overhead.words.printed import named_in_a_file
 from overhead.words.reasons import sentence
 
-WAY_VERDICTS = {"cheaper": "cheaper", "dearer": "dearer", "tie": "a tie", "unclear": "not told apart"}
-"""How a way compares with its base."""
+WAY_VERDICTS = {"cheaper": "faster", "dearer": "slower", "tie": "equal", "unclear": "not told apart"}
+"""How a variant compares with its base."""
+BEYOND = "\u2248 "
+"""Stands before a time that was not measured, but read off the line."""
 
 
 def lead(found: Sequence[WorkRow]) -> list[str]:
@@ -25,17 +27,23 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
     with_graph = [row for row in chains if row.graph]
     if not with_graph:
         said = [f"{row.name} {', '.join(_by_verdict(row))}" for row in chains]
-        return [f"Fused WGSL, beside a dispatch a step in the same stack: {'; '.join(said)}."] if said else []
+        return (
+            [f"Fused WGSL, compared with a dispatch for each step in the same stack: {'; '.join(said)}."]
+            if said
+            else []
+        )
     won = [row for row in with_graph if row.fused_wgsl_wins]
     below = all(row.step_below_added for row in won)
-    where = " where its step takes less than the graph adds to a CUDA step" if below else ""
+    where = ", because its step takes less than the graph adds to a step of the CUDA kernel" if below else ""
     names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in won])
-    first = [f"Fused WGSL is cheaper than the CUDA driver's graph{where}: {names}."] if won else []
+    first = [f"One fused WGSL kernel is faster than the CUDA driver's graph{where}: {names}."] if won else []
     others = []
     for row in with_graph:
         if row not in won:
             verdicts = ", ".join(_by_verdict(row))
-            others.append(f"{row.name.capitalize()}: fused WGSL is {verdicts}, beside the graph{_why_lost(row)}.")
+            others.append(
+                f"{row.name.capitalize()}: compared with the graph, fused WGSL is {verdicts}{_why_lost(row)}."
+            )
     return [*first, *_cheapest_ways(with_graph), *others]
 
 
@@ -47,27 +55,29 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
         if row.graph and row.is_chain:
             own += [f"{row.name} {compared(row, way)}" for way in row.of_kind("fused-cuda")]
     if own:
-        said.append(f"One fused CUDA kernel, beside the CUDA driver's graph: {listed(own)}.")
+        said.append(f"One fused CUDA kernel (a megakernel), compared with the CUDA driver's graph: {listed(own)}.")
     said += [_program(row, row.work) for row in found if isinstance(row.work, ProgramWork)]
     runs: dict[str, list[str]] = {}
     for row in found:
         if row.run:
             runs.setdefault(row.run, []).append(row.name)
-    others = [f"{listed(names)} of {run_time(run)}" for run, names in runs.items()]
+    others = [f"{listed(names)} from {run_time(run)}" for run, names in runs.items()]
     if others:
-        said.append(f"From other runs: {'; '.join(others)}.")
+        said.append(f"These are of other runs: {'; '.join(others)}.")
     return said
 
 
 def _program(row: WorkRow, program: ProgramWork) -> str:
     """Fused WGSL beside the graph of the unfused program, and the cheapest way of all."""
     fused = listed([f"{compared(row, way)} through {way.through}" for way in row.of_kind("fused-wgsl")])
-    beside = f"fused WGSL is {fused}, beside the CUDA driver's graph of the unfused program; " if fused else ""
+    beside = f"compared with the CUDA driver's graph of the unfused program, fused WGSL is {fused}; " if fused else ""
     least = min(row.ways, key=lambda way: way.cost.value if way.cost else float("inf"))
     wgsl = [way.cost for way in row.of_kind("fused-wgsl") if way.cost]
     than = min(wgsl, key=lambda cost: cost.value) / least.cost if wgsl and least.cost else None
-    times = f", {point(than)} times cheaper than fused WGSL" if than and than.value > 1 else ""
-    return f"{row.name.capitalize()} ({_program_size(program)}): {beside}the cheapest is {way_label(least)}{times}."
+    times = f", {point(than)} times faster than fused WGSL" if than and than.value > 1 else ""
+    return (
+        f"{row.name.capitalize()} ({_program_size(program)}): {beside}the fastest variant is {way_label(least)}{times}."
+    )
 
 
 def row_title(row: WorkRow) -> str:
@@ -107,14 +117,14 @@ def no_figure(way: ChainWay, limit: int) -> str:
 
 
 def time_text(way: ChainWay) -> str:
-    """The time of all steps, ``1,696 µs``, with an asterisk where it is read off the line."""
+    """The time of all steps, ``1,696 µs``; with a sign before it where it is read off the line."""
     if way.cost is None:
         return ""
-    return f"{number(way.cost / 1e3)} {MICRO}" + ("*" if way.beyond else "")
+    return f"{BEYOND if way.beyond else ''}{number(way.cost / 1e3)} {MICRO}"
 
 
 def compared(row: WorkRow, way: ChainWay) -> str:
-    """``11 times cheaper``, ``1.2 times dearer``, ``a tie`` or ``not told apart``."""
+    """``11 times faster``, ``1.2 times slower``, ``equal`` or ``not told apart``."""
     times, verdict = row.relative(way), row.verdict(way)
     if times is None or verdict is None:
         return WAY_VERDICTS["unclear"]
@@ -131,8 +141,10 @@ def _cheapest_ways(found: Sequence[WorkRow]) -> list[str]:
     for row in found:
         for way in row.of_kind(OTHER):
             where = f" in the run of {run_time(way.run)}" if way.run else ""
-            least = f"{row.name.capitalize()}, the cheapest of all measured ways: {way_label(way)}, {time_text(way)}"
-            said.append(f"{least}: {compared(row, way)} than the CUDA driver's graph{where}.")
+            least = (
+                f"{row.name.capitalize()}: the fastest of all measured variants is {way_label(way)}, {time_text(way)}"
+            )
+            said.append(f"{least}, {compared(row, way)} than the CUDA driver's graph{where}.")
     return said
 
 
@@ -142,7 +154,7 @@ def _added(row: WorkRow) -> str:
     if times is None:
         return ""
     own, added = point(times.wgsl / 1e3), point(times.added / 1e3)
-    return f" (its step takes {own} {MICRO}, the graph adds {added})"
+    return f" (its step takes {own} {MICRO}, and the graph adds {added})"
 
 
 def _why_lost(row: WorkRow) -> str:
@@ -152,20 +164,20 @@ def _why_lost(row: WorkRow) -> str:
         return ""
     if why == "graph-adds-little":
         cuda, added = point(times.cuda / 1e3), point(times.added / 1e3)
-        return f"; a step in CUDA takes {cuda} {MICRO}, to which the graph adds {added}"
+        return f": a step of the CUDA kernel takes {cuda} {MICRO}, and the graph adds only {added}"
     slower = times.wgsl / times.cuda
-    return f"; a step of the WGSL kernel takes {point(slower)} times as long as one in CUDA"
+    return f": a step of the WGSL kernel takes {point(slower)} times as long as one of the CUDA kernel"
 
 
 def _range(row: WorkRow) -> str:
-    """How many times cheaper fused WGSL is: ``12 times``, ``8.5 to 12 times``."""
+    """How many times faster fused WGSL is: ``12 times``, ``8.5 to 12 times``."""
     found = [times.value for way in row.of_kind("fused-wgsl") if (times := row.relative(way)) is not None]
     ends = dict.fromkeys(number(1 / times) for times in (max(found), min(found)))
     return f"{' to '.join(ends)} times"
 
 
 def _by_verdict(row: WorkRow) -> list[str]:
-    """``a tie through wgpu-native`` and such, for each group of ways in fused WGSL with the same words."""
+    """``equal through wgpu-native`` and such, for each group of variants in fused WGSL with the same words."""
     through: dict[str, list[str]] = {}
     for way in row.of_kind("fused-wgsl"):
         through.setdefault(compared(row, way), []).append(way.through)

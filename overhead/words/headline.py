@@ -43,11 +43,13 @@ _LIMITS: dict[Literal["device", "balanced"], str] = {
     "device": "the device is the limit",
     "balanced": "neither the CPU nor the device is clearly the limit",
 }
-_NO_MET = "This run did not measure what a program pays that is not pinned to a quiet processor."
-_PAYS_MORE = (
-    "A program that is not pinned to a quiet processor pays more through some stacks; the strips show how much."
+_NO_MET = (
+    "This run did not measure unpinned costs: what a program pays where the operating system chooses the processor."
 )
-_STRIPS = "The strips show what programs pay that are not pinned to a quiet processor."
+_PAYS_MORE = (
+    "Through some stacks a program that is not pinned to a processor pays more: the strips show its unpinned cost."
+)
+_STRIPS = "The strips show the unpinned cost: what a program pays that is not pinned to a processor."
 
 
 def lead_sentences(costs: DispatchCosts) -> list[str]:
@@ -61,13 +63,13 @@ def _cheapest(costs: DispatchCosts) -> str:
     row = cheapest(costs)
     if row is None:
         return ""
-    unit = "dispatch" if costs.hardware else "unit of work"
+    unit = "launch" if costs.hardware else "call"
     found = next_run_text(row.records["python"], costs.view.fingerprint.machine)
-    again = f" (expect {found} in another run)" if found else ""
+    again = f" (run-to-run range {found})" if found else ""
     cost = f"{mark_text(row.marks['python'])} {MICRO}{_doubt(row.records['python'])}"
     alike = [f"{one.name} ({mark_text(one.marks['python'])})" for one in not_told_apart(costs, row)]
-    ties = f"; not told apart from {listed(alike)}" if alike else ""
-    return f"Called from Python, the cheapest single {unit} here goes through {row.name}: {cost}{again}{ties}."
+    ties = f"; it cannot be told apart from {listed(alike)}" if alike else ""
+    return f"From Python, the cheapest single {unit} here goes through {row.name}: {cost}{again}{ties}."
 
 
 def _webgpu(costs: DispatchCosts, kind: Kind) -> str:
@@ -93,10 +95,10 @@ def _batches(costs: DispatchCosts) -> str:
     for one in told:
         noisy = " (noisy)" if _doubt(one.alone) else ""
         cost = f"{mark_text(one.row.marks['batched'])} {MICRO}{_doubt(one.record)}"
-        less = f", {_times_less(one.less)} times less" if one.less is not None else ""
+        less = f" ({_times_less(one.less)} times less)" if one.less is not None else ""
         said.append(f"{cost} instead of {cost_text(one.alone)}{noisy} through {one.row.name}{less}")
     called = CALLER_WORDS[told[0].alone.caller]
-    return f"{_how_batched(costs, told[0].record)}, called {called}, a dispatch costs {'; '.join(said)}."
+    return f"{_how_batched(costs, told[0].record)} and called {called}, a dispatch costs {'; '.join(said)}."
 
 
 def _how_batched(costs: DispatchCosts, batch: Record) -> str:
@@ -114,18 +116,18 @@ def _times_less(less: Value) -> str:
 def _python(costs: DispatchCosts) -> str:
     """Python's share of the CPU time. The operation that is named is the one that was split."""
     said = [f"{percent_spread(one.share)} through {one.row.split_name}" for one in python_shares(costs)]
-    return f"Python takes {listed(said)} of the CPU time of a call from Python." if said else ""
+    return f"Python's share of the CPU time of a call from Python is {listed(said)}." if said else ""
 
 
 def _overstated(costs: DispatchCosts) -> str:
-    """How far the time of a single dispatch and its wait lies above its cost, at most."""
+    """How far the single-shot latency lies above the cost, at most."""
     found = most_overstated(costs)
     if found is None:
         return ""
     row = found.row
     through = f"{row.name}, {CALLER_WORDS[row.records[row.first].caller]}"
     times = factor_spread(found.times)
-    return f"Timing one dispatch plus its wait would report up to {times} the real cost ({through})."
+    return f"A stopwatch around one launch and its wait would show up to {times} the cost ({through})."
 
 
 def limit_sentences(costs: DispatchCosts) -> list[str]:
@@ -138,7 +140,7 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
             host = record.figure("host")
             busy = micro(host) if host is not None else ""
             cost = f"{mark_text(row.marks['compiled'])} {MICRO}{_doubt(record)}"
-            told.append(f"{row.name} {cost}, CPU busy for {busy} {MICRO}")
+            told.append(f"{row.name} {cost}, of which the CPU is busy for {busy} {MICRO}")
         if told:
             said.append(f"From compiled code, {words}: {'; '.join(told)}.")
     return said
@@ -166,8 +168,8 @@ def _another_run(machine: Machine) -> str:
     share = math.exp(half_width(spread)) - 1
     within_share = percent(Value(share, origin=formed("run-to-run share", words=f"host, {kind_of(machine)}")))
     return (
-        f"On the same GPU and processor model, {runs} should put a CPU-bound figure within {within_share} of the one "
-        "shown. On other hardware, measure again."
+        f"Run-to-run: on the same model of GPU and processor, {runs} put a CPU-bound cost within {within_share} of the "
+        "one shown. On other hardware, measure again."
     )
 
 
@@ -187,4 +189,4 @@ def _unpinned_less(costs: DispatchCosts) -> str:
         below.append(f"{row.name}, {called}")
     if not below:
         return ""
-    return f"Through these stacks, unpinned processes paid less than the undisturbed cost: {'; '.join(below)}."
+    return f"Here the unpinned cost was below the undisturbed one: {'; '.join(below)}."

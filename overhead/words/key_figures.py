@@ -20,12 +20,16 @@ LABELS = {
     "fused-step-cuda": "One fused step, CUDA driver, from Python",
     "fused-step-dawn": "One fused step, Dawn, from Python",
     "submit-vulkan-compiled": "One submit, raw Vulkan, from compiled code",
-    "dispatch-and-wait-dawn": "One dispatch and its wait, Dawn, from Python",
-    "python-share-dawn": "Python's share of the host's time, Dawn",
+    "dispatch-and-wait-dawn": "Single-shot latency, Dawn, from Python",
+    "python-share-dawn": "Python's share of the CPU time, Dawn",
 }
 """By key."""
-_CONDITIONS: dict[NodeCondition, str] = {"": "", "alone": "alone on the GPU", "beside-others": "beside other processes"}
-_TWO_SPEEDS = "a node has two speeds (docs/cuda.md)"
+_CONDITIONS: dict[NodeCondition, str] = {
+    "": "",
+    "alone": "alone on the GPU",
+    "beside-others": "while other processes use the GPU",
+}
+_TWO_SPEEDS = "a node has two speeds, see docs/cuda.md"
 
 
 def label(figure: KeyFigure) -> str:

@@ -1,26 +1,24 @@
-"""The range of another run in words: what it means, or why there is none, and as text."""
+"""The run-to-run range in words: what it means, or that there is none, and as text."""
 
 from __future__ import annotations
 
-from overhead.reading.next_run import has_next_run, kinds_known, next_run
+from overhead.reading.next_run import has_next_run, next_run
 from overhead.results import Machine, Record, Value
-from overhead.words.format import listed, number
+from overhead.words.format import number
 from overhead.words.printed import printed
 
 NEXT_RUN_SENTENCE = (
-    "Next run: the range that should contain the figure of another run on this kind of machine in 90 % of cases. The "
-    "host's figures of a run shift together: if one is out of range, most will be."
+    "Run-to-run range: 9 of 10 other runs on this kind of machine put the cost in this range. The CPU-bound costs of a "
+    "run move together: if one is outside of its range, most are."
 )
+NOT_KNOWN = "Run-to-run range: not known for this kind of machine. A second run shows how much runs differ."
 
 
 def next_run_sentence(machine: Machine) -> str:
-    """A sentence on what the range of another run means, or on why this kind of machine has none."""
+    """A sentence on what the run-to-run range means, or that this kind of machine has none."""
     if has_next_run(machine):
         return NEXT_RUN_SENTENCE
-    return (
-        "The range of another run cannot be told on this kind of machine: how much runs differ is known only for "
-        f"{listed(kinds_known())}."
-    )
+    return NOT_KNOWN
 
 
 def next_run_text(record: Record, machine: Machine, figure: str = "complete") -> str:

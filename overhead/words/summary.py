@@ -20,8 +20,9 @@ def speed_sentence(view: View) -> str:
     most = Value(canary.most_us, origin=Origin(operation="state of the run", of=run, words="canary_us_most"))
     change = percent(most / least - exactly(1.0))
     return (
-        f"The speed of the CPU changed by {change} between processes: the canary, a fixed loop that is timed beside "
-        f"every sample, took {_four_digits(least)} to {_four_digits(most)} {MICRO}. CPU-bound costs changed with it."
+        f"The speed of the CPU changed by {change} between processes, and CPU-bound costs changed with it: the "
+        f"reference loop, which is timed beside every sample, took {_four_digits(least)} to {_four_digits(most)} "
+        f"{MICRO}."
     )
 
 
@@ -34,8 +35,8 @@ def software_sentence(view: View) -> str:
     if not is_software_only(view):
         return ""
     return (
-        "Every adapter here is a software one: it computes on the caller's own cores, so these figures show that the "
-        "measurement works and say nothing of a GPU."
+        "No GPU was measured: every adapter here is software and computes on the CPU. These figures show that the "
+        "measurement works, and say nothing of a GPU."
     )
 
 
@@ -48,16 +49,20 @@ def missing_sentences(view: View, where: str = "below") -> str:
     said = []
     if found.addable:
         names = listed([one.stack for one in found.addable])
-        said.append(f"Missing on this machine: {names}; the reasons are {where}.")
+        said.append(f"Not measured here: {names}. The reasons are {where}.")
     if found.by_command:
         adds = [f"{listed(stacks)}: {sentence(command)}" for command, stacks in found.by_command.items()]
-        said.append(f"What adds them: {'; '.join(adds)}.")
+        said.append(f"To add them: {'; '.join(adds)}.")
     if found.for_nvidia:
         names = listed([one.stack for one in found.for_nvidia])
-        said.append(f"For an NVIDIA GPU, which this machine does not have: {names}.")
+        said.append(f"These need an NVIDIA GPU, which this machine does not have: {names}.")
     return " ".join(said)
 
 
 def left_out_sentence(number_of: int) -> str:
     """How many cases the run left out; '' for none."""
-    return f"Left out of this run: {count(number_of, 'case')}." if number_of else ""
+    return (
+        f"This run left out {count(number_of, 'case')}, which a larger --profile or --pattern measures."
+        if number_of
+        else ""
+    )

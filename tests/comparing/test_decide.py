@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from overhead.comparing import decide
 from overhead.comparing.decide import ALPHA, FloatArray, Shift, Shifts, holm_levels, paired_shifts, side_shifts
@@ -18,7 +17,10 @@ def processes(dice: np.random.Generator, count: int, spread: float, run: float) 
     return np.asarray(dice.normal(0, run) + dice.normal(0, spread, count))
 
 
+@pytest.mark.needs("scipy")
 def test_one_run_per_side_without_an_assumed_spread_of_runs_gives_welchs_test() -> None:
+    from scipy import stats
+
     dice = np.random.default_rng(1)
     base, new = dice.normal(0, 0.01, 4), dice.normal(0.02, 0.03, 5)
     (found,) = side_shifts([[base]], [[new]], floor=0.0)
@@ -100,7 +102,10 @@ def test_one_very_noisy_case_does_not_hide_shifts_of_the_others() -> None:
         assert other.smallest(ALPHA) < 2 * one.smallest(ALPHA)
 
 
+@pytest.mark.needs("scipy")
 def test_pairs_of_one_case_give_students_paired_test() -> None:
+    from scipy import stats
+
     dice = np.random.default_rng(5)
     base, new = dice.normal(0, 0.1, 6), dice.normal(0.05, 0.1, 6)
     (found,) = paired_shifts([new - base])

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from overhead.cli import main
@@ -1158,3 +1159,27 @@ def test_traces_of_some_ranks_are_said_to_be_some(ranks: object, some: bool, tmp
     assert ("traces-of-some-ranks" in told) == some
     if some:
         assert told["traces-of-some-ranks"].values == {"given": 2, "ranks": 8}
+
+
+@pytest.mark.needs("scipy")
+@pytest.mark.parametrize("seed", range(12))
+def test_the_line_of_a_drifting_clock_crosses_its_bounds_least(seed: int) -> None:
+    """As in a linear program: of all lines a + b x, that with the least crossing s."""
+    from scipy.optimize import linprog
+
+    dice = np.random.default_rng(seed)
+    length, spread = 10 ** dice.uniform(8, 9), 10 ** dice.uniform(2, 3.5)
+    drift = float(dice.choice([-1, 1])) * 10 ** dice.uniform(-4, -3.2)
+    at = np.linspace(0, length, int(dice.integers(5, 150)))
+    lower, upper = (drift * at + sign * dice.exponential(spread, at.size) for sign in (-1, 1))
+    ones = np.ones(at.size)
+    bounds = np.vstack([
+        np.column_stack([-ones, -at / length, -ones]), np.column_stack([ones, at / length, -ones])
+    ])  # fmt: skip
+    limits = np.concatenate([-lower, upper])
+    expected = linprog([0, 0, 1], bounds, limits, bounds=[(None, None), (None, None), (-6000, None)])
+
+    found = clocks_of([*zip(at, lower, strict=True)], [*zip(at, upper, strict=True)])
+    line = np.array([found.late_at(x) for x in at])
+    assert max((lower - line).max(), (line - upper).max()) == pytest.approx(expected.fun, abs=0.01)
+    assert found.drift == pytest.approx(expected.x[1] / length, abs=0.01 / length)

@@ -15,7 +15,7 @@ from overhead.loading.files import read_fingerprint
 from overhead.reading import typical_run
 from overhead.reading.dispatch_costs import DispatchCosts, dispatch_costs
 from overhead.reading.next_run import case_of, committed_table, kind_of
-from overhead.reading.typical_run import Place, place_of, placed_records
+from overhead.reading.typical_run import Place, most_typical, place_of, placed_records
 from overhead.reading.view import View
 from overhead.results import BOARD
 from overhead.words.typical_run import place_sentence
@@ -137,3 +137,37 @@ def test_the_run_of_the_first_page_is_called_fast() -> None:
     assert place is not None
     assert place.lowest > 0.75 * place.costs
     assert verdict(place) == "fast"
+
+
+@pytest.mark.usefixtures("committed")
+def test_the_most_typical_run_lies_nearest_to_the_median_of_the_other_boards() -> None:
+    runs = [costs_of(factor).view for factor in (0.8, 1.1, 1.03, 0.9)]
+    found = most_typical(runs)
+    assert found is not None
+    assert found.view is runs[2]
+
+
+@pytest.mark.usefixtures("committed")
+def test_a_typical_run_has_the_stacks_that_half_of_the_runs_have_and_the_newest_method() -> None:
+    whole, older, near, far = (costs_of(factor).view.fingerprint for factor in (1.0, 1.1, 1.2, 1.3))
+    few = View(fingerprint(*whole.records[:5], machine=H200))
+    newer = [View(msgspec.structs.replace(run, method_version=2)) for run in (far, near)]
+    found = most_typical([few, View(older), *newer])
+    assert found is not None
+    assert found.view is newer[1]
+
+
+def test_no_run_is_typical_where_no_place_is_known() -> None:
+    assert most_typical([]) is None
+    assert most_typical([View(fingerprint(*(record(stack, api="CUDA") for stack in STACKS)))]) is None
+
+
+def test_the_run_that_the_readme_draws_is_neither_fast_nor_slow() -> None:
+    runs = [View(read_fingerprint(path)) for path in sorted(DATA.glob("*h100*.json"))]
+    found = most_typical(runs)
+    assert found is not None
+    place = place_of(found)
+    assert place is not None
+    assert verdict(place) == ""
+    assert 1 / 1.1 < place.times.value < 1.1
+    assert found.has_met

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts import write_docs
+
 pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
 ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "reports" / "data"
@@ -46,13 +48,31 @@ def test_every_number_is_the_one_that_the_files_give(report: Path) -> None:
     assert recomputed(report / "index.html", facts_of(report)) == "every number is right\n"
 
 
-def test_every_number_of_the_readme_is_the_one_that_the_files_give(tmp_path: Path) -> None:
-    facts = ROOT / "docs" / "readme.facts.json"
-    assert recomputed(ROOT / "README.md", facts) == "every number is right\n"
-    wrong = tmp_path / "README.md"
-    text = (ROOT / "README.md").read_text("utf-8")
-    wrong.write_text(text.replace(json.loads(facts.read_bytes())[0]["text"], "987", 1), "utf-8")
-    assert "every number is right" not in recomputed(wrong, facts)
+def checked_text(document: str) -> str:
+    """The text of a document: all of README.md, of others the generated blocks, each line with its number."""
+    text = (ROOT / document).read_text("utf-8")
+    if document == "README.md":
+        return text
+    inside = False
+    lines = []
+    for line in text.splitlines():
+        if line.startswith("<!--"):
+            inside = "end" not in line
+        lines.append(line if inside else "")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("document", write_docs.DOCUMENTS_WITH_FACTS)
+def test_every_number_of_the_documents_is_the_one_that_the_files_give(document: str, tmp_path: Path) -> None:
+    facts = write_docs.facts_file(document)
+    text = checked_text(document)
+    copy = tmp_path / "copy.md"
+    copy.write_text(text, "utf-8")
+    assert recomputed(copy, facts) == "every number is right\n"
+    first = json.loads(facts.read_bytes())[0]["text"]
+    assert first in text
+    copy.write_text(text.replace(first, "987", 1), "utf-8")
+    assert "every number is right" not in recomputed(copy, facts)
 
 
 ALTERED = {

@@ -9,8 +9,7 @@ import pytest
 
 from overhead.loading.files import formatted
 from overhead.results import Reason, Why, about, because, together
-from overhead.words.reasons import sentence
-from scripts.recode_reasons import Counted, recoded, rewritten_fingerprint
+from scripts.recode_reasons import Counted, older_sentence as sentence, recoded, rewritten_fingerprint
 
 TOO_WIDE = because("too-wide", share=0.207, target=0.1)
 SEEN: list[Why] = [

@@ -30,8 +30,8 @@ def given() -> Iterator[tuple[str, str, set[str] | None]]:
 
 
 def named(template: str) -> set[str]:
-    """The values that a template names, without the sign of the microsecond, which is none of the reason."""
-    return {name for _, name, _, _ in string.Formatter().parse(template) if name} - {"us"}
+    """The values that a template names."""
+    return {name for _, name, _, _ in string.Formatter().parse(template) if name}
 
 
 def test_every_code_has_a_sentence_that_names_its_values() -> None:
@@ -53,11 +53,11 @@ def test_a_text_from_outside_stays_as_it_is_beside_reasons_of_ours() -> None:
 
 
 def test_a_value_may_be_a_reason_and_have_a_format_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = {"outer": "No: {why}.", "inner": "{ns:micro} us in {n:count step}, {share:percent}"}
+    made = {"outer": "No: {why}.", "inner": "{ns:micro} µs in {n:count step}, {share:percent}"}
     monkeypatch.setattr(reasons, "templates", made.copy)
     inner = Reason("inner", {"ns": 1500.0, "n": 2, "share": 0.25})
     both = Reason("outer", {"why": together(inner, "x")})
-    assert sentence(both) == "No: 1.50 us in 2 steps, 25 %; x."
+    assert sentence(both) == "No: 1.50 µs in 2 steps, 25 %; x."
     assert codes_of(both) == {"outer", "inner"}
 
 

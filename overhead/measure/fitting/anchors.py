@@ -9,6 +9,7 @@ import numpy as np
 
 from overhead.measure.fitting.line import Line
 from overhead.measure.fitting.one_process import Process
+from overhead.numerics import student_t_quantile
 from overhead.results import Why, because
 
 
@@ -146,13 +147,11 @@ def slope_to_anchor(process: Process, line: Line) -> float:
 
 def _change(found: Sequence[_Anchor]) -> float:
     """The mean change of T(top) since the rounds, which the canary does not explain; 0 where it is small or unclear."""
-    from scipy.special import stdtrit
-
     if len(found) < _RULE.refusing:
         return 0.0
     paces = np.array([each.pace for each in found])
     plain, changes = paces - 1, [paces - 1, paces / np.array([each.canary for each in found]) - 1]
-    factor = float(stdtrit(len(found) - 1, _RULE.upper_quantile)) / len(found) ** 0.5
+    factor = student_t_quantile(_RULE.upper_quantile, len(found) - 1) / len(found) ** 0.5
     clipped = [np.clip(each, -largest, largest) for each in changes if (largest := 1.5 * abs(float(np.median(each))))]
     limits = [max(_RULE.drift, factor * float(each.std(ddof=1))) for each in clipped]
     clear = all(abs(float(each.mean())) > limit for each, limit in zip(clipped, limits, strict=True))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from overhead.measure.fitting.line import Floats, sen_slope, undisturbed_mask
+from overhead.numerics import student_t_quantile
 from overhead.results import Figure, Why, because
 
 
@@ -61,13 +62,11 @@ def why_bent(changes: Sequence[float], precision: float) -> Why:
     The mean change must exceed half the ``precision`` (the target, or the figure's relative half-width if that is
     larger), and its 99 % interval over the processes must not hold zero.
     """
-    from scipy.special import stdtrit
-
     count = len(changes)
     if count < _RULE.processes:
         return ""
     mean, error = float(np.mean(changes)), float(np.std(changes, ddof=1)) / math.sqrt(count)
-    if abs(mean) <= max(_RULE.change * precision, float(stdtrit(count - 1, _RULE.upper_quantile)) * error):
+    if abs(mean) <= max(_RULE.change * precision, student_t_quantile(_RULE.upper_quantile, count - 1) * error):
         return ""
     if mean > 0:
         return because("upper-half-steeper", change=mean)

@@ -10,6 +10,7 @@ import numpy as np
 
 from overhead.measure.fitting.line import Floats, sen_slope
 from overhead.measure.fitting.one_process import Process
+from overhead.numerics import student_t_quantile
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,6 @@ def find_drift(values: ByRound, least: float) -> Drift | None:
     The trend of one process is the Theil-Sen slope of the logarithms times the number of rounds. It is clear if the
     mean trend exceeds ``least``, and if its 99.5 % interval over the processes does not hold zero.
     """
-    from scipy.special import stdtrit
-
     able = [own for own in values if len(own) >= _RULE.rounds and min(own.values()) > 0]
     count = len(able)
     if count < _RULE.processes:
@@ -55,7 +54,7 @@ def find_drift(values: ByRound, least: float) -> Drift | None:
     largest = _RULE.most_medians * abs(float(np.median(changes)))
     changes = np.clip(changes, -largest, largest)
     mean, error = float(changes.mean()), float(changes.std(ddof=1)) / math.sqrt(count)
-    if abs(mean) <= max(least, float(stdtrit(count - 1, _RULE.upper_quantile)) * error):
+    if abs(mean) <= max(least, student_t_quantile(_RULE.upper_quantile, count - 1) * error):
         return None
     ends = np.array([_ends(own) for own in able]).mean(axis=0)
     return Drift(float(ends[0]), float(ends[1]))

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from overhead.measure.fitting.line import Floats
+from overhead.numerics import student_t_quantile
 from overhead.results import Figure, Reason, Status, Why, because, together
 
 
@@ -70,9 +71,7 @@ def mean_of_processes(
         usual = float(np.mean(paces))
         away = np.asarray(paces) / usual - 1
         residuals, free = residuals - away * float(away @ residuals) / float(away @ away), count - 2
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(free, MEAN.upper_quantile)) * math.sqrt(float(residuals @ residuals) / free / count)
+    half = student_t_quantile(MEAN.upper_quantile, free) * math.sqrt(float(residuals @ residuals) / free / count)
     size = (abs(mean) if scale is None else scale) + beside
     share = half / size if size else (0.0 if half == 0 else math.inf)
     reason = "" if share <= target else _too_wide(share, target, count)

@@ -15,6 +15,7 @@ import numpy as np
 
 from overhead.measure.fitting.line import LINE, Floats, Line, undisturbed_mask
 from overhead.measure.fitting.one_process import LEGACY_N, Process, ProcessFit, clock_step
+from overhead.numerics import student_t_quantile
 
 
 @dataclass(frozen=True)
@@ -247,12 +248,10 @@ class _Mean:
 
 def _mean(shares: Floats) -> _Mean | None:
     """The mean, where an outlier counts as little more than the median size of the shares; None of few processes."""
-    from scipy.special import stdtrit
-
     count = shares.size
     if count < _RULE.processes:
         return None
     middle = abs(float(np.median(shares)))
     clipped = np.clip(shares, -_RULE.most_medians * middle, _RULE.most_medians * middle)
-    factor = float(stdtrit(count - 1, _RULE.upper_quantile))
+    factor = student_t_quantile(_RULE.upper_quantile, count - 1)
     return _Mean(float(clipped.mean()), factor * float(clipped.std(ddof=1)) / count**0.5)

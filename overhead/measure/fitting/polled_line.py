@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from overhead.measure.fitting.line import Floats, Line, sen_slope
+from overhead.numerics import find_minimum, log_normal_cdf
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,6 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
     ``quantum``: approximate time between two polls, ns; it is refined from the samples. Samples at the smallest n may
     begin at any time between two polls, the others begin right after one.
     """
-    from scipy.optimize import minimize
-    from scipy.special import log_ndtr
-
     if np.unique(n).size < 3 or np.ptp(total) < quantum / 2:
         return None
     low, high, quantum = _bounds(n, total, quantum)
@@ -67,14 +65,14 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
         middle, scatter = a + b * x, least + np.exp(np.clip(log_scatter, -20.0, 3.0)) * weight
         upper, lower = (high - middle) / scatter, (low - middle) / scatter
         flip = lower > 0  # ln(Phi(upper) - Phi(lower)) from the tail where the difference does not cancel
-        larger, smaller = log_ndtr(np.where(flip, -lower, upper)), log_ndtr(np.where(flip, -upper, lower))
+        larger, smaller = log_normal_cdf(np.where(flip, -lower, upper)), log_normal_cdf(np.where(flip, -upper, lower))
         inside = larger + np.log1p(-np.exp(np.minimum(smaller - larger, -1e-12)))
         return np.asarray(-np.sum(np.logaddexp(inside, _RULE.lowest_log_likelihood), axis=-1))
 
     axes = np.meshgrid(high.min() * _GRID_INTERCEPTS, about * _GRID_SLOPES, _GRID_LOG_SCATTERS)
     grid = np.stack(axes, axis=0).reshape(3, -1)
     start = grid[:, np.argmin(cost(grid))]
-    best = minimize(cost, start, method="Nelder-Mead", options={"maxiter": 1500, "xatol": 1e-6, "fatol": 1e-6}).x
+    best = find_minimum(cost, start, tolerance=1e-6, most_steps=1500)
     return Line(float(best[1]) * quantum / reach, float(best[0]) * quantum)
 
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from overhead.errors import UsageError
+from overhead.errors import unknown_name
 from overhead.probes.base import Unavailable
 from overhead.results import because
 
@@ -149,7 +149,7 @@ def choose_browser(browser: str) -> str:
     if browser in _NAMES:
         return browser
     if shutil.which(browser) is None:
-        raise UsageError(f"{browser}: no such browser; give {', '.join(_NAMES)} or a program")
+        raise unknown_name("browser or program", browser, _NAMES)
     os.environ[BROWSER] = browser
     return kind_of(browser)
 

@@ -1,8 +1,13 @@
-"""Python text of a user as a loop: SETUP runs once, then CALL n times for each ``issue(n)``, with local names."""
+"""Python text of a user as a loop: SETUP runs once, then CALL n times for each ``issue(n)``, with local names.
+
+Where a text awaits, SETUP and all calls run in one task after another of one event loop. The calls of an ``issue`` are
+one task, so that the cost of entering the loop is paid once for any number of them.
+"""
 
 from __future__ import annotations
 
 import ast
+import asyncio
 import copy
 import inspect
 import itertools
@@ -12,7 +17,7 @@ import symtable
 import textwrap
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from types import CodeType
 from typing import Any
 
@@ -66,22 +71,33 @@ class StatementLoop:
         _check_globals(self._parts)
         self._lines: list[tuple[str, int, str]] = []
         self.file = f"<overhead statement {next(_NAMES)}>"
+        self._awaits = any(map(_awaits, texts.values()))
         self._code = self._compile(texts, keep)
-        self._loop: Generator[None, int | None, None] | None = None
+        self._loop: Generator[None, int | None, None] | AsyncGenerator[None, int | None] | None = None
+        self._events: asyncio.Runner | None = None
 
     def open(self) -> None:
         """Run SETUP, and set ``issue``: ``issue(n)`` runs CALL n times. Raises what SETUP raises."""
         scope: dict[str, Any] = {"__name__": "__overhead__", "__builtins__": __builtins__}
         exec(self._code, scope)
-        self._loop = scope[f"{_OWN}statement"](itertools.repeat, self.results.append)
-        next(self._loop)
-        self._send: Callable[[int | None], None] = self._loop.send
+        loop = self._loop = scope[f"{_OWN}statement"](itertools.repeat, self.results.append)
+        self._send: Callable[[int | None], None] = self._sending_in_event_loop(loop) if self._awaits else loop.send
+        self._send(None)
         self.issue: Callable[[int], None] = self._send
+
+    def _sending_in_event_loop(self, loop: AsyncGenerator[None, int | None]) -> Callable[[int | None], None]:
+        self._events = asyncio.Runner()
+        run = self._events.get_loop().run_until_complete
+        return lambda n: run(loop.asend(n))
 
     @property
     def names(self) -> Mapping[str, Any]:
         """The names that SETUP and CALL have bound so far, with their values."""
-        found = inspect.getgeneratorlocals(self._loop) if self._loop is not None else {}
+        found: Mapping[str, Any] = {}
+        if inspect.isgenerator(self._loop):
+            found = inspect.getgeneratorlocals(self._loop)
+        elif inspect.isasyncgen(self._loop) and self._loop.ag_frame is not None:
+            found = self._loop.ag_frame.f_locals
         return {name: value for name, value in found.items() if not name.startswith(_OWN)}
 
     def drop_results(self) -> None:
@@ -94,9 +110,13 @@ class StatementLoop:
         self._send(None)
 
     def close(self) -> None:
-        """End the loop, and drop the kept results."""
-        if self._loop is not None:
+        """End the loop, and the event loop with what still runs in it, and drop the kept results."""
+        if inspect.isgenerator(self._loop):
             self._loop.close()
+        if self._events is not None:
+            if inspect.isasyncgen(self._loop):
+                self._events.get_loop().run_until_complete(self._loop.aclose())
+            self._events.close()
         self.results.clear()
 
     def describe_error(self, error: BaseException) -> str:
@@ -142,7 +162,12 @@ class StatementLoop:
             "CALL": [*self._parts["CALL"], *(kept or [])],
             "FINISH": self._parts["--wait"],
         }
-        tree = _Splice(blocks).visit(ast.parse(_TEMPLATE))
+        # Python takes an import from __future__ at the top of a file alone, and a setup may be a whole file.
+        futures = [node for body in blocks.values() for node in body if _is_of_future(node)]
+        blocks = {name: [node for node in body if not _is_of_future(node)] for name, body in blocks.items()}
+        template = _TEMPLATE.replace("def", "async def") if self._awaits else _TEMPLATE
+        tree = _Splice(blocks).visit(ast.parse(template))
+        tree.body[:0] = futures
         linecache.cache[self.file] = (0, None, [f"{text}\n" for _, _, text in self._lines], self.file)
         try:
             return compile(ast.fix_missing_locations(tree), self.file, "exec")
@@ -168,10 +193,12 @@ class _Splice(ast.NodeTransformer):
             return self._blocks[node.value.id] or ast.Pass()
         return self.generic_visit(node)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Any:
         """The function of the template; those of the user's statements are not visited."""
         node.name = _OWN + node.name
         return self.generic_visit(node)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_arg(self, node: ast.arg) -> Any:
         """An argument of the template's function."""
@@ -189,27 +216,21 @@ def _body(part: str, text: str) -> list[ast.stmt]:
     text = textwrap.dedent(text).strip("\n")
     _check_no_file(part, text)
     try:
-        compile(text, part, "exec")
+        compile(text, part, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         return ast.parse(text).body
     except SyntaxError as error:
         number = error.lineno or 1
         line = "".join(text.splitlines()[number - 1 : number]).strip()
-        wrong = f"{part}, line {number}: {error.msg}: {line[:120]}"
-        if _awaits(text):
-            raise StatementError(
-                f"{wrong}; a statement runs without an event loop: write asyncio.run(f()), with --setup "
-                '"import asyncio"'
-            ) from None
-        raise StatementError(wrong) from None
+        raise StatementError(f"{part}, line {number}: {error.msg}: {line[:120]}") from None
     except ValueError as error:  # a null character
         raise StatementError(f"{part}: {error}") from None
 
 
 def scope_of(body: list[ast.stmt]) -> symtable.SymbolTable:
     """The names of statements inside a function. Raises ``SyntaxError`` for what no function may hold."""
-    module = ast.parse("def statement(): pass")
+    module = ast.parse("async def statement(): pass")
     function = module.body[0]
-    assert isinstance(function, ast.FunctionDef)
+    assert isinstance(function, ast.AsyncFunctionDef)
     function.body = body or [ast.Pass()]
     text = ast.unparse(ast.fix_missing_locations(module))
     return symtable.symtable(text, "statement", "exec").get_children()[0]
@@ -244,12 +265,13 @@ def _declares_global(part: str, name: str) -> StatementError:
 
 
 def _awaits(text: str) -> bool:
-    """Whether a text that does not compile would do so inside an ``async def``."""
-    try:
-        compile(f"async def f():\n{textwrap.indent(text, ' ')}", "", "exec")
-    except (SyntaxError, ValueError):
-        return False
-    return True
+    """Whether a text that compiles awaits something itself, and not only in a function that it defines."""
+    code = compile(textwrap.dedent(text).strip("\n"), "", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    return bool(code.co_flags & inspect.CO_COROUTINE)
+
+
+def _is_of_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def _check_no_file(part: str, text: str) -> None:
@@ -258,15 +280,15 @@ def _check_no_file(part: str, text: str) -> None:
     if "\n" in file or not file.endswith(".py") or not os.path.isfile(file):
         return
     if part == "CALL":  # alone may name a function of a file
-        raise StatementError(f"CALL is a file: name a function of it, {file}:FUNCTION, or write a Python statement")
+        raise StatementError(f"CALL is a file: name a function of it, {file}:FUNCTION, or run its text: @{file}")
     if part != "SETUP":
         raise StatementError(f"{part} must be Python text, but {file} is a file: write a statement")
     if os.path.basename(file) == file:
         raise StatementError(
-            f'{part} must be Python text, but {file} is a file. To run the file: -s "$(cat {file})". '
+            f"{part} must be Python text, but {file} is a file. To run the file: -s @{file}. "
             f'To import a name from it: -s "from {file.removesuffix(".py")} import NAME"'
         )
-    raise StatementError(f'{part} must be Python text, but {file} is a file. To run the file: -s "$(cat {file})"')
+    raise StatementError(f"{part} must be Python text, but {file} is a file. To run the file: -s @{file}")
 
 
 def _keeping(body: list[ast.stmt]) -> list[ast.stmt] | None:

@@ -39,13 +39,13 @@ from overhead.words.report.beside import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_LOOKS, _OUTSIDE = (("#0b5394", "o"), (MUTED, "D")), "#b5432a"
+_LOOKS, _OUTSIDE = (("#0b5394", "o"), (MUTED, "s")), "#b5432a"
 """Colour and marker of the first run beside this one and of the second; the colour of a ratio outside the band."""
 _PANEL_COLUMNS, _PANEL_INCHES, _WORD_LETTERS = 3, 1.4, 32
 _Point = tuple[float, Value]
 
 
-@register_across("fingerprint", "This machine beside others", 7, page="front")
+@register_across("fingerprint", "This machine compared with others", 7, page="front")
 def fingerprint(machines: Machines) -> Iterator[Part]:
     """The picture and its table; a sentence where there is no run to set beside this one."""
     view, reference = machines.own, machines.reference
@@ -129,7 +129,7 @@ def over_time(machines: Machines) -> Iterator[Part]:
     both = ((after, version_changes(before.fingerprint, after.fingerprint)) for before, after in pairwise(runs))
     changes = [(run, plain(version_changes_text(changed), 300)) for run, changed in both if changed]
     rows = [(run_time(run.fingerprint.created), words) for run, words in changes]
-    table = Table("Versions that changed", ["run", "from the run before"], rows) if rows else None
+    table = Table("Versions that changed", ["run", "changes since the run before"], rows) if rows else None
     said = over_time_alternative(len(panels), len(runs))
     draw = partial(_over_time_figure, panels, {_when(run): words for run, words in changes})
     yield Drawing("over-time", "Key figures over time", said, OVER_TIME, draw, table=table)
@@ -161,7 +161,7 @@ def _over_time_figure(panels: Mapping[str, Sequence[_Point]], changes: Mapping[f
                 ax.plot([when, when], [at.low, at.high], color=INK, linewidth=1)
             ax.plot([when], [at.value], "o", color=INK, markerfacecolor=inside, markersize=4)
         for when, words in changes.items():
-            ax.axvline(when, color=MUTED, linestyle=":")
+            ax.axvline(when, color=MUTED, linewidth=0.9)
             place: dict[str, Any] = {
                 "transform": ax.get_xaxis_transform(),
                 "rotation": 90,

@@ -34,7 +34,7 @@ from overhead.words.report.chains import (
 _MOST_REASONS = 20
 
 
-@register_across("chains", "The cheapest way to run a chain", 10, page="chains")
+@register_across("chains", "The fastest way to run many steps", 10, page="chains")
 def chains_section(machines: Machines) -> Iterator[Part]:
     """The cheapest way of each workload and size, or why there is no figure; then a table of all ways for each."""
     found = _chosen((machines.own, *machines.others))
@@ -100,7 +100,7 @@ def _overview(found: Sequence[tuple[View, Group]], own: str) -> Table:
         rows.append([*size, cheapest, time(best, steps), *nearest, *more])
     return Table(
         CHEAPEST,
-        ["workload", "elements", "steps", "cheapest way", MICRO, "cheapest of another stack", "takes", "ways",
+        ["workload", "elements", "steps", "fastest variant", MICRO, "fastest of another stack", "takes", "variants",
          "run"],
         rows, numeric=(1, 2, 4, 6, 7),
     ).without_empty(7)  # fmt: skip
@@ -113,7 +113,7 @@ def _table(group: Group, run: str) -> Table:
     rows: list[list[str | Cell]] = []
     for arm in arms:
         name = Cell(plain(arm_label(arm), 90), arm.record.stack)
-        total = spread(arm.cost(steps) / 1e3) + beyond(arm, steps)
+        total = beyond(arm, steps) + spread(arm.cost(steps) / 1e3)
         rows.append([name, number(arm.slope / 1e3), total, relative(arm, arms[0], steps), spread(arm.fixed / 1e3)])
     for record in group.failed:
         reason = plain(why_no_speed(record), 120)

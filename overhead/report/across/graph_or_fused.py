@@ -133,8 +133,9 @@ def _line(ax: Axes, y: float, row: WorkRow, way: ChainWay, times: Value, cost: V
         ax.plot([1, times.value], [y, y], color=own, linewidth=5 if strong else 2, alpha=0.25, zorder=1)
     if times.bounded:
         ax.plot([max(times.floor, times.value / 1e3), times.ceiling], [y, y], color=own, linewidth=1.4, zorder=2)
-    size, inside = 6.5 if strong else 5, own if cost.status == "ok" else PAPER
-    ax.plot([times.value], [y], "D" if is_base else "o", markersize=size, color=own, markerfacecolor=inside,
+    marker, size = ("|", 12.0) if is_base else ("o", 6.5 if strong else 5.0)
+    inside = own if cost.status == "ok" else PAPER
+    ax.plot([times.value], [y], marker, markersize=size, color=own, markerfacecolor=inside,
             markeredgewidth=1.3, zorder=3)  # fmt: skip
     ends: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
     ax.text(1.10, y, time_text(way), ha="right", **ends)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -39,19 +38,19 @@ _UNITS = ("dispatch", "launch", "operation", "step")
 _WORK = (*_UNITS, "node", "submit", "wait")
 _ONE_MORE: tuple[Contract, ...] = ("slope", "back to back")
 _PANELS: dict[str, tuple[Sequence[str], Sequence[Contract]]] = {
-    "One more dispatch, launch or operation: a slope, or back to back": (_UNITS, _ONE_MORE),
-    "One more node of a recording: a slope, or back to back": (("node",), _ONE_MORE),
-    "Published only: 100 dispatches and one wait, over 100": (_UNITS, ("sequential",)),
-    "Published only: one dispatch or none, and the wait": ((*_UNITS, "wait"), ("single",)),
-    "Published only: from a submission until the device starts": (_UNITS, ("until start",)),
-    "Published only: the host's time of the call alone": (_WORK, ("host call",)),
+    "Cost of one more dispatch, launch or operation": (_UNITS, _ONE_MORE),
+    "Cost of one more node of a CUDA graph or recording": (("node",), _ONE_MORE),
+    "Only published: 100 dispatches and one wait, divided by 100": (_UNITS, ("sequential",)),
+    "Only published: single-shot latency, and empty waits": ((*_UNITS, "wait"), ("single",)),
+    "Only published: launch latency, from a submission until the device starts": (_UNITS, ("until start",)),
+    "Only published: the CPU time of the call alone": (_WORK, ("host call",)),
 }
 """What each panel shows, and how it was taken."""
 _OTHER = "another vendor"
 _VENDORS = {
     "NVIDIA": ("nvidia|geforce|quadro|tesla|rtx", "o", "#3d7a0b"),
     "AMD": ("amd|radeon|radv|gfx[0-9]", "s", "#b5432a"),
-    "Intel": ("intel|iris|arc", "D", "#0067a5"),
+    "Intel": ("intel|iris|arc", "p", "#0067a5"),
     "Apple": ("apple", "^", "#4d5b68"),
     "Qualcomm": ("qualcomm|adreno", "v", "#7d1f7d"),
     "Arm": ("mali|arm", "P", "#94600a"),
@@ -60,19 +59,22 @@ _VENDORS = {
 """What the names of their devices hold, their marker and their colour."""
 
 
-@register_across("vendors", "What one more piece of work costs, by vendor", 10)
+@register_across("vendors", "What a launch costs, by vendor", 10)
 def vendors(machines: Machines) -> Iterator[Part]:
     """A figure with a panel for each quantity and way to take it; tables of all points, with their sources."""
     points = _points(machines)
     yield Drawing(
         "vendors",
-        "The cost of one more, by vendor",
+        "The cost of one more launch, by vendor",
         "; ".join(_PANELS),
         VENDORS_CAPTION,
         lambda: _figure(points),
     )
-    yield Table("How a figure was taken", ["how taken", "it is"], list(publications().contract.items()))
-    for caption, published in (("Published, with sources", True), ("Measured: the base cases of each stack", False)):
+    yield Table("How a figure was measured", ["how measured", "meaning"], list(publications().contract.items()))
+    for caption, published in (
+        ("Published, with sources", True),
+        ("Measured by us: the base cases of each stack", False),
+    ):
         rows = points[points["published"] == published][[*POINT_COLUMNS]].values.tolist()
         yield Table(caption, [*POINT_COLUMNS.values()], rows, numeric=(5,), folded=not published, sortable=True)
 
@@ -179,10 +181,11 @@ def _figure(points: DataFrame) -> Picture:
 
 
 def _dots(group: DataFrame) -> DotRow:
-    """The marks of one stack, API and caller, and their devices; a mark with a wide interval stays solid."""
+    """The marks of one stack, API and caller, and their devices; that of a wide interval is hollow."""
     marks, named = [], []
     for p in group.to_dict("records"):
         _, marker, colour = _VENDORS.get(p["vendor"], _VENDORS[_OTHER])
-        marks.append(Mark(dataclasses.replace(p["at"], status="ok"), colour, marker, hollow=p["published"]))
+        at = p["at"] if p["published"] else by_interval(p["at"])  # a published value has no interval to judge
+        marks.append(Mark(at, colour, marker, small=p["published"]))
         named.append(device_value(p["device"], p["at"]))
     return DotRow(group["row"].iloc[0], marks, end=devices_at_end(named))

@@ -93,7 +93,7 @@ def case_figure(
         ladders = [np.array([(p.n, p.total) for p in points])]
         above.vlines([p.n for p in points], [p.q1 / 1e3 for p in points], [p.q3 / 1e3 for p in points], color=own)
     drawn: list[_Rows] = [(rows, {"marker": "o", "markersize": 3, "color": own}) for rows in ladders]
-    drawn += [(rows, {"marker": "D", "markersize": 4, "color": own, "fillstyle": "none"}) for rows in anchors]
+    drawn += [(rows, {"marker": "x", "markersize": 4.5, "color": own}) for rows in anchors]
     for rows, look in drawn:
         above.plot(rows[:, 0], rows[:, 1] / 1e3, linestyle="", **look)
     line, of_figures = line_of(record)

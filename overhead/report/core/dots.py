@@ -33,6 +33,8 @@ _MOST_VALUES_PRINTED = 3
 _LETTERS_AN_INCH = 7.2
 BAND_COLOUR = "#d5e3f0"
 _LONG_RATIO = 8
+_MARK, _SMALL_MARK = 5.5, 2.5
+"""Points of a mark: of what was measured, and of what was published."""
 LEAST_RATIOS = (0.75, 1.35)
 """An axis of ratios shows these at least."""
 _MOST_ROWS = 40
@@ -43,19 +45,19 @@ _FURTHEST = 10
 
 @dataclasses.dataclass(frozen=True)
 class Mark:
-    """A dot with its interval, ``at`` a value in the unit of the axis; hollow on request or if not ``ok``."""
+    """A dot with its interval, ``at`` a value in the unit of the axis; hollow if not ``ok``. ``small``: published."""
 
     at: Value
     colour: str
     marker: str = "o"
-    hollow: bool = False
+    small: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class DotRow:
     """A row of dots, with their values at its end. ``note``: text in place of missing dots; ``end``: of the values.
 
-    ``band``: a factor; where the dots are ratios, a band around 1 reaches up to it and down to its inverse.
+    ``band``: a factor; where the dots are ratios, an area around 1 reaches up to it and down to its inverse.
     """
 
     label: str
@@ -150,5 +152,6 @@ def _dot(ax: Axes, y: float, m: Mark) -> None:
         beyond = [(low, "<")] * (at.low < low) + [(high, ">")] * (at.high > high)
         for end, arrow in beyond:
             ax.plot([end], [y], arrow, markersize=4, color=m.colour)
-    inside = m.colour if at.status == "ok" and not m.hollow else PAPER
-    ax.plot([at.value], [y], m.marker, markersize=5, color=m.colour, markerfacecolor=inside, markeredgewidth=1.2)
+    inside = m.colour if at.status == "ok" else PAPER
+    size = _SMALL_MARK if m.small else _MARK
+    ax.plot([at.value], [y], m.marker, markersize=size, color=m.colour, markerfacecolor=inside, markeredgewidth=1.2)

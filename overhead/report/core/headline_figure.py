@@ -46,13 +46,13 @@ def rows_drawn(costs: DispatchCosts) -> tuple[DispatchRow, ...]:
     """At most 12 rows, by group and then by cost.
 
     While there are more, a row without a cost goes; else one of the largest group, of several the first. It is that of
-    the highest rank, of several the dearest. The cheapest row of a group and the cheapest from Python stay.
+    the highest rank, of several the most expensive. The cheapest row of a group and the cheapest from Python stay.
     """
     kept, first = list(costs.rows), cheapest(costs)
     while len(kept) > _MOST_ROWS:
         groups = [[row for row in kept if row.group == group] for group in ROW_GROUPS]
-        dearer = [row for row in max(groups, key=len)[1:] if row is not first]
-        others = [row for row in kept if not row.marks] or dearer
+        later = [row for row in max(groups, key=len)[1:] if row is not first]
+        others = [row for row in kept if not row.marks] or later
         kept.remove(max(reversed(others), key=lambda row: row.rank))
     return tuple(sorted(kept, key=lambda row: ROW_GROUPS.index(row.group)))
 
@@ -133,14 +133,14 @@ def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
     drawn = [(row, kind) for row in rows for kind in row.marks]
     if any(not row.is_resolved(kind) for row, kind in drawn):
         handles.append(Line2D([], [], marker="o", color=MUTED, markerfacecolor=PAPER, markeredgewidth=1.6,
-                              label="hollow: noisy, or two speeds", **look))  # fmt: skip
+                              label="hollow: noisy", **look))  # fmt: skip
     if any(len(row.marks[kind]) > 1 for row, kind in drawn):
         handles.append(Line2D([], [], label="two marks of one kind: two speeds", linestyle=""))
     for bound, words in LIMIT_WORDS.items():
         if any(row.limit(kind) == bound for row, kind in drawn):
             handles.append(Line2D([], [], label=words, **{**look, **_ring(bound), "markersize": 9}))
     if any(met_range(row.records[kind]) for row, kind in drawn):
-        handles.append(Patch(facecolor=MUTED, alpha=_MET_ALPHA, label="met: fresh processes, not pinned"))
+        handles.append(Patch(facecolor=MUTED, alpha=_MET_ALPHA, label="strip: unpinned cost"))
     font = {"size": _FONT + 2.5, "weight": "bold"}
     figure.legend(handles=handles, loc="outside upper left", ncols=4, title=textwrap.fill(title, _TITLE_LETTERS),
                   title_fontproperties=font, alignment="left", columnspacing=1.4)  # fmt: skip
@@ -159,7 +159,7 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
     for kind in row.marks if "batched" in row.marks else ():
         if batch is not None and row.records[kind].caller == batch.caller:
             ends = [row.marks[one][0].value for one in (kind, "batched")]
-            ax.plot(ends, [y, y], ":", color=CALL_COLOURS["batched"], linewidth=1.2, zorder=1)
+            ax.plot(ends, [y, y], "-", color=CALL_COLOURS["batched"], linewidth=0.7, zorder=1)
     for kind, costs in row.marks.items():
         own, solid, bound = CALL_COLOURS[kind], row.is_resolved(kind), row.limit(kind)
         _draw_met(ax, row, kind, y)
@@ -185,7 +185,7 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
 
 
 def _draw_met(ax: Axes, row: DispatchRow, kind: Kind, y: float) -> None:
-    """A strip over the costs that fresh processes met, with a tick at their median."""
+    """A strip over the unpinned costs of fresh processes, with a tick at their median."""
     found = met_range(row.records[kind])
     middle = row.records[kind].value("met")
     if found is not None and middle is not None:
@@ -201,7 +201,7 @@ def _draw_shares(figure: Figure, ax: Axes, rows: tuple[DispatchRow, ...], places
     python, rest = LAYER_COLOURS.values()
     for y, row in zip(places, rows, strict=True):
         if row.python is None or not row.python.resolved:
-            why = "not split" if row.python is None else "not resolved"
+            why = "not split" if row.python is None else "too uncertain"
             ax.text(0, y, why, va="center", fontsize=_SMALL, color=MUTED)
             continue
         share = 100 * row.python.value

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetLabel
-from overhead.report.core.draw import SMALL, new_figure, plain_log_ticks, style, wrapped_label
+from overhead.report.core.draw import PAPER, SMALL, new_figure, plain_log_ticks, style, wrapped_label
 from overhead.results import Point, Record, Value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PANEL_INCHES = 1.7
+_FURTHEST = 10
+"""An interval is drawn down to this part of its value."""
 _LONGEST_NS = 1e15
 """ns: a longer time is no measurement, and drawing it overflows."""
 LinePoint = tuple[float, Value]
@@ -23,11 +25,11 @@ LinePoint = tuple[float, Value]
 
 @dataclasses.dataclass(frozen=True)
 class DrawnLine:
-    """Points with a marker, a line style of matplotlib, or both."""
+    """Points that a line joins. ``marker``: of each point, hollow where its value is not ``ok``."""
 
     points: Sequence[LinePoint]
     colour: str
-    style: str = "o"
+    marker: str = "o"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,11 +51,13 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
         ax.set(xscale="log", yscale="log")
         for line in panel.lines:
             shown = [p for p in line.points if min(p[0], p[1].value) > 0]
-            ax.plot([p[0] for p in shown], [p[1].value for p in shown], line.style, color=line.colour, linewidth=1.1,
-                    markersize=4, zorder=3 if "o" in line.style else 2)  # fmt: skip
+            ax.plot([p[0] for p in shown], [p[1].value for p in shown], "-", color=line.colour, linewidth=1.1)
             for x, y_at in shown:
                 if y_at.low is not None and y_at.high is not None:
-                    ax.plot([x, x], [y_at.low, y_at.high], color=line.colour, linewidth=1.4)
+                    least = max(y_at.low, y_at.value / _FURTHEST)
+                    ax.plot([x, x], [least, y_at.high], color=line.colour, linewidth=1.4)
+                inside = line.colour if y_at.status == "ok" else PAPER
+                ax.plot([x], [y_at.value], line.marker, markersize=4.5, color=line.colour, markerfacecolor=inside)
         plain_log_ticks(ax.xaxis)
         plain_log_ticks(ax.yaxis)
         ax.set_title(wrapped_label(panel.title, 68 // columns))

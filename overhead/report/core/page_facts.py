@@ -139,11 +139,12 @@ def facts(page: str, printed: Mapping[str, Sequence[Printed]], sources: Sources)
 
 
 def line_facts(text: str, printed: Sequence[Printed], runs: Iterable[Fingerprint]) -> list[dict[str, Any]]:
-    """The same for a document in Markdown, of which a line is a block: its place is ``line 12``."""
+    """The same for a document in Markdown, of which a line is a block: its place is ``line 12``. Code is none."""
     sources, texts = sources_of(runs), _PrintedTexts(printed)
     found: list[dict[str, Any]] = []
     for number, line in enumerate(text.splitlines(), start=1):
-        found += _facts_of(Block("line", number, line), texts, sources)
+        if not line.startswith("    "):
+            found += _facts_of(Block("line", number, line), texts, sources)
     return found
 
 

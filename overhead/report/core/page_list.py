@@ -36,21 +36,26 @@ def register_page(name: str, title: str, order: int, answers: str) -> ReportPage
 
 
 FRONT = _pages["front"] = ReportPage("front", "Overview", "index.html")
-register_page("chains", "Graph or fused", 10, "Which way to run many dependent steps, and what a CUDA graph costs.")
+register_page(
+    "chains",
+    "CUDA graph or fused kernel",
+    10,
+    "Which variant runs many dependent steps fastest: a CUDA graph, or one fused kernel (megakernel)?",
+)
 register_page(
     "synchronisation",
-    "Waiting",
+    "Synchronisation",
     30,
-    "What it costs to wait for the device or to read a value back, and what that does to a step.",
+    "What it costs to wait for the GPU or to read a value back, and what that does to a step.",
 )
-register_page("lines", "Behind the figures", 55, "The times behind each figure, and why one is noisy.")
+register_page("lines", "Behind the figures", 55, "The times behind each figure, and why some are noisy.")
 register_page("cases", "All cases", 60, "Every figure of this machine, and what is missing.")
-register_page("machines", "Machines and vendors", 70, "What one more costs on every vendor's devices.")
+register_page("machines", "Machines and vendors", 70, "What a kernel launch costs on the devices of every vendor.")
 METHOD = register_page(
     "method",
     "Method and terms",
     90,
-    "How a cost is measured, why no total is divided by a count, and what must hold before a number is shown.",
+    "How a cost is measured, what must hold before a number is shown, and what each term means.",
 )
 
 

@@ -378,7 +378,7 @@ class GlossaryLinks:
 @functools.cache
 def _by_form() -> dict[str, Term]:
     """Terms by the lower-case forms in which texts have them, escaped as in the page."""
-    return {str(escape(form)).lower(): term for term in GLOSSARY for form in (term.name, *term.forms)}
+    return {str(escape(form)).lower(): term for term in GLOSSARY for form in term.spellings}
 
 
 @functools.cache

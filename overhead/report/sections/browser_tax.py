@@ -1,4 +1,4 @@
-"""What the browser adds: its slope, fixed cost and wait beside those of the library inside it, on one adapter."""
+"""What the browser adds: its cost, one-off cost and wait beside those of the library inside it, on one adapter."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def _table(found: list[Tax]) -> Table:
             "case",
             "through",
             *BROWSER_FIGURES.values(),
-            "the browser's slope is",
-            "T(1) overstates the slope",
+            "browser over it",
+            "single-shot over cost",
             "remark",
         ],
         rows,

@@ -13,6 +13,7 @@ from overhead.report.core.case_line import line_link
 from overhead.report.core.registry import register
 from overhead.results import Caller, Figure, Record, Scalar
 from overhead.words.format import held_range, micro_spread, spread
+from overhead.words.glossary import figure_column, figure_name
 from overhead.words.names import CALLER_WORDS
 from overhead.words.next_run import next_run_text
 from overhead.words.reasons import notes_said, sentence
@@ -49,7 +50,7 @@ def machine(view: View) -> Iterator[Part]:
         ("cases", number_of_cases(run)),
         ("method and file version", versions(run)),
     ]
-    yield Table("Identity", ["", ""], rows)
+    yield Table("The machine and the run", ["", ""], rows)
     yield Table("State while measuring", ["", ""], [(k, _said(v)) for k, v in sorted(run.volatile.items())])
     if run.flags:
         yield Text([to_know(notes_said(run.flags))])
@@ -86,7 +87,7 @@ def missing(view: View) -> Iterator[Part]:
         head = [*_place(view, record), plain(_rest(record), 120)]
         if any(f.measured for f in record.figures):
             for missed, names in missing_figures(record).items():
-                figures.append([*head, ", ".join(names), missed.status, sentence(missed.detail)])
+                figures.append([*head, ", ".join(map(figure_name, names)), missed.status, sentence(missed.detail)])
         else:
             cases.append([*head, record.status, sentence(missing_case(record).detail)])
     places = ["target", "pattern", "called", "parameters"]
@@ -102,7 +103,7 @@ def missing(view: View) -> Iterator[Part]:
         yield Text([left_out_sentence(len(run.left_out))])
         rows = [(x.target, *_parts(x.case), sentence(x.reason)) for x in run.left_out]
         columns = ["target", "workload and pattern", "called", "parameters", "reason"]
-        yield Table("Left out by the planner", columns, rows, folded=True)
+        yield Table("Left out of this run", columns, rows, folded=True)
 
 
 def _parts(case: str) -> tuple[str, str, str]:
@@ -134,7 +135,7 @@ def records(view: View) -> Iterator[Part]:
     for record in view.fingerprint.records:
         first, more = ([_number(record.figure(name)) for name in names] for names in (_FIRST_FIGURES, _MORE_FIGURES))
         next_run = next_run_text(record, view.fingerprint.machine)
-        others = "; ".join(f"{f.name} {_number(f)}" for f in record.figures if f.name not in shown)
+        others = "; ".join(f"{figure_name(f.name)} {_number(f)}" for f in record.figures if f.name not in shown)
         to = held_range(record.figure("complete"))
         target = view.target(record)
         name, case = Cell(target.short, target.stack), target.pattern_label(record)
@@ -143,8 +144,9 @@ def records(view: View) -> Iterator[Part]:
         called = CALLER_WORDS[record.caller]
         rows.append([name, case, called, said, *first, next_run, to, record.bound, record.unit, *more, *rest])
     yield Text([CASES_READ_AS], quiet=True)
-    columns = ["target", "case", "called", "status", *_FIRST_FIGURES, "next run", "up to n", "bound", "unit",
-               *_MORE_FIGURES, "workload and parameters", "other figures", "window"]  # fmt: skip
+    first_columns, more_columns = (map(figure_column, names) for names in (_FIRST_FIGURES, _MORE_FIGURES))
+    columns = ["target", "case", "called", "status", *first_columns, "run-to-run", "up to n", "limit",
+               "per", *more_columns, "workload and parameters", "other figures", "timed"]  # fmt: skip
     numeric = [*range(4, 9), *range(11, 11 + len(_MORE_FIGURES))]
     yield Table("All cases", columns, rows, numeric=numeric, sortable=True)
 

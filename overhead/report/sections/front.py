@@ -30,7 +30,7 @@ _MOST_REASONS = 12
 """Missing stacks whose reasons stand on the front page where nothing was measured."""
 
 
-@register("headline", "What one dispatch costs", 5)
+@register("headline", "What one kernel launch costs", 5)
 def headline(view: View) -> Iterator[Part]:
     """The headline figure between sentences; sentences on the reasons where no cost is resolved."""
     costs = view.once(dispatch_costs)
@@ -51,7 +51,7 @@ def headline(view: View) -> Iterator[Part]:
     drawn = rows_drawn(costs)
     read_as = caption(costs, [row for row in costs.rows if row not in drawn])
     yield Drawing("headline", picture_title(costs), alternative(costs), read_as, partial(headline_figure, costs))
-    missing = missing_sentences(view, "under All cases")
+    missing = missing_sentences(view, "on the page All cases")
     remarks = (*trust_sentences(costs), software_sentence(view), speed_sentence(view), missing)
     yield Text([*limit_sentences(costs), *filter(None, remarks)])
 

@@ -24,10 +24,13 @@ from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.registry import register
 from overhead.results import Record, Value
 from overhead.words.format import MICRO, factor_spread, micro, spread
+from overhead.words.glossary import figure_column
 from overhead.words.names import CALLER_WORDS
 from overhead.words.report.waiting import (
     NO_WAIT,
+    SYNCHRONISATIONS_CAPTION,
     WAIT_FIGURES,
+    WAITS_READ_AS,
     WAITS_TITLE,
     act_name,
     after_every,
@@ -42,7 +45,7 @@ from overhead.words.report.waiting import (
     without_wait,
 )
 
-_RHYTHM_MARKERS = {1: "o", 4: "v", 10: "s", 100: "D"}
+_RHYTHM_MARKERS = {1: "o", 4: "v", 10: "s", 100: "P"}
 _OTHER_MARKER = "^"
 _PERCENTILES = ("p50", "p95", "p99")
 _Groups = dict[tuple[TargetLabel, StepKind], list[Synchronised]]
@@ -89,7 +92,7 @@ def _short(record: Record | None) -> str | Cell:
     return Cell(micro(figure), hover=cost) if cost and figure is not None and figure.status == "ok" else cost
 
 
-@register("waiting", "What waiting costs", 20)
+@register("waiting", "What synchronisation costs", 20)
 def waiting(view: View) -> Iterator[Part]:
     """What a wait or a read after each unit does to it, through each stack: up to two sentences, and a table."""
     targets = sorted(waiting_targets(view), key=lambda t: t.base.value("naive") or float("inf"))
@@ -101,7 +104,7 @@ def waiting(view: View) -> Iterator[Part]:
     told = {row.target.stack: row for row in reversed(known)}
     first = [stack for stack in view.in_role("waits-told") if stack in told]
     yield Text([told[stack].sentence for stack in dict.fromkeys([*first, *told])][:2])
-    columns = ["stack", "after each", "without", "with", "T(1)"]
+    columns = ["stack", "after each", "without", "with", "single-shot"]
     yield Table(WAITS_TITLE, columns, [row.cells for row in rows], numeric=range(2, 5))
     bound = [t for t in targets if t.base.bound in ("device", "balanced") and not t.software]
     yield Text([how_to_read(bound)], quiet=True)
@@ -127,12 +130,11 @@ def waits(view: View) -> Iterator[Part]:
     if not rows:
         yield Text([NO_WAIT])
         return
-    yield Text(["wait-each waits after every unit, read-each reads a value back as well: p50 to p99 are the latency of "
-                "one unit and its wait, as an engine sees it."])  # fmt: skip
+    yield Text([WAITS_READ_AS])
     names = [*WAIT_FIGURES, "fixed", *_PERCENTILES]
-    titles = [*WAIT_FIGURES.values(), *(f"{name}, {MICRO}" for name in ("fixed", *_PERCENTILES))]
+    titles = [*WAIT_FIGURES.values(), *(f"{name}, {MICRO}" for name in (figure_column("fixed"), *_PERCENTILES))]
     yield Table(
-        "Waits by primitive",
+        "Ways to wait, by function",
         ["target", "pattern", "called", *titles],
         [
             [Cell(wait_label(t, r), t.stack), r.pattern, CALLER_WORDS[r.caller], *(micro_cell(r, n) for n in names)]
@@ -155,7 +157,7 @@ def synchronisation(view: View) -> Iterator[Part]:
         yield _drawing(drawn, _table(groups)) if drawn else _table(groups)
     if verdicts := in_capture(view):
         rows = [[act_name(name), plain(text)] for name, text in verdicts.items()]
-        yield Table("Synchronisations in a captured step", ["act", "in a CUDA graph"], rows)
+        yield Table("Synchronisations in a captured step", ["synchronisation", "in a CUDA graph"], rows)
 
 
 def _drawing(groups: _Groups, table: Table) -> Drawing:
@@ -168,12 +170,10 @@ def _drawing(groups: _Groups, table: Table) -> Drawing:
     shapes = {after_every(k): _RHYTHM_MARKERS.get(k, _OTHER_MARKER) for k in rhythms}
     return Drawing(
         "synchronisation",
-        "What one synchronisation adds to the steps",
-        "What each act adds to a step, by how often it is done; the numbers are in the table below.",
-        "The time of the steps and one act, less that of the steps alone, formed round by round in one process, where "
-        "the file has such pairs. All panels share one axis. Hollow: a figure behind it is noisy. Acts without a "
-        "measurable cost are in the table.",
-        partial(dot_figure, panels, f"{MICRO} an act", shapes),
+        "What one synchronisation adds to a step",
+        "What each synchronisation adds to a step, by how often it is done; the numbers are in the table below.",
+        SYNCHRONISATIONS_CAPTION,
+        partial(dot_figure, panels, f"{MICRO} for each synchronisation", shapes),
         table=table,
     )
 
@@ -193,6 +193,6 @@ def _table(groups: _Groups) -> Table:
             numbers = [*(spread(one / 1e3) if one else "" for one in (alone, cost)), factor_spread(slow)]
             target_cell = Cell(target.text, s.target.stack)
             rows.append([target_cell, step_text(step), act_name(s.act), after_every(s.every), *numbers, remark(s)])
-    columns = ["target", "step", "act", "when", f"the step alone, {MICRO}", f"the act adds, {MICRO}",
+    columns = ["target", "step", "synchronisation", "when", f"without it, {MICRO}", f"it adds, {MICRO}",
                "the step takes", "remark"]  # fmt: skip
     return Table("Synchronisations", columns, rows, numeric=(4, 5, 6))

@@ -9,22 +9,23 @@ from overhead.words.contention.peers import PEER_WORDS, label_without_software
 from overhead.words.format import MICRO
 
 PEERS_CAPTION = (
-    "Left: one unit, while K peers run the same case. Right: the units of all together in the same time, where one "
-    "alone is 1. Lines: from Python; dotted: from compiled code. Hollow: noisy. All axes are logarithmic."
+    "Left: the cost of each, while K of them run the same case. Right: how much all of them do in the same time, "
+    "where one alone does 1. Solid lines: from Python. Dotted: from compiled code. Dashed: no measurement, but K times "
+    "one alone. Hollow: noisy. All axes are logarithmic."
 )
-WORK_TITLE = "Units of all together in the same time; one alone is 1"
+WORK_TITLE = "Work of all together in the same time; one alone does 1"
 PROPORTIONAL = "K times one alone"
 _SHORT = {"native": ", compiled", "ffi": ", no wrappers", "browser": ", JavaScript"}
 
 
 def title(way: Way) -> str:
     """What the figure shows."""
-    return f"{PEER_WORDS[way].title}: the cost of a unit, and the work of all together"
+    return f"{PEER_WORDS[way].title}: the cost of one dispatch or launch, and the work of all together"
 
 
 def cost_title(way: Way) -> str:
     """The title of the panel of costs."""
-    return f"Cost of a unit for each of K {way}, {MICRO}"
+    return f"Cost for each of K {way}, {MICRO}"
 
 
 def peers_axis(way: Way) -> str:

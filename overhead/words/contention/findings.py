@@ -9,15 +9,15 @@ from overhead.words.findings import FindingWords, words_for
 from overhead.words.format import factor_spread, number
 
 _CONDITIONS: dict[Way, str] = {
-    "threads": "The threads share one context; each runs its own chain.",
-    "processes": "It applies where every process keeps the device or its driver busy.",
+    "threads": "The threads share one context, and each runs a chain of its own.",
+    "processes": "This applies where every process keeps the device or its driver busy.",
 }
 
 
 @words_for(DoLessTogether)
 def do_less_together(found: DoLessTogether) -> FindingWords:
     worst = found.losses[0]
-    advice = f"Use {PEER_WORDS[found.way].advice}{', or processes' if found.processes else ''}"
+    advice = f"Use {PEER_WORDS[found.way].advice}{', or several processes' if found.processes else ''}"
     together = f"{worst.peers} {found.way} together do {number(worst.ratio)} times as much as one alone"
     title = f"{advice}: {together} through {name(worst.row)}, {called(worst.row)}."
     cases = [
@@ -26,5 +26,5 @@ def do_less_together(found: DoLessTogether) -> FindingWords:
     ]
     if found.processes:
         cases.append(f"{worst.peers} processes through {name(worst.row)}: {factor_spread(found.processes)}")
-    named = f"Named where the whole interval is below {found.below:g}."
+    named = f"Listed if the whole interval is below {found.below:g}."
     return FindingWords(title, f"{'; '.join(cases)}. {named} {_CONDITIONS[found.way]}")

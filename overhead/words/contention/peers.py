@@ -14,14 +14,14 @@ from overhead.words.format import MICRO, TIMES, between, factor_spread, listed, 
 from overhead.words.names import CALLER_WORDS
 
 PAGE_TITLE = "Many at once"
-ABOUT_MANY_AT_ONCE = "What a dispatch costs while processes or threads do the same at once."
-ADDS_A_TENSOR = "PyTorch runs x.add_(y) here; on the first page it runs x.add_(1)."
-RANGE_IS_NOISY = "A range alone is a noisy figure."
-RANGE_ABOVE = "K peers do at most K times as much. A range that reaches above comes from a noisy K=1."
-MEDIAN_DEVICE = "K=1: the median device."
+ABOUT_MANY_AT_ONCE = "What a kernel launch costs while other processes or threads launch too."
+ADDS_A_TENSOR = "Here PyTorch runs x.add_(y); on the first page it runs x.add_(1)."
+RANGE_IS_NOISY = "A range without a value is noisy."
+RANGE_ABOVE = "K of them do at most K times as much as one. A range that goes above K comes from a noisy K=1."
+MEDIAN_DEVICE = "K=1: the median of the devices."
 WHAT_LIMITS = "What limits"
 PINNED_COLUMN = "pinned to"
-EACH_PEER_COLUMN = "each peer"
+EACH_PEER_COLUMN = "lowest to highest"
 LIMIT_COLUMN = "limit"
 NO_COST = "No cost of"
 _PINNED: dict[Placement, str] = {"free": "", "core": "a core", "node": "a node"}
@@ -33,13 +33,16 @@ _CALLERS: dict[Caller, str] = {
 }
 """Callers in the column "called from"."""
 _LIMITS: dict[Limit, str] = {
-    "": "none clear", "processors": "processors", "interpreter": "Python's lock", "lock": "shared lock",
+    "": "none clear", "processors": "too few CPU cores", "interpreter": "Python's lock", "lock": "shared lock",
     "slices": "time slices", "device": "the device", "unknown": "not known",
 }  # fmt: skip
 """What limits, in the table; docs/contention.md tells what each means."""
 _DRIVER_LOCK = "driver lock"
 """A lock where the peers are processes: these share no lock of Python or of a library."""
-_OF_DEVICE = {"slice": "Time slices of the device", "hand_over": "Time to switch the device between processes"}
+_OF_DEVICE = {
+    "slice": "The device works for one process at a time, in slices of",
+    "hand_over": "Switching the device between processes takes",
+}
 """What figures of a device are, by their names."""
 
 
@@ -56,10 +59,14 @@ class WayWords:
 
 
 PEER_WORDS: dict[Way, WayWords] = {
-    "processes": WayWords("Processes on one device", "{} processes on one device together do", "one process a device"),
-    "threads": WayWords("Threads of one process", "{} threads of one process together do", "one launching thread"),
+    "processes": WayWords(
+        "Processes on one device", "{} processes on one device together do", "one process for each device"
+    ),
+    "threads": WayWords(
+        "Threads of one process", "{} threads of one process together do", "one thread for all launches"
+    ),
     "devices": WayWords("A process for each device", "{} processes, each on its own device, together do"),
-    "busy": WayWords("Beside busy processors", "beside {} busy processes a unit costs"),
+    "busy": WayWords("While other processes are busy", "while {} other processes are busy, it costs"),
 }
 
 
@@ -121,7 +128,7 @@ def each_peer_cell(costs: Sequence[float]) -> str:
 
 def ratio_column(way: Way) -> str:
     """The heading of the column that compares with one alone."""
-    return "against alone" if way == "busy" else "together"
+    return "vs. alone" if way == "busy" else "together"
 
 
 def columns(way: Way, counts: Sequence[int]) -> list[str]:
@@ -132,13 +139,13 @@ def columns(way: Way, counts: Sequence[int]) -> list[str]:
 
 def table_title(way: Way, most: int) -> str:
     """The title of the table. ``most``: the largest number of peers with a cost."""
-    of_k = "beside K busy processes" if way == "busy" else f"for each of K {way}"
-    return f'Time of a unit {of_k}, {MICRO}; "{ratio_column(way)}" and "{LIMIT_COLUMN}" at K={most}'
+    of_k = "while K other processes are busy" if way == "busy" else f"for each of K {way}"
+    return f'Cost of one dispatch or launch {of_k}, {MICRO}; "{ratio_column(way)}" and "{LIMIT_COLUMN}" at K={most}'
 
 
 def each_peer_meaning(most: int) -> str:
     """What the column "each peer" means."""
-    return f'"{EACH_PEER_COLUMN}": the lowest and the highest cost of a peer at K={most}.'
+    return f'"{EACH_PEER_COLUMN}": the cost at K={most} for the fastest and the slowest of them.'
 
 
 def most_peers(way: Way, found: MostPeers) -> str:
@@ -151,7 +158,7 @@ def most_peers(way: Way, found: MostPeers) -> str:
     begin = f"{caller[0].upper()}{caller[1:]}, {PEER_WORDS[way].finding.format(least.peers)}"
     alone = "alone" if way == "busy" else "one alone"
     noisy = [name(row) for row in found.noisy]
-    unclear = f" Too noisy to be counted here: {listed(noisy)}." if noisy else ""
+    unclear = f" Too noisy to be included: {listed(noisy)}." if noisy else ""
     return f"{begin} {times} as much as {alone}.{unclear}"
 
 
@@ -160,15 +167,15 @@ def meeting(way: Way, found: MeetAtDevice) -> str:
     names = list(dict.fromkeys(map(name, found.rows)))
     rate = between(found.low / 1e3, found.high / 1e3)
     return (
-        f"The device limits {listed(names)}: {found.peers} {way} together need {rate} {MICRO} a unit, whichever stack "
-        "it is. So a stack that is slower alone gains more from several peers."
+        f"The device limits {listed(names)}: {found.peers} {way} together need {rate} {MICRO} for each dispatch or "
+        f"launch, whichever of these stacks they use. So a stack that is slower alone gains more from several {way}."
     )
 
 
 def losses(way: Way, found: Sequence[RatioAt]) -> str:
     """Which cases do less together than one alone, and what to use."""
     worst = [f"{_of_row(one)} (K={one.peers})" for one in found]
-    return f"Several do less than one alone through {listed(worst)}. Use {PEER_WORDS[way].advice} there."
+    return f"Together they do less than one alone through {listed(worst)}. Use {PEER_WORDS[way].advice} there."
 
 
 def _of_row(of: RatioAt) -> str:
@@ -178,7 +185,7 @@ def _of_row(of: RatioAt) -> str:
 def placing(found: Placing) -> str:
     """Of a process a device: how much slower than alone the cases with a limit are, unpinned and pinned."""
     if not found.limited:
-        reach = f"; no interval reaches above {found.highest:.2f}{TIMES}" if found.is_bounded else ""
+        reach = f"; no interval goes above {found.highest:.2f}{TIMES}" if found.is_bounded else ""
         return f"No case is clearly slower than alone{reach}."
     cases = []
     for case in found.limited:

@@ -12,7 +12,7 @@ from overhead.words.reasons import one_line, sentence
 KIND_LABELS: Mapping[str, str] = {
     "measured": "",
     "condition": "",
-    "bound": " (a bound)",
+    "bound": " (at most)",
     "prediction": " (predicted)",
 }
 """What stands behind the name of an alternative."""
@@ -36,7 +36,7 @@ def _unresolved_time(one: Alternative) -> str:
     if not one.step.measured or resolved_times(one.step):
         return ""
     why = sentence(one.step.reason)
-    return f"time not resolved: {why}" if why else "time not resolved"
+    return f"time too uncertain: {why}" if why else "time too uncertain"
 
 
 def alternative_line(one: Alternative) -> str:

@@ -7,7 +7,7 @@ from overhead.reading.plain_text import plain
 from overhead.words.format import percent
 from overhead.words.reasons import sentence
 
-UNRANKED = "Operations are not ranked: the profile failed its check."
+UNRANKED = "Operations are not listed, because the profile failed its check."
 
 
 def operation_name(name: str) -> str:
@@ -22,13 +22,13 @@ def heading(function: str, file: str, device: str) -> str:
 
 def device_of(found: Explanation) -> str:
     """Where the step runs: the device that it uses, else the processor."""
-    processor = "a processor that is not known" if found.is_of_a_trace else found.machine.cpu
+    processor = "a processor that the trace does not name" if found.is_of_a_trace else found.machine.cpu
     return found.program.device or processor
 
 
 def question(program: ExplainedProgram) -> str:
     """The question that its page answers."""
-    return f"What bounds {plain(program.function, 60)} in {plain(program.file, 80)}"
+    return f"What limits {plain(program.function, 60)} in {plain(program.file, 80)}: CPU, GPU or synchronisation?"
 
 
 def measured_when(found: Explanation) -> str:
@@ -46,21 +46,21 @@ def taken_as_step(program: ExplainedProgram) -> str:
         return f"The step is the {kind} that {name} returns."
     if program.taken == "itself":
         returned = f"a value of type {kind}" if kind else "nothing"
-        return f"The step is {name} itself, because it returns {returned} and not a function."
+        return f"The step is {name} itself: it returns {returned}, not a function."
     return ""
 
 
 def how_replayed(replay: ReplayCheck) -> str:
     """Whether the replayed profile accounts for the step."""
     if replay.ratio is None:
-        return f"The profile was not replayed: {sentence(replay.reason)}."
-    doubt = "" if replay.ok else ", so a part of this step is not understood"
+        return f"The profile was not checked: {sentence(replay.reason)}."
+    doubt = "" if replay.ok else ", so part of this step is not understood"
     return (
-        f"The profile, replayed as a queue, gives {percent(replay.ratio)} of the step's time in the same process "
-        f"without the profiler{doubt}."
+        f"A model of the queue, made from the profile, gives {percent(replay.ratio)} of the time that the step takes "
+        f"in the same process without the profiler{doubt}."
     )
 
 
 def how_counted(found: Explanation) -> str:
     """Where counts and lines are from."""
-    return f"A profile of {found.profiled_steps} steps in a process of its own."
+    return f"From a profile of {found.profiled_steps} steps, in a process of its own."

@@ -20,7 +20,7 @@ def time_text(time: Figure) -> str:
     if time.measured is None:
         return time.status
     interval = micro_interval(time.measured)
-    return f"not resolved ({interval})" if interval else "not resolved"
+    return f"too uncertain ({interval})" if interval else "too uncertain"
 
 
 def mean_text(mean: Figure) -> str:
@@ -31,5 +31,5 @@ def mean_text(mean: Figure) -> str:
 def replay_remark(replay: ReplayCheck) -> str:
     """How the replayed step compares with the measured one."""
     against = f"{micro_of(replay.measured.value or 0)} {MICRO} {sentence(replay.measured.rule)}"
-    understood = "" if replay.ok else ": not understood"
+    understood = "" if replay.ok else ": part of the step is not understood"
     return f"{factor(replay.ratio or 0.0)} the {against}{understood}"

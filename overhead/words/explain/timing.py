@@ -172,7 +172,7 @@ def _with_micro_sign(reason: Why) -> str:
     """A reason with the unit sign of the table. A text of an older file has ``us``, in ASCII."""
     if isinstance(reason, str):
         return re.sub(r"(?<=\d) us\b", f" {MICRO}", reason)
-    return sentence(reason, MICRO)
+    return sentence(reason)
 
 
 def _next_step(status: str) -> str:

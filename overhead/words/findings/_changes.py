@@ -23,13 +23,13 @@ def called(change: Change) -> str:
 def instead(change: Change) -> str:
     """Both costs, the second first: ``11.7 instead of 25.6 µs a dispatch from Python``."""
     before, after = cost_text(change.before), cost_text(change.after)
-    return f"{after} instead of {before} {MICRO} a {change.before.unit} {called(change)}"
+    return f"{after} instead of {before} {MICRO} for each {change.before.unit} {called(change)}"
 
 
 def against(change: Change) -> str:
     """Both costs, the first first: ``211 µs against 22.8 a dispatch from Python``."""
     before, after = cost_text(change.before), cost_text(change.after)
-    return f"{before} {MICRO} against {after} a {change.before.unit} {called(change)}"
+    return f"{before} {MICRO} for each {change.before.unit} {called(change)}, against {after}"
 
 
 def intervals(changes: Sequence[Change]) -> str:

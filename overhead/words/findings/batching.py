@@ -15,8 +15,8 @@ from overhead.words.format import count, ends_text
 def one_pass(found: OnePassPays) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
-        f"Batch: one pass instead of a submit per dispatch, through {stack(first)} {instead(first)}.",
-        f"{intervals(found.changes)}. It applies where the CPU needs nothing back between the dispatches.",
+        f"Batch: record many dispatches in one pass and submit once. Through {stack(first)}: {instead(first)}.",
+        f"{intervals(found.changes)}. This applies where the CPU needs no result between the dispatches.",
     )
 
 
@@ -26,10 +26,10 @@ def replay(found: ReplayPays) -> FindingWords:
     repaid, interval = "", ""
     if (replays := found.pays_after) is not None:
         after = count(max(1, math.ceil(replays.value)), "replay", formed("ceil", replays.origin))
-        repaid = f"; a graph of {found.nodes} nodes pays for itself after {after}"
-        interval = f" Making it costs as much as {ends_text(replays)} replays save."
+        repaid = f". A graph of {found.nodes} nodes pays off after {after}"
+        interval = f" Making it takes as long as {ends_text(replays)} replays save."
     return FindingWords(
-        f"Replay a CUDA graph made by {found.maker}: {instead(first)}{repaid}.",
-        f"{intervals(found.changes)}. It applies where the same launches come again with the same shapes and "
+        f"Use a CUDA graph, made by {found.maker}: {instead(first)}{repaid}.",
+        f"{intervals(found.changes)}. This applies where the same launches come again, with the same shapes and "
         f"addresses.{interval}",
     )

@@ -13,9 +13,9 @@ def from_compiled_code(found: CompiledCodePays) -> FindingWords:
     first = found.changes[0]
     compiled, python = cost_text(first.after), cost_text(first.before)
     return FindingWords(
-        f"Call {stack(first)} from compiled code: {compiled} {MICRO} a {first.before.unit} instead of {python} from "
-        "Python.",
-        f"{intervals(found.changes)}. The calls are the same; the loop around them is not Python.",
+        f"Call {stack(first)} from compiled code: a {first.before.unit} costs {compiled} {MICRO} instead of {python} "
+        "from Python.",
+        f"{intervals(found.changes)}. Both make the same calls; only one of the loops around them is Python.",
     )
 
 
@@ -24,5 +24,5 @@ def short_way(found: ShortWayPays) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
         f"{found.advice}: {instead(first)}.",
-        f"{intervals(found.changes)}. It applies where the launch itself, and not the kernel, limits the speed.",
+        f"{intervals(found.changes)}. This applies where launches, and not the kernels, are the limit (host-bound).",
     )

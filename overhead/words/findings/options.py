@@ -14,7 +14,7 @@ def indirect(found: IndirectCosts) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
         f"Avoid dispatchIndirect in {stack(first)}: {against(first)}.",
-        f"{intervals(found.changes)}. It applies where the CPU knows the number of workgroups.",
+        f"{intervals(found.changes)}. This applies where the CPU knows the number of workgroups.",
     )
 
 
@@ -22,8 +22,8 @@ def indirect(found: IndirectCosts) -> FindingWords:
 def fresh_bind_group(found: FreshBindGroupCosts) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
-        f"Keep bind groups: a new one for each dispatch in {stack(first)} costs {against(first)}.",
-        f"{intervals(found.changes)}. It applies where the same buffers are bound again.",
+        f"Keep bind groups. In {stack(first)}, with a new one each time and with one that is kept: {against(first)}.",
+        f"{intervals(found.changes)}. This applies where the same buffers are bound again.",
     )
 
 
@@ -33,8 +33,8 @@ def tiny_compiled(found: TinyCompiledCosts) -> FindingWords:
     pays_from = whole(found.pays_from, formed("ceil", found.change.times.origin))
     compiled, eager = cost_text(slower.before), cost_text(slower.after)
     return FindingWords(
-        f"torch.compile pays from about {pays_from} tiny operations on: a compiled step {called(slower)} takes "
-        f"{compiled} {MICRO}, one operation in eager mode {eager}.",
-        f"{intervals([slower])}. Both were measured in turn, with one operation. Larger operations can gain from fused "
-        "kernels earlier.",
+        f"torch.compile pays off from about {pays_from} tiny operations on: {called(slower)}, a compiled step takes "
+        f"{compiled} {MICRO}, and one operation in eager mode takes {eager}.",
+        f"{intervals([slower])}. Both were measured in turn, with one operation. With larger operations, kernel fusion "
+        "can pay off earlier.",
     )

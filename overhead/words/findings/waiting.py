@@ -23,8 +23,8 @@ _ACTS = {
 def wait_each(found: WaitEachCosts) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
-        f"Wait once, not after each {first.before.unit}: in {stack(first)} {instead(first)}.",
-        f"{intervals(found.changes)}. It applies where the CPU does not need each result before it goes on.",
+        f"Wait once, not after each {first.before.unit}. In {stack(first)}: {instead(first)}.",
+        f"{intervals(found.changes)}. This applies where the CPU can go on without each result.",
     )
 
 
@@ -32,8 +32,8 @@ def wait_each(found: WaitEachCosts) -> FindingWords:
 def synchronise_each_step(found: SynchronisingCosts) -> FindingWords:
     adds = found.adds / 1e3
     return FindingWords(
-        f"Take {_ACTS[found.act]} out of the loop: each one adds {number(adds)} {MICRO} to a step of "
-        f"{micro(found.alone)} {MICRO} {CALLER_WORDS[found.record.caller]}.",
-        f"PyTorch: {spread(adds)} {MICRO} each; a step with it takes {factor_spread(found.slowdown)} the time. It "
+        f"Take {_ACTS[found.act]} out of the loop: {CALLER_WORDS[found.record.caller]}, each one adds {number(adds)} "
+        f"{MICRO} to a step of {micro(found.alone)} {MICRO}.",
+        f"PyTorch: {spread(adds)} {MICRO} each; a step with it takes {factor_spread(found.slowdown)} as long. This "
         "applies to every value that Python reads back.",
     )

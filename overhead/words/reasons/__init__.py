@@ -48,22 +48,18 @@ def templates() -> Mapping[str, str]:
     return found
 
 
-def sentence(reason: Why, us: str = "us") -> str:
-    """The reason in words; a text from outside as it is. A code that is not known here is shown with its values.
-
-    ``us``: the sign of the microsecond, which a template names ``{us}``.
-    """
+def sentence(reason: Why) -> str:
+    """The reason in words; a text from outside as it is. A code that is not known here is shown with its values."""
     if isinstance(reason, str):
         return reason
-    also = [sentence(one, us) for one in reason.also]
-    return "; ".join([_own_sentence(reason, us), *also])
+    return "; ".join([_own_sentence(reason), *map(sentence, reason.also)])
 
 
-def _own_sentence(reason: Reason, us: str) -> str:
+def _own_sentence(reason: Reason) -> str:
     """The sentence of the reason without the further ones."""
-    values: dict[str, Any] = {"us": us}
+    values: dict[str, Any] = {}
     for name, value in reason.values.items():
-        values[name] = sentence(value, us) if isinstance(value, Reason) else value
+        values[name] = sentence(value) if isinstance(value, Reason) else value
     try:
         return _FORMATTER.vformat(templates()[reason.code], (), values)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):

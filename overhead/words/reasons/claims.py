@@ -2,9 +2,9 @@
 
 TEMPLATES = {
     "no-dispatches-counted": "no dispatches were counted: {why}",
-    "nothing-to-set-against": "the test names nothing to set it against",
-    "no-ratio-of-zero": "a figure that is not positive has no ratio",
-    "too-few-cases-for-line": "fewer than three cases of other {over} have a time and a count of dispatches",
-    "did-not-alternate": "the two cases did not alternate in one worker here",
-    "calls-not-timed-alone": "the calls of this case were not timed one by one",
+    "nothing-to-set-against": "the test names nothing to compare it with",
+    "no-ratio-of-zero": "one of the figures is not above zero, so there is no ratio",
+    "too-few-cases-for-line": "fewer than three cases that differ in {over} have a time and a count of dispatches",
+    "did-not-alternate": "this run did not measure the two cases in turn in one process",
+    "calls-not-timed-alone": "this run did not time the calls of this case one by one",
 }

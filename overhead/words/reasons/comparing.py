@@ -2,27 +2,27 @@
 
 TEMPLATES = {
     "two-machines": "BASE and NEW are two machines",
-    "run-on-both-sides": "both sides hold the run {file}",
+    "run-on-both-sides": "the run {file} is on both sides",
     "same-run": "the same run as {file}",
-    "variant-alone": "none of its cases is equal to one with {base} on all other axes",
-    "unit-differs": "unit differs between {one} and {other}: {mine} and {theirs}",
-    "window-differs": "window.{field} differs between {one} and {other}: {mine} and {theirs}",
-    "window-differs-on-a-side": "window.{field} differs between runs of {side}: {mine} and {theirs}",
-    "kernel-differs": "kernel {file} differs between {one} and {other}: {mine} and {theirs}",
-    "kernel-differs-on-a-side": "kernel {file} differs between runs of {side}: {mine} and {theirs}",
+    "variant-alone": "no case with {base} is equal to one of its cases in everything else",
+    "unit-differs": "{one} and {other} count different things: {mine} and {theirs}",
+    "window-differs": "{one} and {other} time different things: window.{field} is {mine} and {theirs}",
+    "window-differs-on-a-side": "runs of {side} time different things: window.{field} is {mine} and {theirs}",
+    "kernel-differs": "{one} and {other} have different kernels {file}: {mine} and {theirs}",
+    "kernel-differs-on-a-side": "runs of {side} have different kernels {file}: {mine} and {theirs}",
     "side-lacks-case": "{side}: {why}",
     "no-value": "no value in {side}: {why}",
     "no-value-busy-machine": (
-        "no value in {side}: {why}; a busy machine does this: measure again when it is quiet, overhead doctor names "
-        "what disturbs"
+        "no value in {side}: {why}; a busy machine does this: measure again when it is quiet (overhead doctor names "
+        "what disturbs)"
     ),
-    "work-not-done": "{bad} of {runs:count run} of {side} did not do the work, the last {last}: {why}",
-    "no-readable-samples": "no run whose raw samples can be read; {why}",
-    "no-raw-samples": "no raw samples beside {file}, so there is no test",
-    "no-pair-of-runs-with-values": "no two runs taken in turn in which both sides have a value",
-    "one-process-a-side": "one process a side: no spread is known",
+    "work-not-done": "{bad} of {runs:count run} of {side} did not do the work; the last one is {last}: {why}",
+    "no-readable-samples": "the raw samples of no run can be read: {why}",
+    "no-raw-samples": "the raw samples of {file} are not beside it, so there is no test",
+    "no-pair-of-runs-with-values": "in no two runs that were taken in turn do both sides have a value",
+    "one-process-a-side": "each side has one process, so the variation between processes is not known",
     "only-between-runs": (
-        "the change exceeds the spread of the processes, and only the spread between runs forbids a verdict: take "
-        "several runs a side, or measure in turn"
+        "the change is larger than the variation between processes, but how much two runs differ is not known: take "
+        "several runs of each side, or measure in turn"
     ),
 }

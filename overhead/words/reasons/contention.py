@@ -1,65 +1,66 @@
-"""What limits peers, with the figures that show it, and why peers at once were not measured."""
+"""What limits several processes or threads, with the figures that show it, and why they were not measured."""
 
 TEMPLATES = {
-    "not-with-fewer": "not measured, since with K={peers}: {why}",
-    "window-without-rows": "the window has no rows, or bad ones",
-    "no-window-of-kind": "no window with {kind} chains was measured",
+    "not-with-fewer": "not measured, because with K={peers}: {why}",
+    "window-without-rows": "the time window holds no measurement, or a damaged one",
+    "no-window-of-kind": "no time window with {kind} chains was measured",
     "beyond-seconds-of-contention": (
-        "it does not fit the {seconds:.0f} s of this measurement; overhead contention --seconds gives it more"
+        "it does not fit into the {seconds:.0f} s of this measurement; overhead contention --seconds gives it more"
     ),
     "one-thread-at-a-time": (
-        "the chains of a process share a {shares}, and {of} lets only one thread use a {shares} at a time"
+        "all chains of a process share one {shares}, and {of} lets only one thread at a time use a {shares}"
     ),
     "left-out": "left out: {target}, {way}: {why}",
     "measuring-set": "{way}: {target}, set {number} of {sets}",
-    "no-common-clock": "its loop runs in another program, which keeps no common clock with the others",
-    # What was seen of peers. The limits below begin with it.
-    "peers-slower": "A unit takes {slowdown:.3g} times as long as alone",
-    "peers-handing-over": (
-        "{seen}; handing it over takes {issue:micro-spread} \u00b5s, alone {alone:micro-spread} \u00b5s"
-    ),
-    "no-processor": "for {ready:percent-spread} of the time a peer had no processor",
+    "no-common-clock": "its loop runs in another program, whose clock cannot be compared with ours",
+    # What was seen. The limits below begin with it.
+    "peers-slower": "Each takes {slowdown:.3g} times as long as one alone",
+    "peers-handing-over": "{seen}; its enqueue time is {issue:micro-spread} µs, and {alone:micro-spread} µs alone",
+    "no-processor": "each had no processor for {ready:percent-spread} of the time",
     "no-processor-alone-too": (
-        "for {ready:percent-spread} of the time a peer had no processor, one alone for {alone:percent}"
+        "each had no processor for {ready:percent-spread} of the time (one alone: {alone:percent})"
     ),
     "no-clear-slowdown": (
-        "A unit takes {slowdown:.3g} times as long as alone ({least:.3g} to {most:.3g}): no clear slowdown."
+        "Each takes {slowdown:.3g} times as long as one alone ({least:.3g} to {most:.3g}): no clear slowdown."
     ),
     "no-clear-slowdown-one-set": (
-        "A unit takes {slowdown:.3g} times as long as alone (from one set of processes): no clear slowdown."
+        "Each takes {slowdown:.3g} times as long as one alone (measured once): no clear slowdown."
     ),
-    "peers-without-processor": "{seen}; {want}.",
-    "peers-perhaps-without-processor": "{seen}; {want}: the interval does not tell whether that is why.",
-    "want-lengthens-enqueue": "{seen}; {want}, which makes the enqueue time longer too.",
-    "busy-processors-slower": "{seen}, though it hardly waited longer for a processor: each one is slower.",
+    "peers-without-processor": "{seen}; {want}. Use fewer, or give them more processors.",
+    "peers-perhaps-without-processor": "{seen}; {want}. The interval does not tell whether that is the cause.",
+    "want-lengthens-enqueue": "{seen}; {want}, which also lengthens the enqueue time.",
+    "busy-processors-slower": "{seen}, but it hardly waited longer for a processor: each processor is slower.",
     "processors-share-core": (
-        "{seen}, the CPU time {cpu:spread} times: processors that share a core, memory or power."
+        "{seen}, and the CPU time grew {cpu:spread} times: the processors share a core, memory or power."
     ),
-    "neither-processors-nor-cpu-time": "{seen}; neither a lack of processors nor their CPU time shows why.",
+    "neither-processors-nor-cpu-time": "{seen}. Neither waiting for a processor nor their CPU time explains it.",
     "slower-processors-or-spinning-lock": (
-        "{seen}, the CPU time {cpu:spread} times: slower processors, or a lock that spins."
+        "{seen}, and the CPU time grew {cpu:spread} times: the processors are slower, or a lock keeps them busy."
     ),
-    "enqueue-time-tells-nothing": "{seen}; the enqueue time does not tell the device from a lock here.",
-    "peers-wait-for-device": "{seen}: the peers wait for the device.",
+    "enqueue-time-tells-nothing": "{seen}. Here the enqueue time does not tell whether the device or a lock limits.",
+    "peers-wait-for-device": "{seen}: the device limits.",
     "device-gives-slices": (
-        "{seen}: the device gives slices of {slice:micro} \u00b5s, switching takes {switch:micro}."
+        "{seen}: the device gives time slices of {slice:micro} µs, and each switch takes {switch:micro} µs."
     ),
-    "lock-or-device": "{seen}: the interval does not tell a lock from the device.",
-    "lock-or-short-queue": "{seen}, which is not all of the cost: a lock, or a device whose queue is short.",
-    "lock-of-driver-or-system": "{seen}: the peers wait for a lock of the driver or the system.",
-    "lock-of-library-or-driver": "{seen}: the threads wait for a lock of the library or driver.",
-    "interpreter-or-lock": ("{seen}: the interpreter or a lock of the library; no compiled caller tells them apart."),
+    "lock-or-device": "{seen}: a lock or the device limits; the interval does not tell which.",
+    "lock-or-short-queue": "{seen}, which is not all of the cost: a lock limits, or a device with a short queue.",
+    "lock-of-driver-or-system": "{seen}: a lock of the driver or of the operating system limits.",
+    "lock-of-library-or-driver": "{seen}: a lock of the library or of the driver limits.",
+    "interpreter-or-lock": (
+        "{seen}: Python's interpreter or a lock of the library limits. Calls from compiled code would tell which, and "
+        "were not measured."
+    ),
     "lock-of-python": (
-        "{seen}; together they need {each:spread} times the time that they need from compiled code: Python's lock "
-        "limits."
+        "{seen}. Together they need {each:spread} times the time that they need from compiled code: Python's lock (the "
+        "GIL) limits."
     ),
     "lock-not-of-python": (
-        "{seen}; together they need {each:spread} times the time that they need from compiled code: the lock is not "
-        "Python's."
+        "{seen}. Together they need {each:spread} times the time that they need from compiled code: a lock that is not "
+        "Python's limits."
     ),
     "lock-of-python-or-library": (
-        "{seen}; together they need {each:spread} times the time that they need from compiled code: Python's lock, or "
-        "one of the library or driver."
+        "{seen}. Together they need {each:spread} times the time that they need from compiled code: Python's lock (the "
+        "GIL) limits, or one of the library or driver."
     ),
     "measured-again": "measured again",
 }

@@ -1,26 +1,30 @@
 """Why nodes of a fleet are not judged, files do not count, and a node sent no files."""
 
 TEMPLATES = {
-    "too-few-nodes": "too few nodes of a kind, at least {least} are needed",
-    "too-few-common-figures": "too few figures that the others have",
-    "nodes-differ-too-much": "the nodes differ too much, by {spread:percent} where {usual:percent} is usual",
-    "two-groups-of-nodes": "two groups of nodes, {slower} slower than {faster}",
-    "case-without-its-work": "a case that the others have did not do its work: {why}",
-    "few-nodes-with-stack": "only {having:count node} of the {least} that are needed have figures of it",
-    "no-common-figure": "it has no figure that {share:.0%} of these nodes have",
-    "few-figures-of-stack": "{figures} of the {usual:count figure} that others have: {why}",
+    "too-few-nodes": "too few nodes of this kind of machine: at least {least} are needed",
+    "too-few-common-figures": "it has too few of the figures that the others have",
+    "nodes-differ-too-much": (
+        "the nodes differ by {spread:percent}, where {usual:percent} is usual: too much to find a slow one"
+    ),
+    "two-groups-of-nodes": "there are two groups of nodes: {slower} are slower than {faster}",
+    "case-without-its-work": "a case that works on the others did not do its work here: {why}",
+    "few-nodes-with-stack": "only {having:count node} measured it; at least {least} are needed",
+    "no-common-figure": "no figure was measured by {share:.0%} of these nodes",
+    "few-figures-of-stack": "it has {figures} of the {usual:count figure} that others have: {why}",
     "few-figures-of-test": "its newest run has {figures} of the {usual:count figure} that the others have",
     "stack-not-measured": "not measured",
-    "newest-run-unread": "its newest run does not count: {file}: {why}",
-    "no-run-counts": "no run that counts: {why}",
-    "no-run-in-folder": "its folder has no file of a run: it did not end",
-    "other-method-version": "figures of method version {version} cannot be compared",
-    "date-impossible": ("its date is no date or in the future: {created}; the clock of the node may be wrong"),
-    "only-a-journal": "only a journal: the run did not end",
+    "newest-run-unread": "its newest run cannot be used: {file}: {why}",
+    "no-run-counts": "it has no run that can be used: {why}",
+    "no-run-in-folder": "its folder has no file of a run, so the run did not end",
+    "other-method-version": (
+        "its figures have the method version {version} and cannot be compared; measure again with this version"
+    ),
+    "date-impossible": "its date is wrong or in the future: {created}; set the clock of the node",
+    "only-a-journal": "it has only a journal, so the run did not end",
     "copy-of-a-run": "a copy of {file}",
     "impossible-figure": "an impossible figure: {figure} of {of} is {value:.3g} {unit}",
-    "cases-without-a-figure": "{cases:count case} without a figure, the first {why}",
+    "cases-without-a-figure": "{cases:count case} without a figure; the first: {why}",
     "node-exit-code": "exit code {code}, {files} files",
-    "node-not-done": "not done within {limit_s:g} s, so it was ended",
+    "node-not-done": "it took longer than {limit_s:g} s and was ended; --node-limit gives it more",
     "node-interrupted": "interrupted",
 }

@@ -2,25 +2,27 @@
 
 TEMPLATES = {
     "no-round-measured": "no round was measured",
-    "processes-measured": "{worker}: {measured} of {planned} processes measured",
-    "environment-of-workers": "environment variables of the workers: {variables}",
-    "worker-died": "{worker}: 1 worker process died and did not count; the last: {why}",
-    "workers-died": "{worker}: {processes} worker processes died and did not count; the last: {why}",
+    "processes-measured": "{worker}: only {measured} of {planned} processes measured",
+    "environment-of-workers": "measured with these environment variables: {variables}",
+    "worker-died": "{worker}: 1 process died, and its samples do not count: {why}",
+    "workers-died": "{worker}: {processes} processes died, and their samples do not count; the last one: {why}",
     "processor-drifts": (
-        "the processor's speed drifts within the processes: the canary's loop takes {early_us:.1f} {us} early and "
-        "{late_us:.1f} {us} late"
+        "the speed of the processor changed while a process ran: the reference loop took {early_us:.1f} µs at first "
+        "and {late_us:.1f} µs at the end"
     ),
-    "values-do-not-prove-work": "the values of the case do not prove its work",
-    "unit-of-no-time": "its unit is {unit!r:.40}, and a time is in 'ns'",
-    "interval-ends-before": "its interval begins at {low:.6g} and ends before, at {high:.6g}",
-    "holds-to-before": "it holds from n = {least:,} to n = {most:,}, which is before",
+    "values-do-not-prove-work": "the values that were read back do not prove that all work was done",
+    "unit-of-no-time": "its unit is {unit!r:.40}; a time must be in 'ns'",
+    "interval-ends-before": "its interval begins at {low:.6g} and ends at {high:.6g}, which is less",
+    "holds-to-before": "it holds from n = {least:,} to n = {most:,}, which is less",
     "answer-of-time": (
-        "an answer of overhead time, which holds no samples; overhead show prints it, and to compare calls measure "
-        "them in one command: overhead time CALL CALL"
+        "this is an answer of overhead time; overhead show prints it. To compare calls, measure them in one command: "
+        "overhead time CALL CALL"
     ),
-    "answer-of-explain": "an answer of overhead explain, which holds no cases; overhead show prints it",
-    "other-machine-of-same-id": "claims the machine id {id} of {holder}, and describes another machine",
-    "no-run-here": "no fingerprint or journal here",
-    "no-run-that-can-be-read": ("no fingerprint or journal here ({skipped} that cannot be read; the first: {why})"),
-    "no-possible-size": "the file gives {given:.3g} {unit}, no possible size",
+    "answer-of-explain": "this is an answer of overhead explain; overhead show prints it",
+    "other-machine-of-same-id": "it has the machine id {id} of {holder}, but describes another machine",
+    "no-run-here": "there is no file of a run here",
+    "no-run-that-can-be-read": (
+        "there is no file of a run here that can be read ({skipped} cannot be read; the first: {why})"
+    ),
+    "no-possible-size": "the file gives {given:.3g} {unit}, which is not possible",
 }

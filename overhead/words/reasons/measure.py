@@ -1,137 +1,144 @@
 """Why a figure of a case has no value or is not sure, how its value was formed, and what a process could not measure.
 
-``{us}`` is the sign of the microsecond: ``us`` in a file, ``µs`` in a terminal.
+``n`` is the length of a chain: how many launches, dispatches, calls or steps it has.
 """
 
 TEMPLATES = {
     # How far the processes differ.
-    "no-process-came-to-it": "no process came to this figure",
+    "no-process-came-to-it": "no process measured this",
     "one-process": "1 process",
-    "one-process-has-no-spread": "one process says nothing of how far another would differ",
-    "half-width": "{processes} processes, Student's t: half-width {share:.2%}, target {target:.0%}",
+    "one-process-has-no-spread": "only one process measured it, so its variation is not known",
+    "half-width": "95 % interval from {processes} processes (Student's t): ±{share:.2%}, ±{target:.0%} is allowed",
     "half-width-at-canary": (
-        "{processes} processes, Student's t where the canary's loop takes {canary_us:.1f} {us}: "
-        "half-width {share:.2%}, target {target:.0%}"
+        "95 % interval from {processes} processes (Student's t), at the processor speed at which the reference loop "
+        "takes {canary_us:.1f} µs: ±{share:.2%}, ±{target:.0%} is allowed"
     ),
-    "half-width-of-zero": "{processes} processes, Student's t: half-width inf%, target {target:.0%}",
+    "half-width-of-zero": (
+        "95 % interval from {processes} processes (Student's t); the value is 0, so ±{target:.0%} of it cannot be "
+        "reached"
+    ),
     "half-width-of-zero-at-canary": (
-        "{processes} processes, Student's t where the canary's loop takes {canary_us:.1f} {us}: "
-        "half-width inf%, target {target:.0%}"
+        "95 % interval from {processes} processes (Student's t), at the processor speed at which the reference loop "
+        "takes {canary_us:.1f} µs; the value is 0, so ±{target:.0%} of it cannot be reached"
     ),
-    "too-wide": "half-width {share:.1%}, target {target:.0%}",
-    "too-wide-beside-zero": "half-width inf%, target {target:.0%}",
-    "more-processes-would-do": "about {processes} processes would do",
+    "too-wide": "the interval is ±{share:.1%}, ±{target:.0%} is allowed",
+    "too-wide-beside-zero": "the value is 0, so an interval of ±{target:.0%} cannot be reached",
+    "more-processes-would-do": "about {processes} processes would narrow it enough",
     "lowest-and-highest-mean": (
-        "median of the means of {processes} processes, with the lowest and the highest; the operating system chose the "
-        "processors and nothing is left out; a spread, not a confidence interval"
+        "median, lowest and highest mean of {processes} processes; the operating system chose their processors, and no "
+        "sample is left out; a range, not a confidence interval"
     ),
     "percentiles-of-means": (
-        "median of the means of {processes} processes, with the 10th and the 90th percentile; the operating system "
-        "chose the processors and nothing is left out; a spread, not a confidence interval"
+        "median, 10th and 90th percentile of the means of {processes} processes; the operating system chose their "
+        "processors, and no sample is left out; a range, not a confidence interval"
     ),
     "mean-of-one-process": (
-        "median of the means of 1 process, with the lowest and the highest; the operating system chose the processors "
-        "and nothing is left out; a spread, not a confidence interval"
+        "mean of 1 process; the operating system chose its processor, and no sample is left out; a range, not a "
+        "confidence interval"
     ),
     "lowest-and-highest-turns": (
-        "median of the ratios of highest to lowest turn of {processes} processes, with the lowest and the highest; the "
-        "operating system chose the processors and nothing is left out; a spread, not a confidence interval"
+        "highest over lowest turn of a process: median, lowest and highest of {processes} processes; the operating "
+        "system chose their processors, and no sample is left out; a range, not a confidence interval"
     ),
     "percentiles-of-turns": (
-        "median of the ratios of highest to lowest turn of {processes} processes, with the 10th and the 90th "
-        "percentile; the operating system chose the processors and nothing is left out; a spread, not a confidence "
-        "interval"
+        "highest over lowest turn of a process: median, 10th and 90th percentile of {processes} processes; the "
+        "operating system chose their processors, and no sample is left out; a range, not a confidence interval"
     ),
     "turns-of-one-process": (
-        "median of the ratios of highest to lowest turn of 1 process, with the lowest and the highest; the operating "
-        "system chose the processors and nothing is left out; a spread, not a confidence interval"
+        "highest over lowest turn of 1 process; the operating system chose its processor, and no sample is left out; a "
+        "range, not a confidence interval"
     ),
     # Whether there is a value.
     "no-round-sampled": "no round was sampled",
-    "too-few-sizes": "fewer than two different n were sampled",
-    "cpu-clock-cannot-measure": "the caller's CPU clock cannot measure this wait",
-    "one-step-of-the-poll": "all samples lie on one step of the polling wait",
-    "slope-not-above-zero": "the slope of a process is {least_ns:.3g} ns",
-    "slope-not-told-from-zero": "the slope of a process is {least_ns:.3g} ns: not told from 0",
+    "too-few-sizes": "chains of fewer than two lengths were timed",
+    "cpu-clock-cannot-measure": "the CPU clock of the calling thread cannot measure this wait",
+    "one-step-of-the-poll": "the library looks for finished work so rarely that all chains seem to take equally long",
+    "slope-not-above-zero": "in one process the cost is {least_ns:.3g} ns",
+    "slope-not-told-from-zero": "in one process the cost is {least_ns:.3g} ns, which cannot be told from 0",
     "slope-too-small-for-clock": (
-        "the slope adds {reach_ns:.0f} ns over the whole ladder, the clock steps by {step_ns:.0f} ns"
+        "the longest chain takes only {reach_ns:.0f} ns more than the shortest, and the clock counts in steps of "
+        "{step_ns:.0f} ns"
     ),
     "slope-too-small-for-device-clock": (
-        "the slope adds {reach_ns:.0f} ns over the ladder, the device's clock steps by {step_ns:.0f} ns"
+        "the longest chain takes only {reach_ns:.0f} ns more than the shortest, and the device's clock counts in steps "
+        "of {step_ns:.0f} ns"
     ),
     "clock-too-coarse": (
-        "clock too coarse: the longest chain takes {longest_ns:.0f} ns, the clock steps by {step_ns:.0f} ns"
+        "the clock is too coarse: the longest chain takes {longest_ns:.0f} ns, and the clock counts in steps of "
+        "{step_ns:.0f} ns"
     ),
     # Whether T(n) is a line.
-    "issue-bends-as-total-does": "T(n) itself bends, so the bend of issue is no full queue",
-    "above-the-line": "T({n}) lies +{share:.0%} of the ladder's rise off the line, beyond its own spread",
-    "below-the-line": "T({n}) lies -{share:.0%} of the ladder's rise off the line, beyond its own spread",
-    "upper-half-steeper": (
-        "the slope of the upper half of the ladder differs by +{change:.1%} from that of the lower half"
+    "issue-bends-as-total-does": "the whole time is no line either, so a full queue is not the reason",
+    "above-the-line": (
+        "chains of n = {n} take more than a line allows: +{share:.0%} of the range of times, more than they vary"
     ),
-    "upper-half-flatter": (
-        "the slope of the upper half of the ladder differs by -{change:.1%} from that of the lower half"
+    "below-the-line": (
+        "chains of n = {n} take less than a line allows: -{share:.0%} of the range of times, more than they vary"
     ),
-    "intercept-below-zero": "the intercept is {intercept_us:.4g} {us}, which no line of costs can have",
-    "bends-at-anchor": ("{slope_us:.4g} {us} a unit up to {units:,} units, {beyond_us:.4g} from there to {anchor:,}"),
+    "upper-half-steeper": "in the longer chains the cost is {change:.1%} higher than in the shorter ones",
+    "upper-half-flatter": "in the longer chains the cost is {change:.1%} lower than in the shorter ones",
+    "intercept-below-zero": "the one-off cost would be {intercept_us:.4g} µs, below zero, so the times are no line",
+    "bends-at-anchor": (
+        "{slope_us:.4g} µs each up to n = {units:,}, {beyond_us:.4g} µs each from there to n = {anchor:,}"
+    ),
     "bends-before-far-anchor": (
-        "{slope_us:.4g} {us} a unit up to {units:,} units, {beyond_us:.4g} on average to {anchor:,}"
+        "{slope_us:.4g} µs each up to n = {units:,}, {beyond_us:.4g} µs each on average up to n = {anchor:,}"
     ),
-    "not-checked-beyond": "not checked beyond {units:,} units: {why}",
-    "no-anchor-in-two-processes": "no anchor was taken in two processes",
-    "anchors-differ": "T({anchor:,}) differs from the line by {least:+.1%} to {most:+.1%}",
-    "one-unit-is-off": "T(1) is {single_us:.4g} {us}, where the line gives {expected_us:.4g}",
+    "not-checked-beyond": "not seen to hold for chains longer than n = {units:,}: {why}",
+    "no-anchor-in-two-processes": "fewer than two processes timed a longer chain",
+    "anchors-differ": "the time of n = {anchor:,} differs by {least:+.1%} to {most:+.1%} from what this cost predicts",
+    "one-unit-is-off": "one alone takes {single_us:.4g} µs, and the line predicts {expected_us:.4g} µs",
     # Whether the cost is one value.
     "drifts-in-rounds": (
-        "the cost drifts within a process, {early_us:.4g} {us} early and {late_us:.4g} {us} late; "
-        "the canary does not explain it"
+        "the cost changes within a process, from {early_us:.4g} µs to {late_us:.4g} µs, and the speed of the processor "
+        "does not explain it"
     ),
-    "drifts-after-rounds": (
-        "the cost drifts within a process, {early_us:.4g} {us} in the rounds and {late_us:.4g} {us} at the end of the "
-        "process"
-    ),
+    "drifts-after-rounds": "the cost changes within a process, from {early_us:.4g} µs to {late_us:.4g} µs at its end",
     "slow-samples-are-work": (
-        "slow samples take {share:.0%} more time in most processes, and no other thread explains it: "
-        "{mean_us:.4g} {us} with them"
+        "in most processes slow samples add {share:.0%}, and no other thread explains it: {mean_us:.4g} µs with them"
     ),
     "waits-differ": (
-        "many waits differ from the others in most processes, and no other thread explains it: "
-        "the median is {median_us:.4g} {us}, the mean {mean_us:.4g} {us}"
+        "in most processes many waits differ from the others, and no other thread explains it: the median is "
+        "{median_us:.4g} µs, the mean {mean_us:.4g} µs"
     ),
-    "two-speeds": "two speeds, {fast_us:.4g} and {slow_us:.4g} {us}, told apart by the {by}",
-    "two-long-speeds": "two speeds, {fast_us:,.0f} and {slow_us:,.0f} {us}, told apart by the {by}",
-    "two-speeds-one-long": "two speeds, {fast_us:.4g} and {slow_us:,.0f} {us}, told apart by the {by}",
-    "two-speeds-few-rounds": "two speeds, too few rounds of each for an intercept",
-    "rounds-of-two-speeds": "{processes} processes: {slow_share:.0%} of the rounds are of the slower speed",
+    "two-speeds": "two speeds, {fast_us:.4g} µs and {slow_us:.4g} µs, told apart by the {by}",
+    "two-long-speeds": "two speeds, {fast_us:,.0f} µs and {slow_us:,.0f} µs, told apart by the {by}",
+    "two-speeds-one-long": "two speeds, {fast_us:.4g} µs and {slow_us:,.0f} µs, told apart by the {by}",
+    "two-speeds-few-rounds": "two speeds, and too few rounds of each for a one-off cost",
+    "rounds-of-two-speeds": "{processes} processes: {slow_share:.0%} of the rounds have the slower speed",
     # What to know of how it was measured.
-    "rounds-left-out": "{share:.0%} of the rounds are left out: the processor was slow or at another clock",
-    "canary-was-off": "the canary was off by over {by:.0%} in {share:.0%} of the rounds",
-    "ladder-too-short": "the ladder ends below the wanted length: {why}",
-    "wait-spins": "the wait spins, so work deferred into it is not told",
-    "drift-judged-over": "drift judged over the first {seconds:.1f} s of a process",
+    "rounds-left-out": (
+        "{share:.0%} of the rounds are left out: the processor was slow, or ran at another clock frequency"
+    ),
+    "canary-was-off": "in {share:.0%} of the rounds the reference loop was off by over {by:.0%}",
+    "ladder-too-short": "the longest chain is shorter than wanted: {why}",
+    "wait-spins": "the CPU is busy while it waits, so work that is done during the wait cannot be told from waiting",
+    "drift-judged-over": "whether it drifts was judged over the first {seconds:.1f} s of a process",
     # Cases beside each other.
-    "no-round-in-common": "the two cases have no round in common",
+    "no-round-in-common": "the two cases were never measured in the same round",
     "no-passes": "this API has no passes",
-    "cost-not-determined": "the patterns measured do not tell this cost from the others",
-    "difference-not-separable": "not separable: the interval of the difference reaches 0 or below",
-    "cost-not-separable": "not separable: the interval of the cost reaches 0 or below",
+    "cost-not-determined": "the patterns that were measured cannot tell this cost from the others",
+    "difference-not-separable": "not separable: the difference may be 0",
+    "cost-not-separable": "not separable: the cost may be 0",
     # What a process could not measure.
-    "no-case-left": "no case left",
+    "no-case-left": "no case is left",
     "rounds-done": "{rounds} rounds",
     "time-is-over": "time: {seconds:.1f} s",
-    "n-is-bounded": "the stack bounds n at {most}",
-    "sample-too-long": "a longer sample would take over {most_ms:.0f} ms",
-    "anchor-too-long": "{units} units would take {seconds:.0f} s",
-    "units-too-long": "{units} units would take about {milliseconds:.0f} ms",
-    "first-units-too-long": "{units} units take {took_ms:.0f} ms, and a sample may take {most_ms:.0f} ms",
-    "sample-would-show-poll": "the wait polls every {poll_ms:.0f} ms, and a sample would show the poll",
-    "one-length-of-device-time": "a slope needs two lengths, the chain holds {units} units at most",
+    "n-is-bounded": "this stack allows no chain longer than n = {most}",
+    "sample-too-long": "a longer chain would take over {most_ms:.0f} ms",
+    "anchor-too-long": "a chain of n = {units} would take {seconds:.0f} s",
+    "units-too-long": "a chain of n = {units} would take about {milliseconds:.0f} ms",
+    "first-units-too-long": "a chain of n = {units} takes {took_ms:.0f} ms, and a sample may take {most_ms:.0f} ms",
+    "sample-would-show-poll": (
+        "the library looks for finished work every {poll_ms:.0f} ms, so a sample would show that time instead"
+    ),
+    "one-length-of-device-time": "the cost needs two lengths of chains, and no chain is longer than n = {units}",
     "device-clock-stands": "the device's clock shows no time: {spans} ns",
-    "clock-stands": "clock too coarse: it did not move while it was read",
-    "units-not-executed": "{issued} units issued, {executed} executed",
-    "uncounted-units-not-run": "{units} units of the device time or of recordings did not run",
+    "clock-stands": "the clock is too coarse: it did not move while it was read",
+    "units-not-executed": "{issued} were issued, and {executed} ran",
+    "uncounted-units-not-run": "{units} of those for the device time or for recordings did not run",
     "work-done-on-reading": (
-        "reading the values takes {few_us:.0f} {us} after 1 unit and {many_us:.0f} {us} after {units}: "
-        "the work seems to be done when the values are read"
+        "reading the values takes {few_us:.0f} µs after 1 and {many_us:.0f} µs after {units}, so the work seems to be "
+        "done only when the values are read"
     ),
 }

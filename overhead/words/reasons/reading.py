@@ -11,6 +11,7 @@ TEMPLATES = {
     "library-lacks-case": "{library} has no such case {caller:called}",
     "library-lacks-value": "{library} {caller:called}: {why}",
     "windows-differ": (
-        "refused: window.{field} is {browser_has:plain 40} in the browser, {library_has:plain 40} in the library"
+        "not compared: window.{field} is {browser_has:plain 40} in the browser and {library_has:plain 40} in the "
+        "library"
     ),
 }

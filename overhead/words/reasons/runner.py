@@ -2,27 +2,28 @@
 
 TEMPLATES = {
     "died-while": "{why} (while {doing})",
-    "worker-gave-no-answer": "the worker gave no answer",
-    "no-case-opened": "no case could be opened",
+    "worker-gave-no-answer": "the process gave no answer",
+    "no-case-opened": "no case could be started",
     "too-many-slow-cases": (
-        "its stack takes seconds a case, so this profile has {most} of them; a larger profile or a choice of "
-        "patterns takes it"
+        "this stack takes seconds for each case, so this profile measures only {most}; a larger --profile or a "
+        "--pattern measures it"
     ),
     "over-budget": (
-        "{sampling_s:.1f} s of sampling in {processes} processes do not fit the budget of {budget_s:.0f} s for "
-        "the whole run; a larger profile or a choice of stacks and patterns takes it"
+        "too long for this profile: {sampling_s:.1f} s in each of {processes} processes, and {budget_s:.0f} s for the "
+        "whole run; a larger --profile, or -p and --pattern, measure it"
     ),
-    "software-beside-gpu": "a software adapter, and there is a GPU; --software measures it too",
-    "no-gpu-beside-gpu": "no GPU, and its stack has one; --software measures it too",
-    "measured-through-vulkan": "the same adapter is measured through Vulkan; --profile thorough takes both",
+    "software-beside-gpu": "a software adapter, on a machine with a GPU; --software measures it too",
+    "no-gpu-beside-gpu": "not a GPU, and this stack has one here; --software measures it too",
+    "measured-through-vulkan": "the same adapter is measured through Vulkan; --profile thorough measures both",
     "process-would-exceed-wall": (
-        "{measured} of {processes} processes are measured; one more would end after the wall limit of {limit_s:.0f} s"
+        "only {measured} of {processes} processes were measured, because one more would end after the time limit of "
+        "{limit_s:.0f} s"
     ),
     "wall-reached": (
-        "the wall limit of {limit_s:.0f} s is reached: the rest of process {process} of {processes} is not measured"
+        "the time limit of {limit_s:.0f} s is reached, so the rest of process {process} of {processes} is not measured"
     ),
     "forming-the-figures": "measured; the figures are formed",
-    "stack-sets-variable": "{target}: the stack sets {variable} itself, so --env does not change it there",
+    "stack-sets-variable": "{target}: this stack sets {variable} itself, so --env does not change it",
     "nothing-to-measure": "nothing to measure: {why}",
-    "no-case-matches": "no case matches the options given",
+    "no-case-matches": "no case matches these options",
 }

@@ -24,8 +24,6 @@ TEMPLATES = {
     "lazy-duckdb": "a lazy relation of DuckDB",
     "ray-object": "an object that Ray computes elsewhere",
     # What to write, where it is more than a piece of Python.
-    "run-with-asyncio": 'asyncio.run(...), with --setup "import asyncio"',
-    "asyncio-around-all": "asyncio.run(...) around all of it",
     "tensors-on-a-real-device": "tensors on a real device",
     "sync-torch-xla": "its result and torch_xla.sync(wait=True)",
 }

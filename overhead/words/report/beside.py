@@ -1,4 +1,4 @@
-"""This machine beside others, and its runs over time: sentences, titles and captions."""
+"""This machine compared with others, and its runs over time: sentences, titles and captions."""
 
 from __future__ import annotations
 
@@ -28,21 +28,20 @@ from overhead.words.format import count, whole
 from overhead.words.key_figures import label, value_text
 from overhead.words.report.machines import machine_name
 
-NO_OTHER_RUN = "No other run is set beside this one. overhead report --reference names one."
-UNIT = "this run over the other; left of 1: less here"
+NO_OTHER_RUN = "No other run is compared with this one. overhead report --reference RUN names one."
+UNIT = "this run over the other; left of 1: this run costs less"
 OVER_TIME = (
-    "Each figure over that of the first run that has it with the same parameters; hollow where its interval is over "
-    "10 % either way. A vertical line: a version differs from the run before. Rented machines of one kind can be on "
-    "several boards."
+    "Each figure, divided by that of the first run that has it with the same parameters. Hollow: noisy. A vertical "
+    "line: a version differs from the run before. Rented machines of one kind can have different boards."
 )
-NEXT_RUN = InMicroseconds("next run")
+NEXT_RUN = InMicroseconds("run-to-run")
 PANELS = {
-    "host": "Bound by the host",
-    "device": "Bound by the device, or by both",
+    "host": "Host-bound: the CPU is the limit",
+    "device": "Device-bound, or bound by both",
     "": "Waits, shares",
 }
 """The title of each panel, by what bounds its figures."""
-_HOLLOW = "A hollow mark has an interval of over 10 % either way and is not judged."
+_HOLLOW = "Hollow: noisy, its interval is over 10 % either way, so it is not judged."
 
 
 def other_run(found: Beside) -> str:
@@ -56,25 +55,25 @@ def other_run(found: Beside) -> str:
 
 
 def picture_title(machine: Machine, found: Beside) -> str:
-    """This machine beside the other run."""
-    return f"{machine_name(machine)} beside {other_run(found)}"
+    """This machine compared with the other run."""
+    return f"{machine_name(machine)} compared with {other_run(found)}"
 
 
 def caption(found: Sequence[Beside], spreads: Spreads, view: View) -> str:
-    """How to read the picture, where its band comes from, which versions differ and what is left out."""
+    """How to read the picture, where its run-to-run ranges come from, which versions differ and what is left out."""
     said = [
-        "Both sides have one stack, one caller and the same parameters.",
-        "At the end of a row: the values of the other runs.",
+        "Both sides have the same stack, caller and parameters.",
+        "At the end of a row stand the values of the other runs.",
         _band(spreads, view),
     ]
     for one in found:
         changes = plain(version_changes_text(version_changes(one.other.fingerprint, view.fingerprint)), 300)
         if changes:
-            said.append(f"Versions of {other_run(one)} → of this run: {changes}.")
+            said.append(f"Versions, {other_run(one)} → this run: {changes}.")
         if one.left_out:
             reasons = Counter(one.left_out.values())
             numbers = [f"{_counted(one, reason, number)} {WHY_APART[reason]}" for reason, number in reasons.items()]
-            said.append(f"Left out: {'; '.join(numbers)}.")
+            said.append(f"Not compared: {'; '.join(numbers)}.")
     return " ".join(dict.fromkeys(said))
 
 
@@ -90,15 +89,15 @@ def _counted(found: Beside, reason: Apart, number: int) -> str:
 
 
 def _band(spreads: Spreads, view: View) -> str:
-    """Where the band of each row comes from, and what a mark outside it means."""
+    """Where the run-to-run range of each row comes from, and what a mark outside of it means."""
     if not spreads:
-        return "No band shows how far another run here may lie: measure again to get one: make report."
+        return "How much runs differ here is not known: measure again to learn it (make report)."
     most = max(spreads.values(), key=lambda spread: spread.boards)
     known = has_next_run(view.fingerprint.machine)
     machine = view.fingerprint.machine
     boards = whole(most.boards, formed("boards of a spread", words=kind_of(machine)) if known else None)
     source = f"{boards} {'boards' if known else 'runs of this machine'}"
-    return f"In 90 % of cases another run here lies in the band (from {source}); red: outside. {_HOLLOW}"
+    return f"Blue area: the run-to-run range (from {source}), in which 9 of 10 runs lie. Red: outside of it. {_HOLLOW}"
 
 
 def row_label(figure: KeyFigure) -> str:

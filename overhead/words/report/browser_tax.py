@@ -9,19 +9,15 @@ from overhead.reading.browser_tax import Tax
 from overhead.reading.view import stack_name
 from overhead.results import Caller
 from overhead.words.format import listed, number
+from overhead.words.glossary import figure_column
 from overhead.words.names import CALLER_WORDS
 
-BROWSER_TITLE = "A dispatch in the browser over the same dispatch from compiled code"
+BROWSER_TITLE = "A dispatch in the browser, compared with the same dispatch from compiled code"
 BROWSER_CAPTION = (
-    "The slope in the browser over the slope of the library inside it, called from compiled code on the same "
-    "adapter; the line is all that both intervals allow."
+    "The cost in the browser, divided by the cost through the library inside it, called from compiled code on the same "
+    "adapter. The line shows all ratios that the two intervals allow. Hollow: noisy."
 )
-BROWSER_FIGURES = {
-    "complete": InMicroseconds("slope"),
-    "fixed": InMicroseconds("fixed"),
-    "empty_wait": InMicroseconds("empty wait"),
-    "naive": InMicroseconds("T(1)"),
-}
+BROWSER_FIGURES = {name: InMicroseconds(figure_column(name)) for name in ("complete", "fixed", "empty_wait", "naive")}
 """The figures that are compared, each with its heading."""
 
 
@@ -42,7 +38,7 @@ def alternative(found: Sequence[Tax]) -> str:
 
 def table_title(tax: Tax) -> str:
     """The browser on its device, and the library inside it."""
-    return f"{tax.target.label}, beside {tax.library}"
+    return f"{tax.target.label}, compared with {tax.library}"
 
 
 def through_library(tax: Tax, caller: Caller) -> str:

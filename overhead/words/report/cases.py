@@ -14,11 +14,11 @@ from overhead.words.reasons import with_status
 NOTHING_MISSING = "Nothing is missing."
 NO_CASE = "The file holds no case."
 CASES_READ_AS = (
-    "Times are in microseconds per unit, with 95 % intervals. Not per unit: fixed, empty_wait, naive, "
-    "naive_idle, prepare and first. case: the pattern, and what differs from the first case of the target. A "
-    "status links to the times behind the figure. met: the median of fresh processes that are not pinned, with "
-    "their range. up to n: T(n) was seen to be a line up to this n, or between these two. everything: the mean "
-    "over all samples."
+    "Times are for one dispatch, launch, call or step, in µs, with 95 % intervals. Some are for a whole chain or call: "
+    "one-off cost, empty wait, single-shot latency, preparation and first call. A case is named by its pattern and by "
+    "what differs from the first case of the target. A status links to the times behind the figure. Unpinned: the "
+    "median of fresh processes that are not pinned, with their range. Up to n: the cost was seen to hold for chains up "
+    "to this length, or between these two."
 )
 
 
@@ -45,7 +45,7 @@ def versions(run: Fingerprint) -> str:
 
 def to_know(flags: Sequence[str]) -> str:
     """What is to know of a run, from its flags."""
-    return f"To know of this run: {'. '.join(flags)}."
+    return f"Notes on this run: {'. '.join(flags)}."
 
 
 def status(record: Record) -> str:

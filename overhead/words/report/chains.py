@@ -1,4 +1,4 @@
-"""The ways to run a chain of steps: the cheapest, every other one, and which run they are of."""
+"""The variants of a chain of steps: the fastest, every other one, and which run they are of."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from overhead.reading.plain_text import plain
 from overhead.results import Record, Value
 from overhead.words.chains import arm_label, group_title
 from overhead.words.format import MICRO, count, factor, listed, number, run_time
+from overhead.words.graph_or_fused import BEYOND
 from overhead.words.reasons import one_line
 from overhead.workloads import workloads
 
 METHOD_NOTE = (
-    "Every way was compared with NumPy in float64 before it was timed; one with other values has no speed. A cost is "
-    "the measured time of one chain and one wait, without recording and compiling. An asterisk marks a time "
-    "that is read off the way's line, fixed + slope × steps, since the sizes of n end below it."
+    "Every variant was compared with NumPy in float64 before it was timed; one with other values has no time. A time "
+    "is that of one chain and one wait, without recording and compiling. \u2248 marks a time that was not measured, "
+    "but read off the line through shorter chains: one-off cost + steps \u00d7 cost of a step."
 )
-CHEAPEST = "The cheapest of the ways that were measured, at the workload's own number of steps"
-BEYOND = "*"
-"""Marks a time that is read off the line."""
+CHEAPEST = "The fastest variant that was measured, at the number of steps of the workload"
 
 
 def without_figure(*, measured: bool) -> str:
@@ -35,12 +34,12 @@ def case_reason(record: Record) -> str:
 
 def more_cases(number: int) -> str:
     """How many more cases have no figure, and where they stand."""
-    return f"{count(number, 'more case')}: under All cases."
+    return f"{count(number, 'more case')}: on the page All cases."
 
 
 def without_gpu(sizes: int) -> str:
     """How many sizes of workloads have no figure on a GPU."""
-    return f"{count(sizes, 'size')} without a figure on a GPU: only in the tables below."
+    return f"{count(sizes, 'size')} ran on the CPU only: see the tables below."
 
 
 def about(workload: str) -> str:
@@ -52,8 +51,8 @@ def about(workload: str) -> str:
 def of_two_runs(names: Sequence[str]) -> str:
     """Which workloads this page and the first page take from different runs."""
     return (
-        "This page shows the run that has most ways of a workload, the first page the newest with a fused kernel. So "
-        f"the times of {listed([*names])} are of two runs and differ."
+        "For each workload this page shows the run with most variants, and the first page the newest run with a fused "
+        f"kernel. So the times of {listed([*names])} are of two runs and differ."
     )
 
 
@@ -69,7 +68,7 @@ def failed_way(record: Record) -> str:
 
 def time(arm: ArmFit, steps: int) -> str:
     """The time of a chain of so many steps in microseconds."""
-    return number(arm.cost(steps) / 1e3) + beyond(arm, steps)
+    return beyond(arm, steps) + number(arm.cost(steps) / 1e3)
 
 
 def relative(arm: ArmFit, fastest: ArmFit, steps: int) -> str:
@@ -77,7 +76,7 @@ def relative(arm: ArmFit, fastest: ArmFit, steps: int) -> str:
     if arm is fastest:
         return "1"
     times: Value = arm.cost(steps) / fastest.cost(steps)
-    return factor(times) + beyond(arm, steps)
+    return beyond(arm, steps) + factor(times)
 
 
 def beyond(arm: ArmFit, steps: int) -> str:
@@ -92,4 +91,4 @@ def table_title(group: Group, steps: int, other_run: str) -> str:
 
 def columns(steps: int) -> list[str]:
     """The headings of the table of all ways."""
-    return ["way", f"{MICRO} a step", f"{steps:,} steps, {MICRO}", "to the fastest", f"fixed, {MICRO}"]
+    return ["variant", f"each step, {MICRO}", f"{steps:,} steps, {MICRO}", "vs. the fastest", f"one-off, {MICRO}"]

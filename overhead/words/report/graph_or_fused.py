@@ -7,43 +7,44 @@ from collections.abc import Sequence
 from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow
 from overhead.results import Machine, Value
 from overhead.words.format import MICRO, positive_spread, run_time
-from overhead.words.graph_or_fused import WAY_VERDICTS, compared, no_figure
+from overhead.words.graph_or_fused import BEYOND, WAY_VERDICTS, compared, no_figure
 from overhead.words.printed import printed
-from overhead.words.report.chains import BEYOND
 from overhead.words.report.machines import machine_name
 
 _WITHIN = f"{100 * SAME_WITHIN:.0f} %"
 WAYS_CAPTION = (
-    "One chain at the workload's own number of steps and one wait, from Python, as measured. An asterisk marks a time "
-    "that is read off the line, since the sizes of n end below it. Recording and compiling are not counted. "
-    "Whiskers: the lowest and highest ratio that the intervals of the two times allow. Tie: within "
-    f"{_WITHIN}, or not told apart. Hollow: the interval is wide, two speeds, or a cost that bends."
+    "Each time is that of one chain with the number of steps of the workload, and one wait, from Python. \u2248 marks "
+    "a time that was not measured, but read off the line through shorter chains. Recording and compiling are not "
+    "counted. Horizontal lines: all ratios that the intervals of the two times allow. Equal: within "
+    f"{_WITHIN} (grey area), or not told apart. Thick: a fused kernel. Hollow: noisy."
 )
-NO_FUSED = "This run has no fused kernel on a GPU, so there is nothing to compare with a CUDA graph."
-NOTHING_BESIDE = "These times have nothing beside them: no CUDA graph and no unfused dispatches were measured."
-WAY_COLUMNS = ["work", "way", MICRO, "relative", f"a step, {MICRO}", "cheaper from step"]
+NO_FUSED = "This run has no fused kernel on a GPU, so nothing is compared with a CUDA graph."
+NOTHING_BESIDE = "These times are compared with nothing: no CUDA graph and no unfused dispatches were measured."
+WAY_COLUMNS = ["work", "variant", MICRO, "relative", f"each step, {MICRO}", "faster from n steps"]
 
 
 def base_name(*, with_graph: bool) -> str:
     """What every way is compared with."""
-    return "the CUDA driver's graph" if with_graph else "a dispatch a step"
+    return "the CUDA driver's graph" if with_graph else "a dispatch for each step"
 
 
 def caption_title(machine: Machine, *, with_graph: bool) -> str:
     """The title of the picture on the page."""
-    return f"Time of a chain beside {base_name(with_graph=with_graph)} of the same steps: {machine_name(machine)}"
+    return (
+        f"Time of a chain, compared with {base_name(with_graph=with_graph)} of the same steps: {machine_name(machine)}"
+    )
 
 
 def picture_title(machine: Machine, *, with_graph: bool) -> str:
     """The title inside the picture."""
-    first = "CUDA graph" if with_graph else "A dispatch a step"
+    first = "CUDA graph" if with_graph else "A dispatch for each step"
     return f"{first} or one fused kernel? {machine_name(machine)}, from Python"
 
 
 def axis_label(source: str, *, with_graph: bool) -> str:
     """What the axis of the picture measures. ``source``: see ``source``."""
     base = base_name(with_graph=with_graph)
-    return f"time relative to {base} of the same group: left of the line cheaper, right of it dearer. {source}"
+    return f"time relative to {base} of the same group: left of the line faster, right of it slower. {source}"
 
 
 def source(created: str, drawn: Sequence[WorkRow]) -> str:
@@ -63,19 +64,19 @@ def direction(verdict: str) -> str:
 
 def table_alone(row: WorkRow) -> str:
     """That a workload has no graph's time, so that only the table has it."""
-    return f"In the table alone, without a graph's time: {row.name}."
+    return f"Only in the table, because no CUDA graph was measured: {row.name}."
 
 
 def nothing_beside(way: ChainWay) -> str:
     """Why a way has no place on the axis."""
-    return no_figure(way, 60) if way.cost is None else "nothing to compare with"
+    return no_figure(way, 60) if way.cost is None else "nothing to compare it with"
 
 
 def time_cell(way: ChainWay) -> str:
     """The time of the way in the table, with the mark of one that is read off the line; or why it has none."""
     if way.cost is None:
         return no_figure(way, 60)
-    return positive_spread(way.cost / 1e3) + (BEYOND if way.beyond else "")
+    return (BEYOND if way.beyond else "") + positive_spread(way.cost / 1e3)
 
 
 def verdict_at_end(row: WorkRow, way: ChainWay, times: Value) -> str:

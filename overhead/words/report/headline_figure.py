@@ -11,10 +11,10 @@ from overhead.words.dispatch_costs import KIND_TITLES, mark_text, remarks, title
 from overhead.words.format import MICRO, count, listed
 from overhead.words.reasons import sentence
 
-LIMIT_WORDS = {"device": "the device is the limit", "balanced": "neither CPU nor device clearly is"}
-NO_SAVING = "No saving here is large (at least 1.2 times, by most rules 1.5) with two figures that are not noisy."
-_NOT_RESOLVED = "This run does not resolve the cost of a dispatch through any stack."
-ONLY_NOISY = f"{_NOT_RESOLVED} overhead doctor names what disturbs a measurement on this machine."
+LIMIT_WORDS = {"device": "ring: device-bound", "balanced": "half ring: CPU or device, not clear"}
+NO_SAVING = "No change was found here that makes a launch clearly cheaper (1.5 times, in some cases 1.2 times)."
+_NOT_RESOLVED = "All costs of this run are too uncertain to show."
+ONLY_NOISY = "All costs of this run are noisy. overhead doctor names what disturbs a measurement on this machine."
 """Above a picture of noisy costs."""
 
 
@@ -23,7 +23,7 @@ def without_picture(costs: DispatchCosts | None, *, measured_elsewhere: bool) ->
     if costs is not None:
         return _NOT_RESOLVED
     if measured_elsewhere:
-        return "No stack ran single dispatches here; what was measured is on the other pages."
+        return "This run has no single dispatches. The other pages show what was measured."
     return "No stack could be measured on this machine."
 
 
@@ -39,12 +39,12 @@ def stack_reason(missing: MissingStack) -> str:
 
 def more_missing(number: int) -> str:
     """How many more stacks are missing, and where their reasons stand."""
-    return f"{count(number, 'more missing stack')}: under All cases."
+    return f"{count(number, 'more missing stack')}: on the page All cases."
 
 
 def picture_title(costs: DispatchCosts) -> str:
     """What the picture shows."""
-    return f"{title(costs)}, {MICRO} per dispatch"
+    return f"{title(costs)}: cost of one more, {MICRO}"
 
 
 def alternative(costs: DispatchCosts) -> str:
@@ -53,24 +53,25 @@ def alternative(costs: DispatchCosts) -> str:
     for row in costs.rows:
         if row.marks:
             rows.append(f"{row.label} {mark_text(row.marks[row.first])} {KIND_TITLES[row.first]}")
-    return f"{picture_title(costs)}, from the cheapest to the dearest: {listed(rows)}."
+    return f"{picture_title(costs)}, from the cheapest to the most expensive: {listed(rows)}."
 
 
 def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
     """How to read the picture, and which rows only the table has."""
-    said = ["All values of this picture are of one run" + _where(costs)]
+    said = ["All values are of one run" + _where(costs)]
     said += [
-        "From compiled code: the calls of the same row without Python, of another operation where the row says so.",
-        "A line through a mark is its interval. A dotted line joins a batch to single dispatches by the same caller.",
+        "From compiled code: the same calls without Python (another operation, where the row says so).",
+        "A line with ends is an interval. A thin line joins a batch to single dispatches by the same caller.",
     ]
     if costs.has_met:
         said.append(
-            "A strip shows what fresh processes met that were not pinned to a quiet processor, with the median."
+            "A strip is the unpinned cost: the range over fresh processes that are not pinned to a processor, with the "
+            "median."
         )
     if any(row.python for row in costs.rows):
         said.append(
-            "CPU time is split where calls from Python and from compiled code alternated in one process; the table of "
-            "stacks has the time of each caller over all processes."
+            "CPU time is split where calls from Python and from compiled code were measured in turn in one process. "
+            "The table of stacks has the times over all processes."
         )
     if not_drawn:
         said.append(f"The table of stacks also has {listed([row.label for row in not_drawn])}.")
@@ -78,16 +79,16 @@ def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
 
 
 def _where(costs: DispatchCosts) -> str:
-    return " on one GPU." if costs.hardware else "; software adapters and the CPU do the work."
+    return " on one GPU." if costs.hardware else " without a GPU: software adapters and the CPU do the work."
 
 
 def axis_title(*, grouped: bool) -> str:
     """What the marks are, and how the rows are sorted."""
     within = "in each group " if grouped else ""
-    return f"{MICRO} per dispatch; {within}sorted by cost from Python, else compiled code"
+    return f"Cost of one more, {MICRO}; {within}sorted by cost from Python, else compiled code"
 
 
 def about(run: Fingerprint) -> str:
     """What a cost is, and of which run: below the picture, which may be shown without its page."""
     source = f"overhead, {run.profile} run of {run.created[:10]}, {plain(run.machine.cpu, 40)}."
-    return f"The cost of one more dispatch in a chain, waiting not included. {source}"
+    return f"The cost of one more dispatch in a chain; waiting is not included. {source}"

@@ -12,11 +12,11 @@ LAYERS: dict[Layer, str] = {
     "api and driver": "library and driver",
     "driver": "driver",
     "library": "library",
-    "rest": "unsplit rest",
+    "rest": "rest, not split",
 }
-DOUBTS: dict[ShareDoubt, str] = {"": "", "below-zero": "below zero", "unclear": "not separable"}
-ALL_OF_IT = "all of the host's time"
-PART_OF_ANOTHER, NO_LAYER = "part of a layer above", "for comparison, no layer"
+DOUBTS: dict[ShareDoubt, str] = {"": "", "below-zero": "below zero", "unclear": "too uncertain"}
+ALL_OF_IT = "all CPU time"
+PART_OF_ANOTHER, NO_LAYER = "part of a layer above", "for comparison only"
 MINIMAL_PROGRAM = "a minimal Vulkan program"
 
 
@@ -28,4 +28,4 @@ def case(each: HostShares) -> str:
 
 def title(device: str) -> str:
     """The title of the table of layers. ``device``: the one that all cases ran on, or ''."""
-    return "Who takes the host's time" + (f", {device}" if device else "")
+    return "Who takes the CPU time" + (f", {device}" if device else "")

@@ -10,14 +10,14 @@ from overhead.words.format import MICRO, spread
 from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line
 
-COSTS = [f"{name}, {MICRO}" for name in ("a node", "a launch instead", "once a replay", "making 100 nodes")]
+COSTS = [f"{name}, {MICRO}" for name in ("each node", "a launch instead", "each replay, one-off", "making 100 nodes")]
 _FEWEST_REPLAYS = 0.01
 """A graph that pays off after less than this part of a replay pays off at once."""
 
 _NO_BREAK_EVEN: dict[NoBreakEven, str] = {
-    "no-eager-launch": "unknown: no eager launch of the same kernel was measured here",
-    "saves-nothing": "not applicable: saves nothing per node",
-    "no-making-time": "unknown: making it has no figure here",
+    "no-eager-launch": "not known: no launch of the same kernel without a graph was measured",
+    "saves-nothing": "never: a node costs no less than a launch",
+    "no-making-time": "not known: making it was not measured",
 }
 
 
@@ -33,7 +33,7 @@ def launch_instead(graph: Graph) -> str:
 
 def pays_off_heading(nodes: int) -> str:
     """The heading of the column that says after how many replays a graph of so many nodes pays off."""
-    return f"pays off after, {nodes:,} nodes"
+    return f"{nodes:,} nodes pay off after"
 
 
 def pays_off(graph: Graph, nodes: int) -> str:

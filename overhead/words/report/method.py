@@ -6,10 +6,11 @@ from overhead.profiles import PROFILES
 from overhead.words.format import listed
 
 IDEA = (
-    "A case is a chain of identical units of work. It is timed for several n, and a line is fitted with its intercept: "
-    "T(n) = fixed + slope × n. The slope is what one more unit costs. The intercept is what a submission and a wait "
-    "cost, whatever they hold.",
-    "Dividing a total by a count mixes the two, and by how much depends on the count and on the wait.",
+    "A case is a chain of n equal dispatches, launches, calls or steps. The chain is timed for several n, and a line "
+    "is fitted: T(n) = one-off cost + cost \u00d7 n. The cost is what one more of them takes. The one-off cost is what "
+    "one submission and one wait take, however much work they hold.",
+    "Whoever divides a total by a count mixes the two. How far that is from the cost depends on the count and on the "
+    "wait.",
 )
 
 
@@ -19,20 +20,20 @@ def _processes() -> str:
 
 
 RULES = (
-    ("The work happened", "Values read back prove the number and the order of the units, once a round, outside every "
-     "window."),
-    ("It is a line", "The medians of the rungs are held against the line; one that bends is called nonlinear and "
-     "carries no value."),
-    ("It stands clear", "The ladder climbs until what the slope adds stands clear of the clock and of the wait's own "
-     "step."),
-    ("It repeats", f"{_processes()} fresh processes by profile, fewer if they would end after the profile's time "
-     "limit; the interval is over processes, at their canary, and a figure whose interval is wider than the "
-     "profile's target is called noisy. Another run may meet another clock."),
-    ("Drift cancels", "What is subtracted or divided alternated within each round in one process; differences are "
-     "formed per round. A canary tells rounds of a slow processor or of another clock; they are left out of the fit."),
-    ("One at a time", "A worker measures only while its run holds the lock of the machine's devices."),
-    ("The window is known", "Each record says what its window holds; a ratio is refused where windows differ in "
-     "anything but the named axis."),
-    ("Nothing is hidden", "A missing number has its reason in words. Raw samples are kept, also those that a fit "
-     "leaves out: interrupted samples, slow rounds, processes at another clock."),
+    ("The work happened", "Once in each round, outside of the timed part, values are read back. They prove how many "
+     "calls ran, and in which order."),
+    ("It is a line", "The times of all lengths n must lie on one line. A case that bends is called nonlinear and has "
+     "no cost."),
+    ("It is above the noise", "Chains grow until n × cost is far above the steps of the clock and the variation of the "
+     "wait."),
+    ("It repeats", f"{_processes()} fresh processes measure each case, by profile; fewer if they would exceed the time "
+     "limit of the profile. The interval is over processes, corrected for the speed of the processor. A figure is "
+     "called noisy if its interval is wider than the profile allows."),
+    ("Drift cancels", "Two cases whose difference or ratio is shown are measured in turn, in each round of one "
+     "process. A reference loop shows rounds in which the processor was slow; these are left out."),
+    ("One at a time", "Only one run measures on a machine at a time."),
+    ("What is timed is known", "Each case of the file says what is timed. A ratio is refused if two cases differ in "
+     "anything but what is compared."),
+    ("Nothing is hidden", "A missing number has its reason. Raw samples are kept, also those that a cost leaves out: "
+     "interrupted samples, slow rounds, processes at another clock frequency."),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from overhead.reading.dispatch_costs import DispatchCosts
 from overhead.reading.plain_text import plain
 from overhead.results import Fingerprint, Value, formed
 from overhead.words.dispatch_costs import title
+from overhead.words.example_run import example_lines
 from overhead.words.format import count, run_time, whole
 from overhead.words.printed import printed
 from overhead.words.reasons import sentence
@@ -17,25 +18,26 @@ from overhead.words.report.machines import machine_name
 
 def front_title(costs: DispatchCosts | None, run: Fingerprint) -> str:
     """The heading of the first page."""
-    return title(costs) if costs is not None else f"Dispatch overhead on {machine_name(run.machine)}"
+    return title(costs) if costs is not None else f"Kernel launch overhead on {machine_name(run.machine)}"
 
 
 def about_run(run: Fingerprint) -> str:
     """The machine of a page and when it was measured."""
     names = [*(g.name for g in run.machine.gpus if not g.software), run.machine.cpu]
     measured = f"measured {run.created[:10]} at {run.created[11:16]} UTC, profile {run.profile}"
-    return f"{', '.join(plain(name, 60) for name in names)}; {measured}"
+    about = f"{', '.join(plain(name, 60) for name in names)}; {measured}"
+    return " ".join([*example_lines(run), about])
 
 
 def about_runs(runs: Sequence[Fingerprint]) -> str:
     """How many runs a page shows, and from when they are."""
     days = sorted(run.created[:10] for run in runs)
-    return f"{count(len(days), 'fingerprint')}, measured from {days[0]} to {days[-1]}"
+    return f"{count(len(days), 'run')}, measured from {days[0]} to {days[-1]}"
 
 
 def from_run(run: Fingerprint) -> str:
     """Which other run a section is of, where the page's own run has nothing for it."""
-    return f"From the {plain(run.profile, 40)} run of {run_time(run.created)}."
+    return f"This is from another run ({run_time(run.created)}, profile {plain(run.profile, 40)})."
 
 
 def drawn_from(machines: int) -> str:
@@ -53,7 +55,7 @@ def title_with_number(title: str, number: int) -> str:
 
 def section_failed(section: str, reason: str) -> str:
     """What stands in place of a section that raised."""
-    return f"unavailable: section {section}: {reason}"
+    return f"The section {section} could not be made: {reason}"
 
 
 def skipped_files(skipped: Sequence[Skipped]) -> list[tuple[str, str]]:

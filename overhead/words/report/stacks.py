@@ -8,9 +8,9 @@ from overhead.words.dispatch_costs import other_unit, remark as row_remark
 from overhead.words.format import MICRO
 from overhead.words.names import CALLER_WORDS
 
-TABLE_TITLE = "One dispatch through each stack, with intervals; each row is one caller"
-TIME_COLUMNS = [f"{what}, {MICRO}" for what in ("one more", "CPU time", "next run", "met")]
-COLUMNS_OF_STACKS = ["stack", "called", *TIME_COLUMNS, "bound", "remark"]
+TABLE_TITLE = "One dispatch or launch through each stack, with intervals; each row is one caller"
+TIME_COLUMNS = [f"{what}, {MICRO}" for what in ("cost", "CPU time", "run-to-run", "unpinned")]
+COLUMNS_OF_STACKS = ["stack", "called", *TIME_COLUMNS, "limit", "remark"]
 
 
 def called(kind: Kind, record: Record) -> str:
@@ -19,7 +19,7 @@ def called(kind: Kind, record: Record) -> str:
 
 
 def remark(row: DispatchRow, kind: Kind, record: Record) -> str:
-    """What is to know of the row's case of this kind: its own remark, a met cost below the cost, another unit."""
-    below = "met lies below the undisturbed cost" if met_below(record) else ""
+    """What is to know of the row's case of this kind: its own remark, an unpinned cost below the cost, another unit."""
+    below = "unpinned below the undisturbed cost" if met_below(record) else ""
     unit = "" if kind == "batched" else other_unit(row)
     return "; ".join(filter(None, [row_remark(row, kind), below, unit]))

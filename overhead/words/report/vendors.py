@@ -1,4 +1,4 @@
-"""What one more piece of work costs by vendor: the rows, panels and sources of the picture and of its tables."""
+"""What a launch costs by vendor: the rows, panels and sources of the picture and of its tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from overhead.words.names import CALLER_WORDS
 
 POINT_COLUMNS = {
     "what": "what",
-    "how": "how taken",
+    "how": "how measured",
     "row": "API, stack, caller",
     "vendor": "vendor",
     "device": "device",
@@ -19,12 +19,12 @@ POINT_COLUMNS = {
     "remark": "remarks",
 }
 VENDORS_CAPTION = (
-    "A row is a stack, its API and who calls it. A mark is a device: solid if measured, hollow if published. Only "
-    "a slope and a figure taken back to back are the cost of one more, so only they share an axis with ours. The "
-    "others hold a wait too, or only the host's part. No published figure enters a fit. Software adapters and "
-    "processors are in the tables only."
+    "A row is a stack, its API and who calls it. A mark is a device: large if we measured it, small if it was "
+    "published. Hollow: noisy. Only costs, and published times of calls without a wait between them, can be compared "
+    "with ours, so only they share a panel. The other published times contain a wait, or only the CPU's part. Software "
+    "adapters and CPUs are only in the tables."
 )
-_UNITS = {"wait": ", a wait alone", "submit": ", a submission", "node": ", a node"}
+_UNITS = {"wait": ", only a wait", "submit": ", a submission", "node": ", a node"}
 _MOST_NAMES = 4
 """Devices that are named at the end of a row; the table names all."""
 

@@ -16,11 +16,20 @@ from overhead.words.reasons import one_line
 from overhead.words.report.host_shares import DOUBTS
 
 NO_WAIT = "No wait was measured."
-WAITS_TITLE = f"A unit without a wait, with one after each, and one alone with its wait, T(1): {MICRO}"
+WAITS_TITLE = f"Cost without a wait, with a wait after each, and single-shot latency, {MICRO}"
+WAITS_READ_AS = (
+    "wait-each waits after every dispatch or launch; read-each also reads a value back. p50 to p99 are percentiles of "
+    "the latency of one of them with its wait, as an inference engine sees it."
+)
+SYNCHRONISATIONS_CAPTION = (
+    "The time of the steps with one synchronisation, minus that of the steps without it, measured in turn in one "
+    "process where the file has such pairs. All panels share one axis. Hollow: noisy. Synchronisations whose cost is "
+    "too small to measure are only in the table."
+)
 WAIT_FIGURES = {
-    "empty_wait": f"a wait with nothing to wait for, {MICRO}",
-    "naive": f"one unit and its wait, T(1), {MICRO}",
-    "naive_idle": f"the same after 50 ms idle, {MICRO}",
+    "empty_wait": f"empty wait, {MICRO}",
+    "naive": f"single-shot, {MICRO}",
+    "naive_idle": f"single-shot after 50 ms idle, {MICRO}",
 }
 """What a figure of a wait is, as the heading of its column."""
 _ACTS = {
@@ -36,9 +45,12 @@ _ACTS = {
     "h2d": "copy to the device",
     "h2d-pinned": "pinned copy to the device",
 }
-_DOUBTS = {"": "", "below-zero": DOUBTS["below-zero"], "no-effect": "adds nothing measurable"}
+_DOUBTS = {"": "", "below-zero": DOUBTS["below-zero"], "no-effect": "too small to measure"}
 _STEPS = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
-_READ_AS = "Called from Python, unless the row says more. A range alone is a noisy figure. T(1): always its interval."
+_READ_AS = (
+    "Called from Python, unless the row says otherwise. A range without a value is noisy; single-shot latency is "
+    "always shown as a range."
+)
 
 
 def act_name(act: str) -> str:
@@ -75,9 +87,9 @@ def waiting_sentence(target: TargetView, act: str, waited: Record | None, single
     costs = f"{begun}: a {unit} costs {without_wait(target)} {MICRO}."
     with_wait = cost_or_range(waited)
     if with_wait:
-        return f"{costs} With {act_name(act)} after each it takes {with_wait}."
+        return f"{costs} With {act_name(act)} after each, it costs {with_wait}."
     alone = positive_range(single) if single is not None else ""
-    return f"{costs} One {unit} and its wait take {alone}."
+    return f"{costs} Its single-shot latency, with the wait, is {alone}."
 
 
 def caller_name(target: TargetView) -> str:
@@ -91,7 +103,9 @@ def how_to_read(device_bound: Sequence[TargetView]) -> str:
     if not device_bound:
         return _READ_AS
     stacks = listed([stack_name(target) for target in device_bound])
-    return f"{_READ_AS} The device bounds the cost without a wait of {stacks}: T(1) is no multiple of it."
+    are = "is" if len(device_bound) == 1 else "are"
+    bound = f"Without a wait, {stacks} {are} device-bound, so do not divide the single-shot latency by that cost."
+    return f"{_READ_AS} {bound}"
 
 
 def cost_or_range(record: Record | None) -> str:
@@ -121,8 +135,8 @@ def wait_label(target: TargetView, record: Record) -> str:
 def remark(found: Synchronised) -> str:
     """Why the cost of an act is not known; else what makes it doubtful; '' for a clear one."""
     if found.alone is None:
-        return "the step alone was not measured"
-    parts = {"with the act": found.record, "alone": found.alone}
+        return "the step without it was not measured"
+    parts = {"with it": found.record, "without it": found.alone}
     lacking = [f"{name}: {one_line(why(r, 'complete'))}" for name, r in parts.items() if r.value("complete") is None]
     if lacking:
         return "; ".join(lacking)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from overhead.measure.fitting.interval import MEAN, mean_of_processes
 from overhead.results import codes_of
 from tests.fakes.reasons import values_of
 
 
+@pytest.mark.needs("scipy")
 def test_the_interval_of_a_mean_of_processes_is_that_of_students_t() -> None:
+    from scipy import stats
+
     values = [100.0, 102.0, 101.0, 99.0]
     found = mean_of_processes("complete", values, 0.03)
     low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
@@ -22,8 +24,12 @@ def test_the_interval_of_a_mean_of_processes_is_that_of_students_t() -> None:
     assert rule == {"processes": 4, "share": pytest.approx((high - low) / 2 / 100.5), "target": 0.03}
 
 
+@pytest.mark.needs("scipy")
 def test_changes_that_follow_the_processor_speed_do_not_widen_the_interval() -> None:
     """As in scipy's regression: the mean, with the standard error of the line at the mean canary."""
+
+    from scipy import stats
+
     paces = 60_000 * np.array([0.9, 0.97, 1.0, 1.04, 1.12, 1.01])
     values = 100 * (1 + 0.8 * (paces / 60_000 - 1)) + np.array([0.2, -0.1, 0.1, -0.3, 0.0, 0.1])
     found = mean_of_processes("complete", values, 0.03, paces=paces)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from overhead.measure.fitting import line as fit
 
@@ -16,7 +15,10 @@ def noisy(slope: float, intercept: float, seed: int = 0, passes: int = 20) -> tu
     return n, intercept + slope * n + np.random.default_rng(seed).normal(0, 20, n.size)
 
 
+@pytest.mark.needs("scipy")
 def test_the_theil_sen_line_agrees_with_scipy() -> None:
+    from scipy import stats
+
     n, y = noisy(300.0, 5_000.0)
     line = fit.theil_sen(n, y)
     assert line is not None
@@ -24,7 +26,10 @@ def test_the_theil_sen_line_agrees_with_scipy() -> None:
     assert line.intercept == pytest.approx(5_000.0, abs=10)
 
 
+@pytest.mark.needs("scipy")
 def test_repeated_medians_agree_with_scipy() -> None:
+    from scipy import stats
+
     n, y = noisy(300.0, 5_000.0, passes=1)
     assert fit.siegel_slope(n, y) == pytest.approx(stats.siegelslopes(y, n).slope)
     assert fit.siegel_slope(n[:1], y[:1]) is None

@@ -1,0 +1,208 @@
+"""The parts of README.md that come from recorded runs: a first answer, the picture of a typical run, and findings.
+
+Each function returns the lines of one ``<!-- name -->`` block, which ``write_docs.py`` fills in.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import math
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rich.console import Console
+
+from overhead.blocks.parts import Part, Table
+from overhead.blocks.terminal import show
+from overhead.decode.reading import DecodeArm, decoder_results
+from overhead.explain.saved import read_timing
+from overhead.explain.show import timing_blocks
+from overhead.loading.files import read_fingerprint
+from overhead.reading.dispatch_costs import DispatchCosts
+from overhead.reading.findings import findings_of
+from overhead.reading.findings.batching import ReplayPays
+from overhead.reading.findings.waiting import SynchronisingCosts
+from overhead.reading.headline import batches, most_overstated, python_shares
+from overhead.reading.typical_run import most_typical
+from overhead.reading.view import View
+from overhead.report.core.page_list import pages
+from overhead.results import Record, Value, formed
+from overhead.words.format import (
+    MICRO,
+    count,
+    ends_text,
+    factor_spread,
+    listed,
+    micro_spread,
+    percent_spread,
+    positive_spread,
+    spread,
+)
+from overhead.words.names import CALLER_WORDS
+from overhead.words.typical_run import place_sentence
+
+ROOT = Path(__file__).resolve().parents[1]
+_DATA = ROOT / "reports" / "data"
+_EXAMPLES = Path("docs/examples/readme")
+RECORDED_TIME = _EXAMPLES / "time.json"
+"""The answer of ``overhead time --json`` that README.md shows."""
+_COLUMNS = 80
+_GPU = "H100"
+"""Of the kinds of machine that were measured, the one with the most runs."""
+_TOKEN_RUN = "nvidia-h100-decode-0.5b"
+
+
+@functools.cache
+def _views() -> dict[str, View]:
+    """The committed runs on the GPU of README.md, by the name of their file."""
+    pages()  # with the rows and rules that slices add
+    views = {path.stem: View(read_fingerprint(path), path) for path in sorted(_DATA.glob("*.json"))}
+    return {name: view for name, view in views.items() if _GPU in view.fingerprint.machine.gpus[0].name}
+
+
+def views() -> list[View]:
+    """The runs that the figures of README.md may be of."""
+    return [*_views().values()]
+
+
+def typical_costs() -> DispatchCosts:
+    """The costs of the run that README.md shows: the one nearest to the median of its kind of machine."""
+    found = most_typical(views())
+    assert found is not None
+    return found
+
+
+def first_answer() -> str:
+    """The recorded call, and what ``overhead time`` printed of it up to its last table, as code."""
+    timing = read_timing(ROOT / RECORDED_TIME)
+    blocks = [*timing_blocks(timing)]
+    tables = [number for number, block in enumerate(blocks) if isinstance(block, Table)]
+    call = timing.calls[0].call
+    lines = [f'$ overhead time "{call}" -s "{timing.setup}"', *printed(blocks[: tables[-1] + 1]), "…"]
+    code = "\n".join(f"    {line}".rstrip() for line in lines)
+    return f"\n{code}\n"
+
+
+def printed(blocks: Iterable[Part]) -> list[str]:
+    """The lines that a terminal of 80 columns shows, without colours."""
+    out = io.StringIO()
+    show(blocks, Console(file=out, width=_COLUMNS, color_system=None, force_terminal=True))
+    return [line.rstrip() for line in out.getvalue().strip("\n").splitlines()]
+
+
+def picture() -> str:
+    """The picture of the typical run, its name, and where it lies among the others."""
+    costs = typical_costs()
+    name = next(name for name, view in _views().items() if view is costs.view)
+    about = f"The run [`{name}`](reports/data/{name}.json). {place_sentence(costs)}"
+    return f"![What one launch costs through each stack on an NVIDIA {_GPU}]({picture_path(costs)})\n\n{about}"
+
+
+def picture_path(costs: DispatchCosts) -> str:
+    """Where the picture of these costs is in the repository."""
+    device = re.sub(r"[^a-z0-9]+", "-", costs.device.lower()).strip("-")
+    return f"docs/headline-{device}.png"
+
+
+def findings() -> str:
+    """What the typical run says to each kind of reader, with intervals."""
+    costs = typical_costs()
+    readers = {
+        "PyTorch and inference engines": [*_graph(costs.view), *_item(costs.view), *_token()],
+        "WebGPU": [*_one_pass(costs), *_python(costs)],
+        "If you publish benchmarks": [*_single_shot(costs)],
+    }
+    parts = []
+    for reader, said in readers.items():
+        parts += [f"**{reader}**\n", *(f"- {sentence}" for sentence in said), ""]
+    return "\n".join(parts).rstrip()
+
+
+def _facts(view: View, kind: type) -> Iterator[object]:
+    for finding in findings_of(view):
+        if isinstance(finding.facts, kind):
+            yield finding.facts
+
+
+def _cost(record: Record) -> str:
+    return micro_spread(record.figure("complete"))
+
+
+def _graph(view: View) -> Iterator[str]:
+    for facts in _facts(view, ReplayPays):
+        assert isinstance(facts, ReplayPays)
+        change = facts.changes[0]
+        costs = f"{_cost(change.after)} instead of {_cost(change.before)} {MICRO} a launch"
+        yield f"A CUDA graph first: {costs}{_pays_after(facts)}."
+
+
+def _pays_after(facts: ReplayPays) -> str:
+    """After how many replays a graph has paid for its making."""
+    replays = facts.pays_after
+    if replays is None:
+        return ""
+    after = count(max(1, math.ceil(replays.value)), "replay", formed("ceil", replays.origin))
+    return f". A graph of {facts.nodes} nodes pays off after {after}"
+
+
+def _item(view: View) -> Iterator[str]:
+    for facts in _facts(view, SynchronisingCosts):
+        assert isinstance(facts, SynchronisingCosts)
+        yield (
+            f"Each `.{facts.act}()` in a loop adds {spread(facts.adds / 1e3)} {MICRO} to a step of "
+            f"{micro_spread(facts.alone)} {MICRO}."
+        )
+
+
+def _token() -> Iterator[str]:
+    """The time of a token in PyTorch, as its CUDA graph, and as a graph of the fused program."""
+    found = decoder_results(_views()[_TOKEN_RUN])[0]
+    eager = next(arm for arm in found.arms if arm.record.stack == "torch")
+    graphs = [arm for arm in found.arms if arm.record.stack == "cuda-graph" and arm.complete]
+    captured = next(arm for arm in graphs if arm.record.params.get("maker") == "torch")
+    fused = min((arm for arm in graphs if arm.is_lowered), key=_time_of_token)
+    run = f"[another run](reports/data/{_TOKEN_RUN}.json)"
+    yield (
+        f"A token of `{found.name}` takes {_milliseconds(eager)} ms in eager PyTorch, {_milliseconds(captured)} as a "
+        f"CUDA graph, {_milliseconds(fused)} as a graph of fused kernels ({run}: `float32`, batch 1, untuned kernels)."
+    )
+
+
+def _time_of_token(arm: DecodeArm) -> float:
+    return arm.complete.value if arm.complete is not None else math.inf
+
+
+def _milliseconds(arm: DecodeArm) -> str:
+    return positive_spread(arm.complete / 1e6) if arm.complete is not None else arm.record.status
+
+
+def _one_pass(costs: DispatchCosts) -> Iterator[str]:
+    """How much less a dispatch costs in one pass, by one caller."""
+    told = [one for one in batches(costs) if "webgpu" in one.row.facts.roles and one.less is not None]
+    if told:
+        said = [f"{_times(one.less)} through {one.row.name}" for one in told if one.less is not None]
+        called = CALLER_WORDS[told[0].alone.caller]
+        yield f"One pass instead of a `queue.submit` per dispatch costs less by a factor of {listed(said)}, {called}."
+
+
+def _times(times: Value) -> str:
+    """``9.6 (9.2 to 10.0)``; the interval alone where a figure behind it is noisy."""
+    return positive_spread(times) if times.status == "ok" else ends_text(times)
+
+
+def _python(costs: DispatchCosts) -> Iterator[str]:
+    said = [f"{percent_spread(one.share)} through {one.row.split_name}" for one in python_shares(costs)]
+    if said:
+        yield f"Python takes {listed(said)} of the CPU time of a dispatch."
+
+
+def _single_shot(costs: DispatchCosts) -> Iterator[str]:
+    found = most_overstated(costs)
+    if found is not None:
+        called = CALLER_WORDS[found.row.records[found.row.first].caller]
+        yield (
+            f"Single-shot latency (one launch and its wait) is up to {factor_spread(found.times)} the cost of one more "
+            f"launch ({found.row.name}, {called})."
+        )

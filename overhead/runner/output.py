@@ -25,7 +25,6 @@ from typing import Literal
 from overhead import results
 from overhead.errors import CannotWrite, UsageError, raising_cannot_write
 from overhead.loading import files
-from overhead.loading.reduce import reduce_journal
 from overhead.machine import redacted
 from overhead.reading.missing_values import missing_stack
 from overhead.results import Fingerprint, HeaderLine, JournalLine, MissingLine, OmittedLine, PlannedLine, Why
@@ -250,6 +249,8 @@ def write_lines(lines: Iterable[JournalLine], out: Path | None) -> Outcome:
 
 
 def _write(journal: Journal) -> Outcome:
+    from overhead.loading.reduce import reduce_journal  # after the measurement: a run begins sooner without it
+
     journal.keep()
     journal.sync()
     source = journal.path

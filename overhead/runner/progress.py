@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress as Bar, TextColumn
 
 from overhead.locks import DEVICE_LOCK, device_lock_holder, shared_folder
 from overhead.reading.plain_text import plain
-from overhead.runner.events import RunNote, RunStep
+from overhead.runner.events import AnswersCame, RunNote, RunStep
 from overhead.words import runner as words
 
 _BESIDE = 50
@@ -45,6 +45,8 @@ class Listener:
 
 _LINE_EVERY_S = 20.0
 """Outside a terminal a line is printed this often: a log of a run of ten minutes stays short."""
+_FEW_STACKS = 3
+"""So many stacks answer within seconds."""
 _TELLS_WAIT_AFTER_S = 3.0
 """Outside a terminal a shorter wait is not worth a line: two runs at once wait for each other again and again."""
 
@@ -86,9 +88,16 @@ class Progress(Listener):
         self._bar.start()
 
     def working(self, now: RunStep) -> None:
-        """Show beside the bar what the run does now."""
+        """Show beside the bar what the run does now. A log says only that many stacks are asked, which takes long."""
         self._bar.start()
         self._describe(words.step(now))
+        if (
+            not self._console.is_terminal
+            and isinstance(now, AnswersCame)
+            and now.asked > _FEW_STACKS
+            and not now.answered
+        ):
+            self.note(words.asking(now.asked))
 
     def waiting(self, seconds: float) -> None:
         """Say beside the bar for which process this run has waited, and how long; outside a terminal now and then."""

@@ -14,6 +14,7 @@ from overhead.profiles import Plan
 from overhead.results import Together
 from overhead.runner import progress as progress_module
 from overhead.runner.campaign import InterpreterRun, WorkerLimits
+from overhead.runner.events import AnswersCame
 from overhead.runner.progress import Listener, Progress, shortened
 from overhead.runner.time_left import Durations
 from overhead.runner.workers import Job
@@ -219,3 +220,12 @@ def test_work_of_a_kind_that_was_not_done_takes_as_much_longer_than_planned_as_o
     durations.runs_for("a", 30.0)
     assert durations.expected_s("a") == 30.0
     assert durations.rest_s("a") == 0.0
+
+
+def test_a_log_says_at_once_that_the_stacks_are_asked_and_not_each_answer() -> None:
+    progress, out, _ = log()
+    for answered in range(4):
+        progress.working(AnswersCame(answered, 4, ["torch"]))
+    progress.working(AnswersCame(0, 1, ["call"]))
+    (line,) = out.getvalue().splitlines()
+    assert "4" in line

@@ -19,9 +19,9 @@ def make_parser() -> CommandParser:
     """Make the parser of the command line; what it parses has the command as ``call``."""
     whole = CommandParser(
         prog="overhead",
-        description="Measure what one more dispatch, launch or operation costs on this machine, through each GPU "
-        "stack, and who takes the time: Python, the library, the driver or the device.",
-        epilog="'make report' measures this machine and draws the page. docs/ explains the method and the file.",
+        description="Measure kernel launch overhead on this machine: what one more launch, dispatch or operation costs "
+        "through each GPU stack, and who takes the time: Python, the library, the driver or the device.",
+        epilog="'make report' measures this machine and draws a report. The folder docs explains the method.",
     )
     whole.add_argument("--version", action="version", version=f"overhead {__version__}")
     whole.set_defaults(call=commands.first_steps_command)
@@ -39,19 +39,19 @@ def make_parser() -> CommandParser:
 def _add_measuring(added: Any) -> None:
     run = added.add_parser(
         "run",
-        help="measure this machine and write a fingerprint: one JSON file with all figures",
+        help="measure this machine and write one JSON file with all figures",
         question=Question.COST,
     )
-    _repeatable(run, *_STACK, metavar="STACK", help="only this stack (repeatable)")
-    _repeatable(run, "--pattern", metavar="PATTERN", help="only this pattern (repeatable)")
-    _repeatable(run, "--workload", metavar="WORKLOAD", help="only this workload (repeatable)")
+    _repeatable(run, *_STACK, metavar="STACK", help="measure only this stack (repeatable)")
+    _repeatable(run, "--pattern", metavar="PATTERN", help="measure only this pattern (repeatable)")
+    _repeatable(run, "--workload", metavar="WORKLOAD", help="measure only this workload (repeatable)")
     run.add_argument(
         "--software", action="store_true", help="on a machine with a GPU, measure software adapters and CPUs too"
     )
-    _repeatable(run, "--require", metavar="STACK", help="exit 1 unless this stack gave a figure (repeatable)")
-    python = "measure with this Python; given twice: measure with both in turn, and compare"
+    _repeatable(run, "--require", metavar="STACK", help="exit 1 if this stack gives no figure (repeatable)")
+    python = "measure with this Python; give it twice to measure with both in turn and compare"
     _repeatable(run, "--python", metavar="PYTHON", help=python)
-    _repeatable(run, "--env", metavar="NAME=VALUE", help="set this variable for the workers (repeatable)")
+    _repeatable(run, "--env", metavar="NAME=VALUE", help="set this environment variable while measuring (repeatable)")
     env_new = "measure in turn without and with this variable, and compare (repeatable)"
     _repeatable(run, "--env-new", metavar="NAME=VALUE", help=env_new)
     _add_measuring_options(run, profiles())
@@ -63,7 +63,7 @@ def _add_measuring(added: Any) -> None:
     )
     add = browser.add_argument
     add("--browser", default="chromium", help="chromium (default), firefox, or the path of a program")
-    imported = "convert the file that a page offered for download"
+    imported = "convert the file that the page offered for download"
     add("--import", dest="file", metavar="FILE", type=Path, help=imported)
     add("--page", metavar="FILE.html", type=Path, help="write the page as one file that you can open in any browser")
     _add_measuring_options(browser)
@@ -72,17 +72,17 @@ def _add_measuring(added: Any) -> None:
 
 def _add_looking(added: Any) -> None:
     listing = added.add_parser(
-        "list", help="list stacks and devices; what is missing and how to add it", question=Question.HERE
+        "list", help="list stacks and devices, what is missing, and how to add it", question=Question.HERE
     )
-    _repeatable(listing, *_STACK, metavar="STACK", help="only this stack")
+    _repeatable(listing, *_STACK, metavar="STACK", help="list only this stack")
     add_plugin(listing)
     _answers(listing, commands.list_command)
 
     check = added.add_parser(
         "check", help="test a stack of your own, or a built-in one, in about ten seconds", question=Question.HERE
     )
-    _repeatable(check, *_STACK, metavar="STACK", help="this stack (repeatable)")
-    check.add_argument("--all", action="store_true", help="every case, however long it takes")
+    _repeatable(check, *_STACK, metavar="STACK", help="check this stack (repeatable)")
+    check.add_argument("--all", action="store_true", help="check every case, however long it takes")
     add_plugin(check)
     _answers(check, commands.check_command)
 
@@ -95,21 +95,23 @@ def _add_looking(added: Any) -> None:
 def _add_reading(added: Any) -> None:
     show = added.add_parser("show", help="print the figures of a run as tables", question=Question.FOUND)
     what = (
-        "fingerprint or journal (default: the newest in reports/local, or an example where there is none); then a "
+        "file of a run (default: the newest in reports/local, or an example where there is none); then a "
         "case: its key, or words of it"
     )
     show.add_argument("what", metavar="FILE CASE", nargs="*", help=what)
-    plot = "draw T(n) of CASE with its line and residuals (default: a PNG named after the case)"
+    plot = "draw the times behind CASE and their distance from a line (default: a PNG named after the case)"
     show.add_argument("--plot", metavar="FILE.png|svg", nargs="?", type=Path, const=Path(), help=plot)
     show.add_argument("--all", action="store_true", dest="every", help="print all cases, not only the base cases")
     _answers(show, commands.show_command)
 
-    report = added.add_parser("report", help="draw the pages from files; measures nothing", question=Question.FOUND)
-    paths = "files or folders (default: reports/local, compared with reports/data; an example where there is none)"
+    report = added.add_parser(
+        "report", help="draw the pages of a report from files; measures nothing", question=Question.FOUND
+    )
+    paths = "files of runs, or folders (default: reports/local, compared with reports/data, or an example)"
     report.add_argument("paths", metavar="PATH", nargs="*", type=Path, help=paths)
     out = "folder to write index.html to"
     report.add_argument("--out", metavar="DIR", type=Path, default=Path("reports"), help=out)
-    reference = "file of a run, or id or name of a machine among these, to set the machine beside"
+    reference = "compare the machine with this: the file of a run, or the id or name of a machine among these"
     report.add_argument("--reference", metavar="RUN", default="", help=reference)
     _answers(report, commands.report_command)
 
@@ -126,13 +128,13 @@ def _add_compare(added: Any) -> None:
         help="compare two runs, or variants inside one run, case by case: faster, slower or no difference",
         question=Question.SLOWER,
     )
-    compare.add_argument("base", metavar="BASE", nargs="?", type=Path, help="fingerprint, journal, or folder of runs")
+    compare.add_argument("base", metavar="BASE", nargs="?", type=Path, help="file of a run, or folder of runs")
     compare.add_argument("new", metavar="NEW", nargs="?", type=Path, help="the same; ratios are NEW over BASE")
-    across = "in place of NEW: compare variants inside one run with the first, such as wait=stream,event"
+    across = "instead of NEW: compare variants inside one run with the first, such as wait=stream,event"
     compare.add_argument("--across", metavar="AXIS=VALUE,VALUE", help=across)
-    limit = "exit 1 if a case is slower by more than this, with its whole interval; 3 if a case could not detect it"
+    limit = "exit 1 if a case is surely slower by more than this, in percent; 3 if it could not be found in a case"
     compare.add_argument("--fail-over", metavar="PCT", type=float, help=limit)
-    compare.add_argument("--allow-missing", action="store_true", help="forgive cases without a value on one side")
+    compare.add_argument("--allow-missing", action="store_true", help="accept cases that have no value on one side")
     add_markdown(compare)
     _answers(compare, commands.compare_command)
 

@@ -74,7 +74,7 @@ PROFILES: dict[str, Plan] = {
         stretch_slow=False,
         processes_by_cost={"slow": 3, "polling": 3},
     ),
-    "default": Plan(help="under 10", processes=8, target=0.03, sampling_s=197.0, wall_s=465.0, case_s=0.38),
+    "default": Plan(help="under 10 minutes", processes=8, target=0.03, sampling_s=197.0, wall_s=465.0, case_s=0.38),
     "thorough": Plan(help="as long as it takes", processes=12, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
 }
 """The profiles of the core; ``profiles`` has those of slices too."""

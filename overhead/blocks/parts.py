@@ -85,14 +85,18 @@ def micro_cell(record: Record | None, name: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A table. The first cell of a row is its heading. ``numeric``: columns that align right and never wrap.
+    """A table. The first cell of a row is its heading. ``numeric``: columns of numbers, which align right.
 
     ``folded``: the reader can open the table. ``prose``: cells hold sentences, so a phone and a terminal show a row as
-    a block. ``sortable``: a script lets the reader sort and filter it. ``optional``: columns that a narrow terminal
-    leaves out, the highest rank first, those of one rank together, and rank 0 only if narrow text does not help. If
-    that is not enough, it leaves out the others too, the last first; the first column stays. ``meanings``: what a
-    column means; it is said below the table wherever the column is shown. ``ends``: rows with a line below. ``most``:
-    rows that a terminal shows, 0 for all. ``file``: path of the same table as CSV.
+    a block. ``sortable``: a script lets the reader sort and filter it.
+
+    A narrow terminal hides columns, and says which. ``optional``: it hides these so that the others have room, the
+    first of them first; columns in a tuple go together. ``important``: it hides these last, in their order, if
+    the rest does not fit even with narrow text. The columns in neither are the answer: no terminal of 60 characters
+    or more hides them.
+
+    ``meanings``: what a column means; it is said below the table wherever the column is shown. ``ends``: rows with a
+    line below. ``most``: rows that a terminal shows, 0 for all. ``file``: path of the same table as CSV.
     """
 
     kind: ClassVar[str] = "table"
@@ -103,7 +107,8 @@ class Table:
     folded: bool = False
     prose: bool = False
     sortable: bool = False
-    optional: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    optional: Sequence[int | tuple[int, ...]] = ()
+    important: Sequence[int | tuple[int, ...]] = ()
     meanings: Mapping[int, str] = dataclasses.field(default_factory=dict)
     ends: Collection[int] = ()
     most: int = 0
@@ -112,14 +117,26 @@ class Table:
     def without_empty(self, first: int = 0) -> Table:
         """A table without the columns that are empty in every row; the columns before index ``first`` stay."""
         kept = [i for i in range(len(self.columns)) if i < first or any(row[i] for row in self.rows)]
+        places = {i: at for at, i in enumerate(kept)}
         return dataclasses.replace(
             self,
             columns=[self.columns[i] for i in kept],
             rows=[[row[i] for i in kept] for row in self.rows],
             numeric=[at for at, i in enumerate(kept) if i in self.numeric],
-            optional={at: self.optional[i] for at, i in enumerate(kept) if i in self.optional},
+            optional=_moved(self.optional, places),
+            important=_moved(self.important, places),
             meanings={at: self.meanings[i] for at, i in enumerate(kept) if i in self.meanings},
         )
+
+
+def _moved(groups: Sequence[int | tuple[int, ...]], places: Mapping[int, int]) -> list[tuple[int, ...]]:
+    """The columns of each group at their new places; a column without a place is gone."""
+    return [tuple(places[i] for i in columns_of(group) if i in places) for group in groups]
+
+
+def columns_of(group: int | tuple[int, ...]) -> tuple[int, ...]:
+    """The columns that a terminal hides together."""
+    return (group,) if isinstance(group, int) else group
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
+from overhead.blocks.layout import Layout, broken_number, broken_text, laid_out, row_texts
 from overhead.blocks.parts import (
     Cell,
     Heading,
@@ -24,7 +23,6 @@ from overhead.blocks.parts import (
     Terms,
     Text,
     Tone,
-    cell_text,
     column_name,
     without_pictures,
 )
@@ -33,12 +31,6 @@ from overhead.words.blocks import hidden_columns, more_rows, named_column
 
 _WIDTH_OFF_A_TERMINAL = 240
 """Characters per line in a file or a pipe, unless the variable COLUMNS gives a number."""
-_GAP = 3
-"""Characters between two columns. One more stands before the first and after the last."""
-_NARROWEST_TEXT = 16
-"""Longer words than this are cut where the terminal is narrow; shorter ones are not."""
-_COMFORTABLE_TEXT = 24
-"""Optional columns are left out until each text column can have this many characters."""
 _COLOURS: Mapping[Tone, str] = {"": "", "good": "green", "unsure": "yellow", "bad": "red"}
 
 
@@ -103,14 +95,9 @@ def _style(cell: str | Cell) -> str:
     return _COLOURS[cell.tone] if isinstance(cell, Cell) else ""
 
 
-def _row_texts(row: Sequence[str | Cell]) -> list[str]:
-    return [plain(cell_text(cell), 2000) for cell in row]
-
-
 def _records(console: Console, table: Table) -> None:
     """A table of sentences: its rows one below the other, each cell after the heading of its column."""
-    for row in table.rows:
-        first, *others = _row_texts(row)
+    for first, *others in row_texts(table):
         console.print()
         _say(console, first, "bold")
         for heading, text in zip(table.columns[1:], others, strict=True):
@@ -118,103 +105,52 @@ def _records(console: Console, table: Table) -> None:
                 _say(console, f"{heading}: {text}", indent=2)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Column:
-    """How wide a column can be. ``narrowest``: no number, no word of its heading and no short word is cut."""
-
-    longest: int
-    narrowest: int
-
-    @property
-    def comfortable(self) -> int:
-        return max(self.narrowest, min(self.longest, _COMFORTABLE_TEXT))
-
-
 def _table(console: Console, table: Table) -> bool:
     """Print a table without what does not fit, and say what that is; returns whether all fits."""
-    rows = [_row_texts(row) for row in table.rows][: table.most or None]
-    columns = _columns(table)
-    kept = _that_fit(console.width, table, columns)
-    drawn = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_header=any(table.columns[i] for i in kept))
-    for i, width in zip(kept, _widths(console.width, [columns[i] for i in kept]), strict=True):
-        heading = RichText(table.columns[i], no_wrap=False)
-        number = i in table.numeric
-        drawn.add_column(heading, justify="right" if number else "left", no_wrap=number, overflow="fold", width=width)
-    for n, row in enumerate(rows):
-        cells = [RichText(row[i], _style(table.rows[n][i])) for i in kept]
-        drawn.add_row(*cells, end_section=n in table.ends)
+    rows = row_texts(table)
+    layout = laid_out(table, rows, console.width)
     if table.caption:
         _say(console, table.caption, "bold")
-    console.print(drawn)
+    console.print(_drawn(table, rows, layout))
     if more := len(table.rows) - len(rows):
         _say(console, more_rows(more), "dim")
-    hidden = [_name(table, i) for i in range(len(columns)) if i not in kept]
+    hidden = [_name(table, i) for i in range(len(table.columns)) if i not in layout.shown]
     if hidden:
         _say(console, hidden_columns(hidden), "dim")
-    meanings = [meaning for i, meaning in sorted(table.meanings.items()) if i in kept]
+    meanings = [meaning for i, meaning in sorted(table.meanings.items()) if i in layout.shown]
     for meaning in meanings:
         _say(console, meaning, "dim")
     return not (more or hidden or meanings)
 
 
-def columns_shown(table: Table, width: int) -> list[int]:
+def _drawn(table: Table, rows: Sequence[Sequence[str]], layout: Layout) -> RichTable:
+    """The columns that fit, each line of a cell as it is."""
+    drawn = RichTable(
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        show_header=any(table.columns[i] for i in layout.shown),
+        padding=(0, layout.gap - 2, 0, 1),
+    )
+    for i, width in zip(layout.shown, layout.widths, strict=True):
+        heading = RichText("\n".join(broken_text(plain(table.columns[i]), width)))
+        drawn.add_column(heading, justify="right" if i in table.numeric else "left", overflow="fold", width=width)
+    for n, row in enumerate(rows):
+        cells = []
+        for i, width in zip(layout.shown, layout.widths, strict=True):
+            lines = broken_number(row[i], width) if i in table.numeric else broken_text(row[i], width)
+            cells.append(RichText("\n".join(lines), _style(table.rows[n][i])))
+        drawn.add_row(*cells, end_section=n in table.ends)
+    return drawn
+
+
+def columns_shown(table: Table, width: int) -> Sequence[int]:
     """Indices of the columns of a table that a terminal of this width shows."""
-    return _that_fit(width, table, _columns(table))
-
-
-def _columns(table: Table) -> list[_Column]:
-    rows = [_row_texts(row) for row in table.rows][: table.most or None]
-    found = []
-    for i, heading in enumerate(table.columns):
-        found.append(_column(heading, [row[i] for row in rows], i in table.numeric))
-    return found
+    return laid_out(table, row_texts(table), width).shown
 
 
 def _name(table: Table, i: int) -> str:
     """How a sentence names the column: its heading without a unit, or its number where it has none."""
     return named_column(plain(column_name(table.columns[i])), i)
-
-
-def _column(heading: str, cells: Sequence[str], number: bool) -> _Column:
-    """The widths of a column: a number never wraps, a heading and a text do so between words."""
-    words = [cell_len(word) for word in heading.split()]
-    longest = max(map(cell_len, [heading, *cells]))
-    if number:
-        return _Column(longest, max([1, *words, *map(cell_len, cells)]))
-    in_cells = max((cell_len(word) for cell in cells for word in cell.split()), default=1)
-    return _Column(longest, max([1, *words, min(_NARROWEST_TEXT, in_cells)]))
-
-
-def _that_fit(width: int, table: Table, columns: Sequence[_Column]) -> list[int]:
-    """Indices of the columns to show: all if they fit, else without some, as ``Table.optional`` says."""
-    kept = list(range(len(columns)))
-    ranks = sorted(set(table.optional.values()), reverse=True)
-    for rank in ranks:
-        needed = [columns[i].comfortable if rank else columns[i].narrowest for i in kept]
-        if _drawn_width(needed) <= width:
-            return kept
-        kept = [i for i in kept if table.optional.get(i) != rank]
-    while len(kept) > 1 and _drawn_width([columns[i].narrowest for i in kept]) > width:
-        kept.pop()
-    return kept
-
-
-def _drawn_width(widths: Sequence[int]) -> int:
-    return sum(widths) + _GAP * (len(widths) - 1) + 2
-
-
-def _widths(width: int, columns: Sequence[_Column]) -> list[int]:
-    """The width of each column: the narrowest, and what is left in equal parts for those that can use it."""
-    widths = [column.narrowest for column in columns]
-    left = width - _drawn_width(widths)
-    while left > 0:
-        growing = [i for i, column in enumerate(columns) if widths[i] < column.longest][:left]
-        if not growing:
-            break
-        for i in growing:
-            widths[i] += 1
-        left -= len(growing)
-    return widths
 
 
 _PRINTERS: Mapping[type, Callable[[Console, Any], object]] = {

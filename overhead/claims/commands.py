@@ -14,9 +14,15 @@ from overhead.errors import UsageError
 
 def add_commands(commands: Any) -> None:
     """Add the parser of the command. ``commands``: what ``add_subparsers`` of argparse returns."""
-    claims = commands.add_parser("claims", help="judge published claims by measured runs", question=Question.FOUND)
-    claims.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default: reports/local)")
-    claims.add_argument("-v", "--verbose", action="store_true", help="print the reasons and values too")
+    claims = commands.add_parser(
+        "claims",
+        help="compare published figures with measured runs: reproduced, partial or refuted",
+        question=Question.FOUND,
+    )
+    claims.add_argument(
+        "paths", metavar="PATH", nargs="*", type=Path, help="files of runs, or folders (default: reports/local)"
+    )
+    claims.add_argument("-v", "--verbose", action="store_true", help="print also the reasons and the values")
     add_markdown(claims)
     add_json(claims)
     claims.set_defaults(call=claims_command)
@@ -27,7 +33,7 @@ def claims_command(a: argparse.Namespace) -> int:
     from overhead.claims.judging import judge
     from overhead.claims.show import claim_data, overview_blocks, verdict_blocks
     from overhead.loading.files import files_in_folder
-    from overhead.words.example_run import NO_RUN_YET
+    from overhead.words.report.example_run import NO_RUN_YET
 
     if not a.paths and not files_in_folder(LOCAL):
         raise UsageError(f"{NO_RUN_YET} To judge by files of others: overhead claims FILE")

@@ -46,15 +46,17 @@ def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
         values = words.measured_range(test, [value for value, _ in one.measured]) if test else ""
         with_flaw = words.measured_range(flawed, one.flawed) if flawed else ""
         verdict = Cell(one.verdict, tone=_TONES.get(one.verdict, ""))
-        rows.append((verdict, one.claim.said, published, values, with_flaw, one.attribution))
-    columns = ["verdict", "claim", "published", "measured", "with their method", "attribution"]
-    of_publication, of_ours, their_method, attribution = range(2, 6)
+        rows.append((verdict, one.claim.said, values, published, with_flaw, one.attribution))
+    columns = ["verdict", "claim", "measured", "published", "with their method", "attribution"]
+    of_ours, of_publication, their_method, attribution = range(2, 6)
     yield Table(
         "",
         columns,
         rows,
         numeric=(of_publication, of_ours, their_method, attribution),
-        optional={their_method: 3, attribution: 2, of_publication: 0, of_ours: 0},
+        # The sentence of a claim has the published number too.
+        optional=(their_method, of_publication),
+        important=(attribution,),
         meanings={attribution: words.ATTRIBUTION},
     ).without_empty()
     yield Text([words.verdict_of(one) for one in by_verdict(found) if words.verdict(one) != one.verdict])

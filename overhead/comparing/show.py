@@ -16,6 +16,10 @@ from overhead.words.format import TIMES, factor, number, percent, spread, within
 _ORDER: tuple[Verdict, ...] = (
     "slower", "faster", "same", "undecided", "not tested", "refused", "only in BASE", "only in NEW",
 )  # fmt: skip
+_CASE, _VERDICT, _RATIO, _BASE, _NEW, _DETECTABLE = range(6)
+_NUMERIC = (_RATIO, _BASE, _NEW, _DETECTABLE)
+_OPTIONAL = ((_BASE, _NEW), _DETECTABLE)
+"""What a narrow terminal hides of the table: the two sides go together."""
 _TONES: dict[Verdict, Tone] = {"faster": "good", "slower": "bad"}
 
 
@@ -85,7 +89,8 @@ def _remarks(found: Verdicts) -> Iterator[tuple[CaseVerdict, _Remark]]:
 def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
     """The label of each case by its key, and the devices that need not be named there: '' if they differ in a side.
 
-    Of two machines each side has its own devices, so a row names the device of both or of none.
+    Of two machines each side has its own devices, so a row names the device of both or of none. A variant that all
+    cases share is not named either: it is NEW.
     """
     on_base = [case for case in found.cases if case.verdict != "only in NEW"]
     on_new = [case for case in found.cases if case.verdict != "only in BASE"]
@@ -93,12 +98,13 @@ def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
     short_new, new_device = without_device([case.target_new or case.target for case in on_new])
     of_new = {case.case: target for case, target in zip(on_new, short_new, strict=True)}
     of_base = {case.case: target for case, target in zip(on_base, short_base, strict=True)}
+    several_variants = len({case.variant for case in found.cases}) > 1
     labels = {}
     for case in found.cases:
         target = of_base.get(case.case) or of_new[case.case]
         new = of_new.get(case.case, target)
         both = target if new == target else f"{target} \u2192 {new}"
-        labels[case.case] = words.case_label(case, both)
+        labels[case.case] = words.case_label(case, both, with_variant=several_variants)
     if base_device == new_device or not (base_device and new_device):
         return labels, base_device or new_device
     return labels, words.devices_of_sides(base_device, new_device)
@@ -109,9 +115,9 @@ def _row(case: CaseVerdict, label: str) -> tuple[str | Cell, ...]:
     share, ratio = case.smallest, case.ratio
     return (
         label,
-        *("" if ns is None else number(within(ns / 1e3, 0.001)) for ns in (case.base_ns, case.new_ns)),
-        "" if ratio is None else spread(ratio) + TIMES if ratio.bounded else factor(ratio),
         Cell(words.verdict_cell(case), tone=_TONES.get(case.verdict, "")),
+        "" if ratio is None else spread(ratio) + TIMES if ratio.bounded else factor(ratio),
+        *("" if ns is None else number(within(ns / 1e3, 0.001)) for ns in (case.base_ns, case.new_ns)),
         "" if share is None else percent(share) if share < 1 else factor(1 + share),
     )
 
@@ -123,9 +129,7 @@ def comparison_blocks(found: Verdicts) -> Iterator[Part]:
     rows = [_row(case, labels[case.case]) for case in cases_by_change(found)]
     if rows:
         title = words.table_title(device)
-        yield Table(
-            title, words.COMPARED_COLUMNS, rows, numeric=(1, 2, 3, 5), optional={1: 2, 2: 2, 5: 1}
-        ).without_empty()
+        yield Table(title, words.COMPARED_COLUMNS, rows, _NUMERIC, optional=_OPTIONAL).without_empty()
     yield Text([*change_lines(found), *reason_sentences(found), *filter(None, [words.gate(found)])])
 
 

@@ -18,15 +18,24 @@ def add_commands(commands: Any) -> None:
     """Add the parser of the command. ``commands``: what ``add_subparsers`` of argparse returns."""
     contention = commands.add_parser(
         "contention",
-        help="measure what a dispatch costs while several processes or threads do the same",
+        help="measure what a launch costs while several processes or threads launch at once",
         question=Question.COST,
     )
     add = contention.add_argument
-    add("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack (repeatable)")
-    ways = "processes on one device, threads of one process, a process a device, or beside busy processors (repeatable)"
+    add("-p", "--probe", metavar="STACK", action="append", default=[], help="measure only this stack (repeatable)")
+    ways = (
+        "processes on one device, threads of one process, a process for each device, or while other processes are busy "
+        "(repeatable)"
+    )
     add("--way", choices=["processes", "threads", "devices", "busy"], action="append", default=[], help=ways)
-    add("--at-once", metavar="K,K", type=_numbers, default=(1, 2, 4, 8), help="how many (default: 1,2,4,8)")
-    add("--seconds", metavar="S", type=float, default=900.0, help="what does not fit is left out and named")
+    add("--at-once", metavar="K,K", type=_numbers, default=(1, 2, 4, 8), help="how many at once (default: 1,2,4,8)")
+    add(
+        "--seconds",
+        metavar="S",
+        type=float,
+        default=900.0,
+        help="time for all (default: 900); what does not fit is left out and named",
+    )
     add("--software", action="store_true", help="on a machine with a GPU, measure software adapters and CPUs too")
     add("--out", metavar="FILE", type=Path, help="file to write, or a folder (default: reports/local)")
     add_plugin(contention)

@@ -12,8 +12,8 @@ from overhead.words.contention import peers as words
 from overhead.words.format import TIMES, number, positive_spread
 from overhead.words.reasons import reasons_said, sentence
 
-_FIRST_COUNT = 3
-"""The columns before those of the numbers of peers."""
+_STACK, _CALLED, _PINNED, _LIMIT, _RATIO, _FIRST_COUNT = range(6)
+"""The columns; those of the numbers of peers begin at the last of these, and that of each peer follows them."""
 
 
 def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
@@ -51,7 +51,8 @@ def way_blocks(view: View, way: Way) -> Iterator[Part]:
 def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
     counts = sorted(set().union(*(row.records for row in rows)))
     most = max(max(row.values("cost")) for row in rows)
-    each_peer = _FIRST_COUNT + len(counts) + 1
+    alone, *some, at_most = range(_FIRST_COUNT, _FIRST_COUNT + max(2, len(counts)))
+    each_peer = _FIRST_COUNT + len(counts)
     meanings = {each_peer: words.each_peer_meaning(most)}
     if way == "devices":
         meanings[_FIRST_COUNT] = words.MEDIAN_DEVICE
@@ -59,8 +60,9 @@ def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
         words.table_title(way, most),
         words.columns(way, counts),
         [_cells(way, row, counts, most) for row in rows],
-        range(_FIRST_COUNT, each_peer + 1),
-        optional=_leaving_first(len(counts)),
+        range(_RATIO, each_peer + 1),
+        optional=(each_peer, *some, alone),
+        important=(at_most, _PINNED),
         meanings=meanings,
     ).without_empty(2)
 
@@ -74,18 +76,11 @@ def _cells(way: Way, row: PeersRow, counts: Sequence[int], most: int) -> list[st
         Cell(words.label(row), row.first.target.stack),
         words.caller_cell(row),
         words.placement_cell(row),
-        *(_short(costs[k] / 1e3) if k in costs else "" for k in counts),
-        _short(ratio, TIMES) if ratio else "",
-        words.each_peer_cell(last.costs) if last else "",
         Cell(words.limit_cell(last), hover=sentence(last.why)) if last else "",
+        _short(ratio, TIMES) if ratio else "",
+        *(_short(costs[k] / 1e3) if k in costs else "" for k in counts),
+        words.each_peer_cell(last.costs) if last else "",
     ]
-
-
-def _leaving_first(counts: int) -> dict[int, int]:
-    """The ranks of the columns that a narrow terminal leaves out: each peer, then K=2 and up, K=1, the most peers."""
-    of_counts = list(range(_FIRST_COUNT, _FIRST_COUNT + counts))
-    order = [_FIRST_COUNT + counts + 1, *of_counts[1:-1], *of_counts[:1], *of_counts[1:][-1:]]
-    return {column: len(order) - 1 - at for at, column in enumerate(order)}
 
 
 def _short(value: Value, sign: str = "") -> str | Cell:

@@ -41,14 +41,25 @@ def add_commands(commands: Any) -> None:
         "--wait",
         metavar="WAIT",
         default="",
-        help="torch, cupy, jax, mlx, wgpu-native, dawn, cuda, none, or a statement that waits (default: that of the "
-        "library in use)",
+        help="how to wait for the work: torch, cupy, jax, mlx, wgpu-native, dawn, cuda, none, or a statement that waits "
+        "(default: the wait of the library in use)",
     )
-    time.add_argument("--quick", action="store_true", help="only the first answer, from one process, in seconds")
-    time.add_argument("--label", metavar="NAME", dest="names", action="append", default=[], help="the name of a call")
-    time.add_argument("--vary", metavar="NAME=VALUE,VALUE", default="", help="measure with each value of a variable")
-    time.add_argument("--threads", metavar="N,N", default="", help="measure with each number of library threads")
-    python = "measure with this Python; given twice: measure with both in turn, and compare"
+    time.add_argument("--quick", action="store_true", help="give only the first answer, from one process, in seconds")
+    time.add_argument(
+        "--label",
+        metavar="NAME",
+        dest="names",
+        action="append",
+        default=[],
+        help="a name for a call, in order (repeatable)",
+    )
+    time.add_argument(
+        "--vary", metavar="NAME=VALUE,VALUE", default="", help="measure with each value of this variable of --setup"
+    )
+    time.add_argument(
+        "--threads", metavar="N,N", default="", help="measure with each of these numbers of library threads"
+    )
+    python = "measure with this Python; give it twice to measure with both in turn and compare"
     time.add_argument("--python", metavar="PYTHON", dest="pythons", action="append", default=[], help=python)
     argument = "one argument of the function, where CALL is FILE.py:FUNCTION or module:function (repeatable)"
     time.add_argument("--arg", metavar="NAME=VALUE", dest="arguments", action="append", default=[], help=argument)
@@ -57,27 +68,40 @@ def add_commands(commands: Any) -> None:
 
     explain = commands.add_parser(
         "explain",
-        help="find what bounds a step of your own program, and measure what would change it",
+        help="find what limits a step of your program (host-bound or device-bound), and measure what would change it",
         question=Question.BOUND,
     )
     explain.add_argument(
         "step", metavar="STEP", nargs="?", help="FILE.py:FUNCTION or module:function; returns a step, or is one"
     )
-    trace = "in place of STEP: JSON of PyTorch or SQLite of Nsight Systems, a file for each rank"
+    trace = (
+        "instead of STEP, traces of a run: JSON of PyTorch's profiler or SQLite of Nsight Systems, one for each rank"
+    )
     explain.add_argument("--trace", metavar="FILE", nargs="+", type=Path, default=[], help=trace)
-    explain.add_argument("--step-ms", metavar="MS", type=float, help="with --trace: a step's time without a profiler")
-    explain.add_argument("--chrome", metavar="FILE.json", type=Path, help="write the replayed step for Perfetto")
+    explain.add_argument(
+        "--step-ms",
+        metavar="MS",
+        type=float,
+        help="with --trace: the time of a step without a profiler, which checks the trace",
+    )
+    explain.add_argument("--chrome", metavar="FILE.json", type=Path, help="write a timeline of the step for Perfetto")
     explain.add_argument(
         "--arg", metavar="NAME=VALUE", action="append", default=[], help="an argument of FUNCTION (repeatable)"
     )
-    explain.add_argument("--against", metavar="STEP", default="", help="your own alternative, compared with the step")
-    explain.add_argument("--no-compile", action="store_true", help="do not try torch.compile: ends within a minute")
-    explain.add_argument("--no-alternatives", action="store_true", help="measure the step as it is, and nothing else")
     explain.add_argument(
-        "--seconds", metavar="S", type=float, default=90.0, help="longest time without compilation (default: 90)"
+        "--against", metavar="STEP", default="", help="compare the step with this one, your own alternative"
     )
-    explain.add_argument("--out", metavar="FILE.json", type=Path, help="write the result")
-    explain.add_argument("--html", metavar="FILE.html", type=Path, help="write a page with all lines")
+    explain.add_argument(
+        "--no-compile", action="store_true", help="do not try torch.compile; then it ends within a minute"
+    )
+    explain.add_argument("--no-alternatives", action="store_true", help="measure only the step as it is")
+    explain.add_argument(
+        "--seconds", metavar="S", type=float, default=90.0, help="longest time, not counting compilation (default: 90)"
+    )
+    explain.add_argument("--out", metavar="FILE.json", type=Path, help="write the result to this file")
+    explain.add_argument(
+        "--html", metavar="FILE.html", type=Path, help="write the result as a page, with the lines of the program"
+    )
     add_json(explain)
     explain.set_defaults(call=explain_command)
 
@@ -97,7 +121,7 @@ def time_command(a: argparse.Namespace) -> int:
     with Progress() as listener:
         try:
             found = time(
-                *(one.text for one in calls), setup="\n".join(one.text for one in setup), listener=listener, **options
+                *(one.text for one in calls), setup="\n".join(one.text for one in setup), progress=listener, **options
             )
         except TimeInterrupted as stopped:
             found, interrupted = stopped.timing, True

@@ -5,6 +5,7 @@ It is formed from samples of one process: where its thread was, at random moment
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,18 +19,22 @@ from overhead.explain.thread_sampler import Sample
 from overhead.results import Figure, Why, because
 
 PartName = Literal["own-python", "library-python", "binding", "library", "binding-and-library", "driver", "system"]
+_Counted = PartName | Literal["python", "interpreter", "either"]
+"""What a sample counts for: a part, or what is given to parts later: Python code of no known file, functions of the
+interpreter, and those that any code calls, in an instruction that runs compiled code of a library."""
 PARTS: tuple[PartName, ...] = (
     "own-python", "library-python", "binding", "library", "binding-and-library", "driver", "system",
 )  # fmt: skip
 """In the order in which a call passes them."""
-_COMPILED = ("binding", "library", "driver")
+_COMPILED_PARTS: tuple[PartName, ...] = ("binding-and-library", "binding", "library", "driver")
 STANDARD = "the standard library"
 _FEWEST = 100
 """With fewer samples nothing is said."""
 _Z = 1.96
-_FOREIGN_SHARE = 0.25
+_FOREIGN_SHARE = 0.05
 """An instruction runs compiled code of a library if the thread was in such code in this share of its samples. The rest
-are functions of the interpreter and of the C library that this code calls."""
+are functions of the interpreter and of the C library that this code calls. To free a tensor of PyTorch is an
+instruction with 23 % in such code, the least that was seen; an instruction of the interpreter alone has none."""
 _SEPARATE_FROM = 0.02
 """A binding is told from its library if each is in this share of the samples of both."""
 _OWN_FILES = ("<overhead statement", "<ipython-input", "<stdin>", "<string>")
@@ -88,36 +93,32 @@ def divided(samples: Sequence[Sample], thread: SampledThread) -> Division:
     if len(kept) < _FEWEST:
         return Division(samples=len(kept), reason=because("too-few-samples", samples=len(kept), fewest=_FEWEST))
     owner_of_site = _native_sites(kept, names)
-    found: dict[PartName, Counter[str]] = defaultdict(Counter)
-    objects: dict[PartName, Counter[str]] = defaultdict(Counter)
-    unknown = 0
+    seen = _Seen()
     for sample in kept:
-        name, package = _part_of(sample, names, owner_of_site)
-        if package is None:
-            unknown += 1
-            continue
-        found[name][package] += 1
-        if name in _COMPILED and names.is_foreign(sample.object):
-            objects[name][_file_name(sample.object) or GENERATED] += 1
-    _join_if_one(found, objects)
-    return Division(parts=_parts(found, objects, unknown), samples=len(kept))
+        seen.add(*_part_of(sample, names, owner_of_site), _file_name(sample.object) or GENERATED)
+    seen.settle()
+    return Division(parts=seen.parts(len(kept)), samples=len(kept))
 
 
-def _part_of(sample: Sample, names: _Names, owner_of_site: Mapping[int, str]) -> tuple[PartName, str | None]:
-    """The part of one sample, and its package; None for a package that is not known."""
+def _part_of(sample: Sample, names: _Names, owner_of_site: Mapping[int, str]) -> tuple[_Counted, str]:
+    """What a sample counts for, and its package."""
     if sample.in_system:
         return "system", ""
-    package = owner_of_site.get(sample.instruction)
-    if package is None and names.is_foreign(sample.object):
-        package = names.package_of_object(sample.object)
-    if package is None:
+    is_foreign = names.is_foreign(sample.object)
+    package = owner_of_site.get(sample.instruction, "")
+    if is_foreign:
+        package = package or names.package_of_object(sample.object)
+    if not package:
         own = names.package_of_file(sample.file)
-        return ("own-python" if own == "" else "library-python"), own
-    if _is_driver(sample.object):
-        return "driver", _file_name(sample.object)
-    if names.is_foreign(sample.object) and not _EXTENSION.search(_file_name(sample.object)):
-        return "library", package
-    return "binding", package
+        if own is None:
+            return "python", ""
+        return ("library-python", own) if own else ("own-python", "")
+    name = _file_name(sample.object)
+    if name.startswith(_DRIVERS):
+        return "driver", name.partition(".so")[0]
+    if not is_foreign:
+        return ("either" if name.startswith(_SYSTEM_OBJECTS) else "interpreter", package)
+    return ("binding" if _EXTENSION.search(name) else "library", package)
 
 
 def _native_sites(samples: Iterable[Sample], names: _Names) -> dict[int, str]:
@@ -128,54 +129,95 @@ def _native_sites(samples: Iterable[Sample], names: _Names) -> dict[int, str]:
         counted[sample.instruction][names.package_of_object(sample.object) if is_foreign else ""] += 1
     found = {}
     for instruction, packages in counted.items():
-        of_others = packages.pop("", 0)
-        if packages and packages.total() >= _FOREIGN_SHARE * (packages.total() + of_others):
+        others = packages.pop("", 0)
+        if packages and packages.total() >= _FOREIGN_SHARE * (packages.total() + others):
             found[instruction] = packages.most_common(1)[0][0]
     return found
 
 
-def _join_if_one(found: dict[PartName, Counter[str]], objects: dict[PartName, Counter[str]]) -> None:
-    """Make one part of binding and library where they cannot be told apart, as in an object that is both."""
-    binding, library = found["binding"].total(), found["library"].total()
-    least = _SEPARATE_FROM * (binding + library)
-    if library > least and objects["binding"].total() > least:
-        return
-    for kind in ("binding", "library"):
-        found["binding-and-library"] += found.pop(kind)
-        objects["binding-and-library"] += objects.pop(kind, Counter())
+class _Seen:
+    """How many samples count for each part."""
 
+    def __init__(self) -> None:
+        self._counts: dict[str, float] = defaultdict(float)
+        self._either = 0.0
+        self._packages: dict[str, Counter[str]] = defaultdict(Counter)
+        self._objects: dict[str, Counter[str]] = defaultdict(Counter)
 
-def _parts(
-    found: Mapping[PartName, Counter[str]], objects: Mapping[PartName, Counter[str]], unknown: int
-) -> list[Part]:
-    """The parts that any sample is of. Those of unknown Python code are shared out as the known ones of Python are."""
-    python = sum(found[name].total() for name in ("own-python", "library-python") if name in found)
-    whole = sum(packages.total() for packages in found.values()) + unknown
-    parts = []
-    for name in PARTS:
-        packages = found.get(name) or Counter()
-        seen = float(packages.total())
-        if unknown and name in ("own-python", "library-python"):
-            seen += unknown * (seen / python if python else float(name == "own-python"))
-        if seen:
-            parts.append(
-                Part(
-                    name=name,
-                    share=_share(seen, whole),
-                    of=[package for package, _ in packages.most_common() if package],
-                    objects={one: n / whole for one, n in objects.get(name, Counter()).most_common()},
-                )
+    def add(self, kind: _Counted, package: str, object: str) -> None:
+        """Count one sample."""
+        self._counts[kind] += 1
+        if package:
+            self._packages[kind][package] += 1
+        if kind in _COMPILED_PARTS:
+            self._objects[kind][object] += 1
+
+    def settle(self) -> None:
+        """Give to the parts what counts for none of them by itself."""
+        # The thread ran between two functions of Python, and the interpreter keeps no file for that.
+        self._share_out("python", ("own-python", "library-python"))
+        extension, library = self._counts["binding"], self._counts["library"]
+        if min(extension, library) <= _SEPARATE_FROM * (extension + library):
+            for kind in ("binding", "library"):
+                self._move(kind, "binding-and-library")
+        is_separate = self._counts["binding"] > 0
+        # Functions of the interpreter that take the arguments of a call and make the objects of its result.
+        self._move("interpreter", "binding" if is_separate else "binding-and-library")
+        self._either = self._counts["either"]
+        self._share_out("either", _COMPILED_PARTS)
+
+    def parts(self, whole: int) -> list[Part]:
+        """The parts that any sample counts for."""
+        return [
+            Part(
+                name=name,
+                share=self._share(name, whole),
+                of=[package for package, _ in self._packages[name].most_common()],
+                objects={one: n / whole for one, n in self._objects[name].most_common()},
             )
-    return parts
+            for name in PARTS
+            if self._counts[name]
+        ]
+
+    def _share(self, name: PartName, whole: int) -> Figure:
+        """The share, with all that the samples which count for any of several parts allow."""
+        count = self._counts[name]
+        least = most = count
+        if self._either and name in _COMPILED_PARTS:
+            all_of_these = sum(self._counts[one] for one in _COMPILED_PARTS)
+            own = count * (1 - self._either / all_of_these)
+            others = all_of_these - count
+            least = own if others else count
+            most = own + self._either
+        low, high = _interval(least, whole)[0], _interval(most, whole)[1]
+        return Figure(name="share", unit="share", value=count / whole, low=low, high=high, processes=1)
+
+    def _share_out(self, kind: str, parts: tuple[PartName, ...]) -> None:
+        """Divide what was counted for ``kind`` among parts as their own samples are; the first one if none is."""
+        count = self._counts.pop(kind, 0.0)
+        of_parts = {part: self._counts[part] for part in parts}
+        own = sum(of_parts.values())
+        self._packages.pop(kind, None)
+        if not own:
+            self._counts[parts[0]] += count
+            return
+        for part, seen in of_parts.items():
+            self._counts[part] += count * seen / own
+
+    def _move(self, kind: str, to: str) -> None:
+        if kind not in self._counts:
+            return
+        self._counts[to] += self._counts.pop(kind)
+        self._packages[to] += self._packages.pop(kind, Counter())
+        self._objects[to] += self._objects.pop(kind, Counter())
 
 
-def _share(seen: float, whole: int) -> Figure:
-    """The share with Wilson's interval, which holds for shares near 0 and 1 too."""
+def _interval(seen: float, whole: int) -> tuple[float, float]:
+    """Wilson's interval of a share, which holds for shares near 0 and 1 too."""
     share = seen / whole
     middle = (share + _Z**2 / (2 * whole)) / (1 + _Z**2 / whole)
-    half = _Z / (1 + _Z**2 / whole) * (share * (1 - share) / whole + _Z**2 / (4 * whole**2)) ** 0.5
-    low, high = min(share, max(0.0, middle - half)), max(share, min(1.0, middle + half))
-    return Figure(name="share", unit="share", value=share, low=low, high=high, processes=1)
+    half = _Z / (1 + _Z**2 / whole) * math.sqrt(share * (1 - share) / whole + _Z**2 / (4 * whole**2))
+    return min(share, max(0.0, middle - half)), max(share, min(1.0, middle + half))
 
 
 class _Names:
@@ -219,10 +261,6 @@ class _Names:
                 return file.removeprefix(f"{folder}/").partition("/")[0].removesuffix(".py").partition(".cpython-")[0]
         is_standard = any(file.startswith(f"{folder}/") for folder in self._thread.standard)
         return STANDARD if is_standard else ""
-
-
-def _is_driver(file: str) -> bool:
-    return _file_name(file).startswith(_DRIVERS)
 
 
 def _file_name(file: str) -> str:

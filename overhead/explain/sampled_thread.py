@@ -29,12 +29,13 @@ _LARGEST_HEADER = 96
 
 
 class SampledThread(Struct, frozen=True, kw_only=True, tag="thread"):
-    """Places in the memory of a process. ``state``: the address of the thread's state.
+    """Places in the memory of a process, and what tells its files apart.
 
-    ``to_frame``: offsets that lead from there to the running frame, each but the first after reading a pointer.
-    ``code``, ``instruction``: offsets in a frame. ``filename``: in a code object. ``ascii``, ``wide``: of the
-    characters in a text object that is ASCII, and in another one. ``phase``: the address of the byte that says what the
-    process does. ``folders``: of installed packages; ``standard``: of the standard library; ``suite``: of this package.
+    ``state``: the address of the thread's state. ``to_frame``: offsets that lead from there to the running frame, each
+    but the first after reading a pointer. ``code``, ``instruction``: offsets in a frame. ``filename``: in a code
+    object. ``ascii``, ``wide``: of the characters in a text object that is ASCII, and in another one. ``phase``: the
+    address of the byte that says what the process does; the sampler writes 1 behind it while it needs more samples.
+    ``folders``: of installed packages; ``standard``: of the standard library; ``suite``: of this package.
     ``executable``: the interpreter's program.
     """
 
@@ -54,19 +55,24 @@ class SampledThread(Struct, frozen=True, kw_only=True, tag="thread"):
 
 
 class Phase:
-    """A byte at a fixed address, by which this process tells a sampler what it does."""
+    """A byte at a fixed address, by which this process tells a sampler what it does, and one for its answer."""
 
     def __init__(self) -> None:
-        self._byte = ctypes.c_ubyte(OUTSIDE)
+        self._bytes = (ctypes.c_ubyte * 2)(OUTSIDE, 0)
 
     @property
     def address(self) -> int:
-        """Where the byte is."""
-        return ctypes.addressof(self._byte)
+        """Where the two bytes are."""
+        return ctypes.addressof(self._bytes)
 
     def set(self, what: int) -> None:
         """Say what this process does from now on."""
-        self._byte.value = what
+        self._bytes[0] = what
+
+    @property
+    def needs_more(self) -> bool:
+        """Whether the sampler has too few samples so far."""
+        return bool(self._bytes[1])
 
 
 def this_thread(phase: Phase) -> SampledThread:

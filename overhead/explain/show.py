@@ -14,7 +14,7 @@ from overhead.explain.verdict import resolved_times
 from overhead.reading.dispatch_costs import met_range
 from overhead.reading.plain_text import plain
 from overhead.results import Figure, Value, Why, codes_of
-from overhead.words.explain import timing as words
+from overhead.words.explain import division as division_words, timing as words
 from overhead.words.explain.alternatives import KIND_LABELS, alternative_name, remark
 from overhead.words.explain.step import UNRANKED, device_of, heading, operation_name, taken_as_step
 from overhead.words.explain.times import mean_text, replay_remark, time_text
@@ -36,8 +36,8 @@ _COUNTS = {
 """The counts of a step, each with its name for one and for several."""
 _ONLY_IF_ANY = ("fills", "driver_allocations")
 """Counts that are not shown as 0."""
-_OPTIONAL = {"naive": 2, "fixed": 3, "issue": 4}
-"""What a narrow terminal leaves out, the highest rank first."""
+_OPTIONAL, _IMPORTANT = ("issue", "fixed", "naive"), ("device", "met")
+"""The figures of a call that a narrow terminal hides, as ``Table`` says."""
 _OVERSTATED = 1.2
 """A sentence names the time of a single call if it is this many times the cost or more."""
 _MET_APART = 1.3
@@ -152,7 +152,7 @@ def rank_blocks(found: Explanation) -> Iterator[Part]:
             "waits for others",
             "others wait for it",
         ]
-        yield Table("The ranks, and their waits in collectives", columns, rows, numeric=range(1, 6))
+        yield Table("The ranks, and their waits in collectives", columns, rows, numeric=range(1, 6), optional=(3, 2, 1))
 
 
 def alternative_blocks(found: Explanation) -> Iterator[Part]:
@@ -162,15 +162,15 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
         [
             alternative_name(one) + KIND_LABELS[one.kind],
             *_times_cells(one),
+            remark(one),
             f"{one.making.value / 1e9:,.2g} s" if one.making.value is not None else "",
             f"{value:,.0f} steps" if (value := one.repaid_after.value) is not None else "",
-            remark(one),
         ]
         for one in sorted(tried, key=lambda one: -(one.gain.low or 0.0))
     ]
-    columns = ["what would change it", InMicroseconds("step"), "faster", "making it", "pays off after", "remark"]
+    columns = ["what would change it", "faster", InMicroseconds("step"), "remark", "making it", "pays off after"]
     if rows:
-        table = Table("What was tried", columns, rows, numeric=(1, 2, 3, 4), optional={3: 2, 4: 1})
+        table = Table("What was tried", columns, rows, numeric=(1, 2, 4, 5), optional=((4, 5), 2))
         yield table.without_empty()
 
 
@@ -178,17 +178,17 @@ def condition_blocks(found: Explanation) -> Iterator[Part]:
     """The step as the host runs it, and under other conditions on the host, in turn in one process."""
     tried = [one for one in found.alternatives if one.kind == "condition"]
     rows = [[alternative_name(one), *_times_cells(one), sentence(one.reason)] for one in tried]
-    columns = ["the step in one process", InMicroseconds("step"), "faster", "remark"]
+    columns = ["the step in one process", "faster", InMicroseconds("step"), "remark"]
     if rows:
-        table = Table("Under other conditions", columns, rows, numeric=(1, 2))
+        table = Table("Under other conditions", columns, rows, numeric=(1, 2), optional=(2,))
         yield table.without_empty(2)
 
 
 def _times_cells(one: Alternative) -> list[str]:
-    """The time of a step, and the gain if both are known."""
+    """The gain, if the times are known, and the time of a step."""
     gain = one.gain.measured
     known = gain is not None and resolved_times(one.step)
-    return [time_text(one.step) if one.step.measured else "", factor_spread(gain) if known else ""]
+    return [factor_spread(gain) if known else "", time_text(one.step) if one.step.measured else ""]
 
 
 def synchronisation_blocks(found: Explanation) -> Iterator[Part]:
@@ -205,7 +205,9 @@ def synchronisation_blocks(found: Explanation) -> Iterator[Part]:
     ]
     if rows:
         columns = ["synchronisation", "line", "calls", InMicroseconds("waits")]
-        table = Table("Calls that wait for the device, by line", columns, rows, numeric=(2, 3), most=_MOST_ROWS)
+        table = Table(
+            "Calls that wait for the device, by line", columns, rows, numeric=(2, 3), optional=(2,), most=_MOST_ROWS
+        )
         yield table.without_empty()
 
 
@@ -233,7 +235,7 @@ def operation_blocks(found: Explanation) -> Iterator[Part]:
             rows,
             numeric=(2, 3, 4, 5),
             sortable=True,
-            optional={2: 2, 4: 1, 5: 3},
+            optional=(5, 2, 4),
             most=_MOST_ROWS,
         ).without_empty()
 
@@ -265,16 +267,42 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
         ]
         for n, call in enumerate(timing.calls, 1)
     ]
-    optional = {2 + len(varied) + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
+    places = {name: 2 + len(varied) + at for at, name in enumerate(names)}
     columns = ["#", "call", *varied, *(InMicroseconds(figure_column(name)) for name in names)]
     explained = () if timing.quick else names
-    meanings = {2 + len(varied) + names.index(name): words.meaning(name) for name in explained}
-    numeric = range(2, len(columns))
     yield Table(
-        words.title(timing, where, library), columns, rows, numeric=numeric, optional=optional, meanings=meanings
+        words.title(timing, where, library),
+        columns,
+        rows,
+        numeric=range(2, len(columns)),
+        optional=[places[name] for name in _OPTIONAL if name in places],
+        important=[places[name] for name in _IMPORTANT],
+        meanings={places[name]: words.meaning(name) for name in explained},
     ).without_empty()
+    yield Text([*_divisions(timing)])
     yield Heading("What the figures say")
     yield Text(timing_sentences(timing))
+
+
+def _divisions(timing: Timing) -> Iterator[str]:
+    """How the host's time of each call divides: Python, or a library."""
+    known = [(call, call.division) for call in timing.calls if call.division is not None]
+    for call, division in known:
+        name = ", ".join(
+            [plain(call.call, 60), *(plain(f"{name} = {value}", 60) for name, value in call.varied.items())]
+        )
+        on_device = call.on != "CPU"
+        cost = call.figure("issue" if on_device else "complete")
+        yield division_words.division_sentence(name, division, cost, on_device=on_device)
+    divided = [division for _, division in known if division.parts]
+    if not divided:
+        return
+    samples = listed(list(dict.fromkeys(f"{division.samples:,}" for division in divided)))
+    yield division_words.division_rule(samples)
+    if any(division.part("binding") for division in divided):
+        yield division_words.BINDING_MEANS
+    if any(call.on != "CPU" for call, division in known if division.parts):
+        yield division_words.DEVICE_APART
 
 
 def timing_sentences(timing: Timing) -> list[str]:

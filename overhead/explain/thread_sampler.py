@@ -29,8 +29,8 @@ _SEIZE, _INTERRUPT, _CONTINUE, _DETACH, _REGISTERS = 0x4206, 0x4207, 7, 17, 0x42
 """Requests of ``ptrace``."""
 _GENERAL_REGISTERS, _ARM_SYSTEM_CALL = 1, 0x404
 """Sets of registers of ``ptrace``."""
-_EVENT_STOP = 128 << 8 | signal.SIGTRAP
-"""The status of a thread that ``_INTERRUPT`` has stopped."""
+_EVENT_STOP = 128 << 8 | 5
+"""The status of a thread that ``_INTERRUPT`` has stopped: its event, and the signal SIGTRAP."""
 _COUNTER_AT = {"x86_64": 16 * 8, "aarch64": 32 * 8}
 """By processor, where the program counter is among the general registers."""
 _X86_CALL_AT = 15 * 8
@@ -38,6 +38,8 @@ _MOST_REGISTERS_BYTES = 512
 _SIGNAL_MASK = 0xFF
 _LONGEST_S, _STOP_S = 5.0, 5.0
 """How long samples are taken at most, and how long a thread may take to stop."""
+_ENOUGH = 200
+"""With so many samples the statement need not run for longer than it does anyway."""
 _BETWEEN_S = (50e-6, 250e-6)
 """The time between two stops is random, so that it keeps no step with the program."""
 _POINTER_MASK = ~7
@@ -65,8 +67,10 @@ def sampled(thread: SampledThread) -> list[Sample]:
     """The samples of a thread until it says that the statement has run for the last time. Raises ``Unavailable``."""
     if platform.machine() not in _COUNTER_AT:
         raise Unavailable(because("sampling-needs-processor", processor=platform.machine()))
-    with _Stopper(thread.pid) as stopper, open(f"/proc/{thread.pid}/mem", "rb", buffering=0) as memory:
+    with _Stopper(thread.pid) as stopper, open(f"/proc/{thread.pid}/mem", "r+b", buffering=0) as memory:
         reader = _Reader(memory.fileno(), thread)
+        needs_more = thread.phase + 1
+        os.pwrite(memory.fileno(), b"\1", needs_more)
         began = time.perf_counter()
         seen: list[tuple[int, int, int, bool, float]] = []
         while time.perf_counter() - began < _LONGEST_S:
@@ -79,6 +83,8 @@ def sampled(thread: SampledThread) -> list[Sample]:
                 counter, in_system = stopper.registers()
                 seen.append((code, instruction, counter, in_system, time.perf_counter() - began))
                 reader.keep_name_of(code)
+                if len(seen) == _ENOUGH:
+                    os.pwrite(memory.fileno(), b"\0", needs_more)
             stopper.go_on()
             if phase == OVER:
                 break
@@ -101,6 +107,7 @@ class _Stopper:
         self._buffer = ctypes.create_string_buffer(_MOST_REGISTERS_BYTES)
         # To wait without a limit is what disturbs the thread least; one that never stops is killed.
         self._watch = threading.Timer(_LONGEST_S + _STOP_S, os.kill, (pid, signal.SIGKILL))
+        self._watch.daemon = True
 
     def __enter__(self) -> _Stopper:
         if self._request(_SEIZE) != 0:

@@ -20,11 +20,13 @@ _PASSED = ("probe", "pattern", "workload", "require")
 
 def add_commands(commands: Any) -> None:
     """Add the parser of the command, and options to that of ``run``. ``commands``: what ``add_subparsers`` returns."""
-    about = "tell which of many nodes is slow, at what and by how much, from files"
+    about = "find the slow node (straggler) of a cluster from the files of its nodes: at what, and by how much"
     fleet = commands.add_parser("fleet", help=about, question=Question.SLOWER)
-    files = "DIR/NODE/*.json, or DIR/NODE.json, of each node"
+    files = "folder with DIR/NODE/*.json or DIR/NODE.json for each node"
     fleet.add_argument("folder", metavar="DIR", type=Path, nargs="?", help=files)
-    fleet.add_argument("--fail", action="store_true", help="exit 1 if a node is slow, 3 if one was not judged in full")
+    fleet.add_argument(
+        "--fail", action="store_true", help="exit 1 if a node is slow, 3 if a node could not be judged in full"
+    )
     fleet.add_argument("--sbatch", action="store_true", help="print a script for Slurm's sbatch, and nothing else")
     add_markdown(fleet)
     add_json(fleet)
@@ -59,10 +61,15 @@ def fleet_command(a: argparse.Namespace) -> int:
 def _add_run_options(run: argparse.ArgumentParser) -> None:
     """Add the options that measure many nodes to the parser of ``run``."""
     add = run.add_argument_group("many nodes, each in its own folder of --out").add_argument
-    add("--hosts", metavar="FILE", type=Path, help="measure these hosts by ssh, one a line: host or user@host")
+    add(
+        "--hosts",
+        metavar="FILE",
+        type=Path,
+        help="measure these hosts by ssh; the file has host or user@host in each line",
+    )
     add("--ray", action="store_true", help="measure each node of a Ray cluster, with all of its GPUs")
-    add("--ray-address", metavar="ADDRESS", help="address of the cluster (default: the one that Ray finds)")
-    how = "how a node calls overhead (default: overhead; with --ray: python -m overhead)"
+    add("--ray-address", metavar="ADDRESS", help="address of the Ray cluster (default: the one that Ray finds)")
+    how = "command that runs overhead on a node (default: overhead; with --ray: python -m overhead)"
     add("--remote-command", metavar="COMMAND", help=how)
     add("--node-limit", metavar="SECONDS", type=float, default=400.0, help="longest time for a node (default: 400)")
     call = functools.partial(run_command, run.get_default("call"), run.get_default("profile"))

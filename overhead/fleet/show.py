@@ -26,7 +26,7 @@ def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     yield Text([words.all_nodes(found.nodes, found.false_alarms)])
     if shown := [node for node in found.nodes if node.slow]:
         rows = [_row(node) for node in sorted(shown, key=lambda node: (node.verdict, node.name))]
-        yield Table(words.NODES_NOT_OK, words.NODE_COLUMNS, rows, optional={4: 1})
+        yield Table(words.NODES_NOT_OK, words.NODE_COLUMNS, rows, optional=(4,))
     told: list[str] = []
     for group in found.groups:
         told += _group_sentences(group)

@@ -92,7 +92,7 @@ def read_as_written(path: Path) -> Fingerprint:
         format = _format_of(raw)
         if format in _ANSWERS:
             raise OtherAnswer(_ANSWERS[format], path, format) from None
-        raise BadFile(f"not a fingerprint: {_one_line(error)}", path) from None
+        raise BadFile(f"not the file of a run: {_one_line(error)}", path) from None
     if found.schema_version != SCHEMA_VERSION:
         raise BadFile(f"schema version {found.schema_version}, this program reads {SCHEMA_VERSION}", path)
     return found

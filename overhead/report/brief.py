@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from overhead.blocks.parts import Heading, InMicroseconds, Part, Table, Text, micro_cell
+from overhead.blocks.parts import Heading, InMicroseconds, Part, Table, Text, cell_text, micro_cell
 from overhead.reading.dispatch_costs import dispatch_costs, met_range
 from overhead.reading.findings import findings_of
 from overhead.reading.key_figures import key_figures
@@ -18,7 +18,6 @@ from overhead.report.sections.host_shares import layers
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 from overhead.slices import of_slices
-from overhead.words.example_run import example_lines
 from overhead.words.format import between, held_range
 from overhead.words.glossary import figure_column
 from overhead.words.headline import lead_sentences
@@ -28,28 +27,33 @@ from overhead.words.next_run import next_run_sentence
 from overhead.words.reasons import notes_said, reasons_said
 from overhead.words.report.brief import ALL_CASES, BASE_CASES, cases_title, doubts, more_cases, note
 from overhead.words.report.cases import case_name
+from overhead.words.report.example_run import example_lines
 from overhead.words.report.machines import machine_line, measured_line
 from overhead.words.summary import left_out_sentence, missing_sentences, software_sentence
 
-_FIGURES = ("complete", "met", "host", "fixed", "naive")
-"""The columns of times; ``docs/method.md`` defines each figure."""
+_FIGURES = ("met", "host", "fixed", "naive")
+"""The columns of times beside the cost; ``docs/method.md`` defines each figure."""
 _COLUMNS = [
     "stack",
     "case",
     "called",
-    "per",
+    InMicroseconds(figure_column("complete")),
+    "status",
     *(InMicroseconds(figure_column(name)) for name in _FIGURES),
     "up to n",
-    "status",
+    "per",
 ]
-_OPTIONAL = {3: 6, 5: 0, 6: 2, 7: 3, 8: 5, 9: 4}
+_STACK, _CASE, _CALLED, _COST, _STATUS, _UNPINNED, _CPU_TIME, _ONE_OFF, _SINGLE_SHOT, _UP_TO_N, _PER = range(11)
+_NUMERIC = (_COST, _UNPINNED, _CPU_TIME, _ONE_OFF, _SINGLE_SHOT, _UP_TO_N)
+_OPTIONAL = (_PER, _ONE_OFF, _UP_TO_N, _SINGLE_SHOT, _CPU_TIME, _UNPINNED)
+_IMPORTANT = (_STATUS,)
+"""What a narrow terminal hides, as ``Table`` says. What is left says which case has which cost."""
 
 
 def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[Part]:
     """What ``overhead show`` prints of a run: the base cases, or with ``all_cases`` all cases."""
     view, machine = View(fingerprint), fingerprint.machine
-    yield Text(example_lines(fingerprint))
-    yield Text([machine_line(machine), measured_line(fingerprint)])
+    yield Text([*example_lines(fingerprint), machine_line(machine), measured_line(fingerprint)])
     if costs := view.once(dispatch_costs):
         yield Text(lead_sentences(costs))
     figures = view.once(key_figures)
@@ -67,10 +71,17 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
     shown = [(t, by_patterns(t.records) if all_cases else base_cases(t)) for t in view.targets]
     yield from _cases(ALL_CASES if all_cases else BASE_CASES, view, shown, " --all")
     yield from layers(view)
-    if tables := tax_tables(view):
+    if tables := [table for table in map(_filled_rows_first, tax_tables(view)) if table.most]:
         yield Heading("What the browser adds")
-        yield from (dataclasses.replace(table, folded=False).without_empty() for table in tables)
+        yield from tables
     yield from _missing(fingerprint)
+
+
+def _filled_rows_first(table: Table) -> Table:
+    """The table of a page for a terminal, which counts the rows without a number and does not show them."""
+    filled = [row for row in table.rows if any(cell_text(row[i]) for i in table.numeric)]
+    others = [row for row in table.rows if row not in filled]
+    return dataclasses.replace(table, rows=[*filled, *others], most=len(filled), folded=False).without_empty()
 
 
 def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
@@ -107,8 +118,15 @@ def _cases(
         for n, record in enumerate(records)
     ]
     starts = [n for n, row in enumerate(rows) if row[0]]
-    numeric, ends = range(4, 5 + len(_FIGURES)), [n - 1 for n in starts]
-    yield Table(cases_title(title, device), _COLUMNS, rows, numeric, optional=_OPTIONAL, ends=ends).without_empty()
+    yield Table(
+        cases_title(title, device),
+        _COLUMNS,
+        rows,
+        _NUMERIC,
+        optional=_OPTIONAL,
+        important=_IMPORTANT,
+        ends=[n - 1 for n in starts],
+    ).without_empty()
     yield Text(_reasons(cases), quiet=True)
     if left := len(view.fingerprint.records) - len(cases):
         yield Text([more_cases(left, option)], quiet=True)
@@ -116,16 +134,17 @@ def _cases(
 
 def _row(target: TargetView, record: Record) -> list[str]:
     met = met_range(record)
+    cells = {name: micro_cell(record, name) if record.measured(name) else "" for name in ("complete", *_FIGURES)}
+    if met:
+        cells["met"] = between(*met)
     return [
         target.pattern_label(record),
         CALLER_WORDS[record.caller],
-        record.unit,
-        *(
-            between(*met) if name == "met" and met else micro_cell(record, name) if record.measured(name) else ""
-            for name in _FIGURES
-        ),
-        held_range(record.figure("complete")),
+        cells["complete"],
         doubts(record),
+        *(cells[name] for name in _FIGURES),
+        held_range(record.figure("complete")),
+        record.unit,
     ]
 
 

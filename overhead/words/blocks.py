@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.words.format import listed
-
 
 def more_rows(number: int) -> str:
     """How many rows a table has beyond those that are shown."""
@@ -14,10 +12,10 @@ def more_rows(number: int) -> str:
 
 def named_column(heading: str, index: int) -> str:
     """How a sentence names a column: by its heading, or by its number where it has none."""
-    return f"`{heading}`" if heading else f"{index + 1}"
+    return heading or f"column {index + 1}"
 
 
 def hidden_columns(names: Sequence[str]) -> str:
     """Which columns have no room, by the names that ``named_column`` gives them."""
-    are = f"column {names[0]} is" if len(names) == 1 else f"columns {listed([*names])} are"
-    return f"Terminal too narrow: {are} hidden. Use --json or a wider window."
+    are = "1 column is" if len(names) == 1 else f"{len(names)} columns are"
+    return f"Terminal too narrow: {are} hidden ({', '.join(names)}). Use --json or a wider window."

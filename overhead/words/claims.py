@@ -102,7 +102,7 @@ def explanation(one: Judged) -> str:
     else:
         said = [f"{_capital(test.quantity)}: {_values(test, [value for value, _ in one.measured])}."]
     if flaw:
-        said += _measured_too(f"With the published mistake put back ({flaw.quantity})", flaw, one.flawed)
+        said += _measured_too(f"Measured with the mistake of the source ({flaw.quantity})", flaw, one.flawed)
     if blamed:
         about = f"The source attributes it to {blamed.said}. Measured: {blamed.test.quantity}"
         said += _measured_too(about, blamed.test, one.shares)

@@ -15,10 +15,10 @@ from overhead.words.reasons import one_line, sentence
 
 COMPARED_COLUMNS = (
     "case",
+    "verdict",
+    "NEW / BASE",
     InMicroseconds("BASE", " "),
     InMicroseconds("NEW", " "),
-    "NEW / BASE",
-    "verdict",
     "smallest detectable",
 )
 RUNS_LEFT_OUT = "Runs left out"
@@ -47,11 +47,11 @@ def verdict_as_title(verdict: Verdict) -> str:
     return word[:1].upper() + word[1:]
 
 
-def case_label(case: CaseVerdict, target: str = "") -> str:
+def case_label(case: CaseVerdict, target: str = "", *, with_variant: bool = True) -> str:
     """The target, the case and its caller, and for a variant what it is compared with. ``target``: another name."""
     called = f", {CALLER_WORDS[case.caller]}" if case.caller else ""
     label = plain(f"{target or case.target.text}: {case.pattern}{called}")
-    return f"{label} \u2192 {plain(case.variant)}" if case.variant else label
+    return f"{label} \u2192 {plain(case.variant)}" if case.variant and with_variant else label
 
 
 def case_reason(case: CaseVerdict) -> str:

@@ -87,7 +87,7 @@ FIGURE_TERMS = (
     ),
     Term(
         "single-shot latency",
-        "The time of one launch and its wait, T(1). Most benchmarks time this.",
+        "The time of one launch and its wait. Most benchmarks time this.",
         field="naive",
         column="single-shot",
     ),
@@ -126,6 +126,21 @@ FIGURE_TERMS = (
         "The first call in a fresh process.",
         field="first",
         column="first call",
+    ),
+    Term(
+        "slowest over fastest turn",
+        "How much the unpinned cost varies inside of one process.",
+        field="met_rounds",
+    ),
+    Term(
+        "length at which the queue is full",
+        "From this length of a chain on, a call waits until the device has taken an earlier one.",
+        field="knee_n",
+    ),
+    Term(
+        "queue depth",
+        "How many launches wait for the device when the queue is full.",
+        field="queue_depth",
     ),
     Term(
         "holds up to n",

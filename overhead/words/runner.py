@@ -64,11 +64,6 @@ def step(now: RunStep) -> str:
             return sentence(now)
 
 
-def asking(stacks: int) -> str:
-    """That so many stacks are asked for their devices."""
-    return f"looking for the devices of {stacks} {'stack' if stacks == 1 else 'stacks'}"
-
-
 def _of_side(side: str, text: str) -> str:
     return f"{side}: {text}" if side else text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -14,7 +15,6 @@ from overhead.profiles import Plan
 from overhead.results import Together
 from overhead.runner import progress as progress_module
 from overhead.runner.campaign import InterpreterRun, WorkerLimits
-from overhead.runner.events import AnswersCame
 from overhead.runner.progress import Listener, Progress, shortened
 from overhead.runner.time_left import Durations
 from overhead.runner.workers import Job
@@ -148,6 +148,22 @@ def test_a_note_in_a_terminal_breaks_between_words() -> None:
     assert " ".join(lines).split() == words
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_line_of_the_bar_fits_the_terminal_and_breaks_no_word(width: int) -> None:
+    text = "12 of 20 answers; waiting for chromium-unavailable, Subzero"
+    console, out = terminal(width)
+    with Progress(console) as progress:
+        progress.begin()
+        progress.working(text)
+        progress.left(754.0)
+    frames = [re.sub(r"\x1b\[[0-9?]*[a-zA-Z]", "", frame) for frame in re.split(r"[\r\n]", out.getvalue())]
+    assert all(len(frame) <= width for frame in frames)
+    last = next(frame for frame in reversed(frames) if "12 of" in frame)
+    told = last[last.index("12 of") :].rstrip().removesuffix("\N{HORIZONTAL ELLIPSIS}")
+    assert text.startswith(told)
+    assert text[len(told)] in " ,;"
+
+
 @pytest.mark.parametrize("room", [20, 30, 60, 200])
 def test_what_runs_now_is_cut_after_a_word(room: int) -> None:
     text = "base: opening wgpu-native@Vulkan:NVIDIA H100 80GB HBM3, process 12 of 20"
@@ -220,12 +236,3 @@ def test_work_of_a_kind_that_was_not_done_takes_as_much_longer_than_planned_as_o
     durations.runs_for("a", 30.0)
     assert durations.expected_s("a") == 30.0
     assert durations.rest_s("a") == 0.0
-
-
-def test_a_log_says_at_once_that_the_stacks_are_asked_and_not_each_answer() -> None:
-    progress, out, _ = log()
-    for answered in range(4):
-        progress.working(AnswersCame(answered, 4, ["torch"]))
-    progress.working(AnswersCame(0, 1, ["call"]))
-    (line,) = out.getvalue().splitlines()
-    assert "4" in line

@@ -1,29 +1,35 @@
-"""Tables in terminals of any width: each column is whole or named, over everything that the commands print."""
+"""Tables in terminals of any width: the answer stands there, each column is whole or named, over all commands."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
-from collections.abc import Iterator
+import io
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import pytest
 from rich.cells import cell_len
+from rich.console import Console
 
-from overhead.blocks.parts import Part, Table, cell_text, column_name, without_pictures
-from overhead.blocks.terminal import columns_shown
-from overhead.claims.judging import judge
-from overhead.claims.show import overview_blocks
+from overhead.blocks.layout import Layout, broken_number, broken_text, laid_out, row_texts
+from overhead.blocks.parts import Part, Table, column_name, columns_of, without_pictures
+from overhead.blocks.terminal import columns_shown, show
+from overhead.cli import main
 from overhead.comparing import compare
 from overhead.comparing.show import comparison_blocks
 from overhead.explain.show import explanation_blocks, timing_blocks
-from overhead.fleet.judging import judge_fleet
-from overhead.fleet.show import fleet_blocks
+from overhead.fleet.collecting import Collected
+from overhead.fleet.show import collected_table
 from overhead.loading.files import read_fingerprint
 from overhead.reading.plain_text import plain
 from overhead.report.brief import brief_blocks, end_blocks
+from overhead.results import Target
+from overhead.runner.listing import Listed, listing_blocks
+from overhead.words import comparing as words
 from overhead.words.blocks import hidden_columns, more_rows, named_column
 from tests.fakes.explanations import decode_explained
 from tests.fakes.nodes import node_run, write_node
@@ -32,86 +38,161 @@ from tests.terminal.test_goldens import printed
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "reports" / "data"
-WIDTHS = [60, 80, 100, 120]
-
-
+COMPARED = ROOT / "docs" / "examples" / "compare"
+NARROW = [60, 80]
+"""Widths at which the answer of each table stands."""
+LONGEST_WORD = 16
+"""Words up to here are never broken in a terminal of 80 characters."""
+JOINT = re.compile(r"[=._/:,-]")
+"""Where a narrower terminal may break a word."""
 FEW = ("nvidia-h100-all", "nvidia-h100-contention-processes", "nvidia-h100-contention-threads",
        "nvidia-h100-x4-contention-devices", "nvidia-h200-chromium", "nvidia-h200-decode-0.5b")  # fmt: skip
 """Runs with each kind of table."""
 
-
-def _of_runs(*, every: bool) -> Iterator[Part]:
-    for path in sorted(DATA.rglob("*.json")):
-        if every or path.stem in FEW:
-            run = read_fingerprint(path)
-            yield from brief_blocks(run, all_cases=every)
-            if every:
-                yield from brief_blocks(run)
-                yield from end_blocks(run)
+Command = tuple[str, list[Part]]
+"""A command, and what it prints."""
 
 
-def _of_others() -> Iterator[Part]:
-    pair = ROOT / "docs" / "examples" / "compare"
-    yield from comparison_blocks(compare(pair / "numpy-1.26.json", pair / "numpy-2.4.json"))
-    yield from comparison_blocks(compare(DATA / "nvidia-h100.json", DATA / "nvidia-h200.json"))
-    yield from overview_blocks(judge([DATA / f"{name}.json" for name in FEW]))
-    yield from explanation_blocks(decode_explained())
-    yield from timing_blocks(two_calls())
+def _of_runs(runs: Iterable[Path]) -> Iterator[Command]:
+    for path in runs:
+        run = read_fingerprint(path)
+        yield f"show {path.stem}", list(brief_blocks(run))
+        if path.stem in FEW:
+            yield f"show --all {path.stem}", list(brief_blocks(run, all_cases=True))
+        yield f"run {path.stem}", list(end_blocks(run))
+
+
+def _printed_by(*words: object) -> Command:
+    """What this command line prints."""
+    parts: list[Part] = []
+    with patch("overhead.blocks.terminal.show", lambda blocks: parts.extend(blocks)):
+        main([str(word) for word in words])
+    return " ".join(str(word) for word in words), parts
+
+
+def _of_others() -> Iterator[Command]:
+    h100, default = DATA / "nvidia-h100.json", DATA / "nvidia-h100-default.json"
+    case = "torch@CPU:CPU step per-submit native chained alloc=in-place operand=tensor"
+    yield _printed_by("show", h100, case)
+    yield _printed_by("compare", COMPARED / "numpy-1.26.json", COMPARED / "numpy-2.4.json", "--fail-over", 5)
+    yield _printed_by("compare", h100, DATA / "nvidia-h200.json")
+    yield _printed_by("compare", default, "--across", "pattern=per-submit,wait-each")
+    yield _printed_by("claims", *(DATA / f"{name}.json" for name in FEW))
+    yield _printed_by("claims", "-v", *(DATA / f"{name}.json" for name in FEW))
+    yield _printed_by("doctor")
+    for path in sorted((ROOT / "tests" / "data" / "explained").glob("*.json")):
+        yield _printed_by("show", path)
+    for path in sorted((ROOT / "tests" / "data" / "traces").glob("*.json.gz")):
+        yield _printed_by("explain", "--trace", path)
+    yield "explain", list(explanation_blocks(decode_explained()))
+    yield "time", list(timing_blocks(two_calls()))
+    yield "list", list(listing_blocks([_listed()]))
     with TemporaryDirectory() as folder:
         for number in range(12):
             changed = {"host": 1.6} if number == 3 else {}
             write_node(Path(folder), f"n{number}", *(node_run(number, run, **changed) for run in range(2)))  # type: ignore[arg-type]
-        yield from fleet_blocks(judge_fleet(Path(folder)))
+        yield _printed_by("fleet", folder)
+    yield "fleet collect", [collected_table(Path("nodes"), {"n1": Collected(["a.json", "b.json"])})]
+
+
+def _listed() -> Listed:
+    adapter, driver = "llvmpipe (LLVM 15.0.6, 256 bits)", "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)"
+    target = Target(stack="wgpu-native", api="Vulkan", adapter=adapter, driver=driver, software=True)
+    return Listed(stack="wgpu-native", title="WebGPU by wgpu-native", targets=[target])
 
 
 @functools.cache
-def tables(*, every: bool) -> list[Table]:
-    """The tables of some runs and of each other command, or with ``every`` those of all committed runs."""
-    blocks = _of_runs(every=True) if every else itertools.chain(_of_runs(every=False), _of_others())
-    found = [block for block in without_pictures(blocks) if isinstance(block, Table)]
-    return [table for table in found if not table.prose and not table.folded]
+def commands() -> list[Command]:
+    """What the commands print of all committed runs, and of made-up answers."""
+    found = [*_of_runs(sorted(DATA.rglob("*.json"))), *_of_others()]
+    return [(name, list(without_pictures(parts))) for name, parts in found]
 
 
-def hidden_names(table: Table, kept: list[int]) -> list[str]:
+def tables(*names: str) -> list[tuple[str, Table]]:
+    """The tables that are drawn as such, each with its command; ``names``: only of commands that end so."""
+    found = []
+    for command, parts in commands():
+        if names and not command.endswith(names):
+            continue
+        for part in parts:
+            if isinstance(part, Table) and not part.prose and not part.folded:
+                found.append((command, part))
+    return found
+
+
+def in_terminal(blocks: Iterable[Part], width: int) -> list[str]:
+    """The lines that a terminal without colours shows."""
+    out = io.StringIO()
+    show(blocks, Console(file=out, width=width, force_terminal=True, color_system=None, legacy_windows=False))
+    return out.getvalue().splitlines()
+
+
+def layout_of(table: Table, width: int) -> Layout:
+    return laid_out(table, row_texts(table), width)
+
+
+def hidden_names(table: Table, kept: Iterable[int]) -> list[str]:
     """How a sentence names the columns that are not among these."""
     names = [plain(column_name(heading)) for heading in table.columns]
     return [named_column(name, i) for i, name in enumerate(names) if i not in kept]
 
 
-def shown(table: Table, width: int) -> tuple[str, list[int], list[str]]:
-    """What the terminal prints of a table, the columns that it shows, and the words of its head."""
-    text, kept = printed([table], width), columns_shown(table, width)
-    head = text.split("\u2500")[0].replace(table.caption, "", 1).split() if "\u2500" in text else []
-    return text, kept, head
+def column_texts(table: Table, layout: Layout, width: int) -> dict[int, str]:
+    """What stands in each column that is shown, as it is printed, the heading first."""
+    lines = printed([dataclasses.replace(table, caption="", meanings={}, most=len(row_texts(table)))], width)
+    drawn = [line for line in lines.splitlines() if line.startswith(" ") and "\u2500" not in line]
+    found, start = {}, 1
+    for i, room in zip(layout.shown, layout.widths, strict=True):
+        found[i] = " ".join(line[start : start + room].strip() for line in drawn)
+        start += room + layout.gap
+    return found
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_every_column_is_whole_or_named_and_no_line_is_too_wide(every: bool, width: int) -> None:
-    assert len(tables(every=every)) > 20
-    for table in tables(every=every):
-        text, kept, head = shown(table, width)
-        assert 0 in kept
-        hidden = hidden_names(table, kept)
-        said_hidden = hidden_columns(hidden) if hidden else ""
-        assert said_hidden in text
-        for i in kept:
-            assert set(table.columns[i].split()) <= set(head), (table.caption, table.columns[i], text)
-        rows = table.rows[: table.most or None]
-        numbers = [cell_text(row[i]) for row in rows for i in kept if i in table.numeric]
-        assert all(plain(number, 2000) in text for number in numbers), (table.caption, text)
-        said = {table.caption, said_hidden, *table.meanings.values()}
-        drawn = [line for line in text.splitlines() if line not in said]
-        assert all(cell_len(line) <= width for line in drawn), (table.caption, text)
+@pytest.mark.parametrize("width", NARROW)
+def test_no_line_of_a_command_is_wider_than_the_terminal(width: int) -> None:
+    for command, parts in commands():
+        wide = [line for line in in_terminal(parts, width) if cell_len(line.rstrip()) > width]
+        assert not wide, (command, wide)
+
+
+@pytest.mark.parametrize("width", [*NARROW, 100, 120])
+def test_every_cell_of_a_column_is_whole_and_no_word_is_broken(width: int) -> None:
+    found = tables() if width in NARROW else tables(*FEW, "compare", "claims", "explain", "time", "doctor")
+    assert len(found) > 20
+    for command, table in found:
+        layout = layout_of(table, width)
+        rows = row_texts(table)
+        for i, text in column_texts(table, layout, width).items():
+            cells = [plain(table.columns[i]), *(row[i] for row in rows)]
+            whole = " ".join(cells).split()
+            assert "".join(text.split()) == "".join(whole), (command, table.columns[i])
+            short = {word for word in whole if cell_len(word) <= LONGEST_WORD}
+            if width < 80:
+                short = {word for word in short if not JOINT.search(word)}
+            assert short <= set(text.split()), (command, table.columns[i])
+
+
+@pytest.mark.parametrize("width", NARROW)
+def test_the_answer_of_each_table_is_shown_and_what_is_hidden_is_named(width: int) -> None:
+    for command, table in tables():
+        shown = columns_shown(table, width)
+        may_go = {i for group in (*table.optional, *table.important) for i in columns_of(group)}
+        assert set(range(len(table.columns))) - may_go <= set(shown), (command, table.caption)
+        assert 0 in shown
+        assert all(table.columns[i] for i in may_go), "a column without a heading cannot be named"
+        hidden = hidden_names(table, shown)
+        lines = printed([table], width).splitlines()
+        assert not hidden or hidden_columns(hidden) in lines, (command, table.caption)
 
 
 def test_a_comparison_shows_both_sides_or_neither() -> None:
     pair = ROOT / "docs" / "examples" / "compare"
     blocks = comparison_blocks(compare(pair / "numpy-1.26.json", pair / "numpy-2.4.json"))
     (table,) = (block for block in blocks if isinstance(block, Table))
+    sides = words.COMPARED_COLUMNS[3:5]
     for width in range(40, 200, 5):
         kept = columns_shown(table, width)
-        assert (1 in kept) == (2 in kept), width
+        assert len({at in kept for at, heading in enumerate(table.columns) if heading in sides}) == 1, width
 
 
 TABLE = Table(
@@ -119,27 +200,42 @@ TABLE = Table(
     ["name", "first value", "second value", "why"],
     [["abc", "1.00", "2.00", "because"], ["de", "10.00", "20.00", "so"]],
     numeric=(1, 2),
-    optional={1: 1},
+    optional=(1,),
+    important=(3,),
     meanings={1: "first value: the one before.", 2: "second value: the one after."},
 )
 
 
 def test_a_title_is_as_wide_as_the_terminal() -> None:
-    assert printed([TABLE], 100).splitlines()[0] == TABLE.caption
+    assert in_terminal([TABLE], 100)[0] == TABLE.caption
+    title = " ".join(line.strip() for line in in_terminal([TABLE], 40)[:2])
+    assert title == TABLE.caption
 
 
 def test_what_a_hidden_column_means_is_not_said() -> None:
     assert all(meaning in printed([TABLE], 100) for meaning in TABLE.meanings.values())
-    narrow = printed([TABLE], 34)
-    assert "`first value`" in narrow
+    narrow = printed([TABLE], 27)
+    assert hidden_columns(["first value"]) in narrow
     assert TABLE.meanings[1] not in narrow
     assert TABLE.meanings[2] in narrow
 
 
-def test_columns_that_nobody_called_optional_go_last_first_and_are_named() -> None:
-    text, kept, _ = shown(TABLE, 20)
-    assert kept == [0, 2]
-    assert "`why`" in text
+def test_optional_columns_go_first_and_important_ones_only_if_narrow_text_does_not_help() -> None:
+    text = Table("", ["name", "cost", "seen", "why"], [["one", "1.00", "2", "some words " * 5]], (1, 2))
+    first = dataclasses.replace(text, optional=(2,), important=(3,))
+    assert columns_shown(first, 80) == [0, 1, 2, 3]
+    assert columns_shown(first, 36) == [0, 1, 3]
+    assert columns_shown(first, 18) == [0, 1]
+
+
+def test_columns_of_one_group_go_together_and_a_small_one_stays_where_it_has_room() -> None:
+    cells = ["name", "1.00 (0.90 to 1.10)", "2", "3.00 (2.90 to 3.10)"]
+    table = Table("", ["name", "a", "b", "c"], [cells], (1, 2, 3))
+    assert columns_shown(dataclasses.replace(table, optional=((1, 2), 3)), 32) == [0, 3]
+    assert columns_shown(dataclasses.replace(table, optional=(2, 3)), 34) == [0, 1, 2]
+
+
+def test_a_column_that_nobody_called_optional_goes_where_nothing_else_helps() -> None:
     assert columns_shown(TABLE, 8) == [0]
 
 
@@ -150,3 +246,15 @@ def test_rows_that_a_terminal_leaves_out_are_counted() -> None:
     assert "20.00" not in one
     assert more_rows(1) in one
     assert more_rows(1) not in whole
+
+
+def test_a_text_breaks_between_words_and_a_longer_word_after_a_joint() -> None:
+    assert broken_text("one two three", 8) == ["one two", "three"]
+    assert broken_text("dependency=independent", 16) == ["dependency=", "independent"]
+    assert broken_text("abcdefghij", 4) == ["abcd", "efgh", "ij"]
+    assert broken_text("", 4) == [""]
+
+
+def test_an_interval_stands_below_its_number_where_both_are_too_long() -> None:
+    assert broken_number("4.13 (4.06 to 4.20)", 19) == ["4.13 (4.06 to 4.20)"]
+    assert broken_number("4.13 (4.06 to 4.20)", 18) == ["4.13", "(4.06 to 4.20)"]

@@ -26,7 +26,7 @@ NOT_USED = (
     NotUsed(r"\bnext[- ]runs?\b", "run-to-run range, or another run"),
     NotUsed(r"\bissue, µs|\bissue times?\b", "enqueue time"),
     NotUsed(r"\bfixed costs?\b|\bfixed, µs", "one-off cost"),
-    NotUsed(r"\bnaive\b", "single-shot latency"),
+    NotUsed(r"\bnaive\b(?!-)", "single-shot latency"),
     NotUsed(r"\bhost, µs|\bhost times?\b|\bhost's time\b", "CPU time"),
     NotUsed(r"\bdear(?:er|est)\b", "slower, costs more, most expensive"),
     NotUsed(r"\barms?\b", "variant"),
@@ -38,7 +38,7 @@ NOT_USED = (
 NOT_PRINTED = (
     *NOT_USED,
     NotUsed(r"\bT\(1\)", "single-shot latency"),
-    NotUsed(r"\b(?:a|one|per|each|every|another) unit\b", "the noun: dispatch, launch, call, step"),
+    NotUsed(r"\b(?:a|one|each|every|another) unit\b", "the noun: dispatch, launch, call, step"),
     NotUsed(r"\bpeers?\b", "process, thread"),
 )
 """Not used by what the program prints; documents may."""

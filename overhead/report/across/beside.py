@@ -91,9 +91,15 @@ def key_figure_table(view: View, found: Sequence[Beside] = (), *, next_run_meani
     columns = ["", "this run", NEXT_RUN, *(c for one in found for c in (other_run(one), "this over it")), ""]
     numeric = range(1, len(columns) - 1)
     meanings = {_NEXT_RUN: next_run_meaning} if next_run_meaning else {}
-    optional = {_NEXT_RUN: 1}
-    table = Table(table_title(device), columns, rows, numeric, folded=bool(found), optional=optional, meanings=meanings)
-    return table.without_empty()
+    return Table(
+        table_title(device),
+        columns,
+        rows,
+        numeric,
+        folded=bool(found),
+        important=(_NEXT_RUN,),
+        meanings=meanings,
+    ).without_empty()
 
 
 def _panels(found: Sequence[Beside]) -> dict[str, list[DotRow]]:

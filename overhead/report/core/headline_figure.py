@@ -12,7 +12,7 @@ from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
 from overhead.words.dispatch_costs import GROUP_TITLES, KIND_TITLES, mark_text, notes, remarks, title
 from overhead.words.format import percent
-from overhead.words.report.headline_figure import LIMIT_WORDS, about, axis_title
+from overhead.words.report.headline_figure import AXIS_TITLE, LIMIT_WORDS, about
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,7 +86,7 @@ def headline_figure(costs: DispatchCosts) -> Figure:
         own.spines["left"].set_visible(False)
         own.patch.set_visible(False)
     plain_log_ticks(ax.xaxis, close=1e3)
-    ax.set_title(axis_title(grouped=bool(titles)), fontsize=_FONT)
+    ax.set_title(AXIS_TITLE, fontsize=_FONT)
     for own in others:
         _draw_shares(figure, own, rows, places)
     source = textwrap.fill(about(costs.view.fingerprint), _ABOUT_LETTERS)

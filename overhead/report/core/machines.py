@@ -65,7 +65,7 @@ def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Ski
     """The machines of these runs in memory; that of the newest is shown in full. Raises ``UsageError`` without runs."""
     runs = [Loaded(Path(), run) for run in fingerprints]
     if not runs:
-        raise UsageError("no fingerprint to draw")
+        raise UsageError("no run to draw")
     return _machines(runs, skipped)
 
 

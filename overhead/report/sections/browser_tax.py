@@ -25,6 +25,9 @@ from overhead.words.report.browser_tax import (
     through_library,
 )
 
+_CASE, _THROUGH, _COST, _RATIO, _SINGLE_SHOT, _OVERSTATES, _ONE_OFF, _EMPTY_WAIT, _REMARK = range(9)
+"""The columns of the table."""
+
 
 @register("browser-tax", "What the browser adds", 80, page="machines", any_run=True)
 def browser_tax(view: View) -> Iterator[Part]:
@@ -56,27 +59,38 @@ def _table(found: list[Tax]) -> Table:
     for tax in found:
         case = Cell(tax.target.pattern_label(tax.record), tax.target.stack)
         lacking = one_line(why(tax.record, "complete")) if tax.record.value("complete") is None else ""
-        rows.append([case, "the browser", *_numbers(tax.record), "", factor_spread(tax.single_ratio), lacking])
+        rows.append([case, "the browser", *_cells(tax.record, "", factor_spread(tax.single_ratio)), lacking])
         for caller in sorted({*tax.against, *tax.refused}):
-            numbers = _numbers(tax.against.get(caller))
+            cells = _cells(tax.against.get(caller), factor_spread(tax.slope_ratio(caller)), "")
             name = Cell(through_library(tax, caller), tax.library)
             refused = sentence(tax.refused.get(caller, ""))
-            rows.append([case, name, *numbers, factor_spread(tax.slope_ratio(caller)), "", refused])
+            rows.append([case, name, *cells, refused])
     return Table(
         table_title(found[0]),
         [
             "case",
             "through",
-            *BROWSER_FIGURES.values(),
+            BROWSER_FIGURES["complete"],
             "browser over it",
+            BROWSER_FIGURES["naive"],
             "single-shot over cost",
+            BROWSER_FIGURES["fixed"],
+            BROWSER_FIGURES["empty_wait"],
             "remark",
         ],
         rows,
-        numeric=range(2, 8),
-        optional={3: 4, 4: 5, 5: 2, 7: 3, 8: 1},
+        numeric=range(_COST, _REMARK),
+        optional=(_EMPTY_WAIT, _ONE_OFF, _SINGLE_SHOT, _OVERSTATES, _REMARK),
     )
 
 
-def _numbers(record: Record | None) -> list[str]:
-    return [micro_cell(record, name) for name in BROWSER_FIGURES]
+def _cells(record: Record | None, ratio: str, single_ratio: str) -> list[str]:
+    """The cells of numbers. ``ratio``: of the slopes; ``single_ratio``: of a single dispatch to the slope."""
+    return [
+        micro_cell(record, "complete"),
+        ratio,
+        micro_cell(record, "naive"),
+        single_ratio,
+        micro_cell(record, "fixed"),
+        micro_cell(record, "empty_wait"),
+    ]

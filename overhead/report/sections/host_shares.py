@@ -20,6 +20,9 @@ from overhead.words.report.host_shares import (
     title,
 )
 
+_COLUMNS = ("stack", "case", "layer", "share", MICRO, "remark")
+_STACK, _CASE, _LAYER, _SHARE, _TIME, _REMARK = range(6)
+
 
 @register("ladder", "CPU time by layer", 15, page="cases")
 def layers(view: View) -> Iterator[Part]:
@@ -29,7 +32,7 @@ def layers(view: View) -> Iterator[Part]:
     rows = [row for label, each in zip(labels, found, strict=True) for row in _layers(label, each)]
     ends = [n - 1 for n, row in enumerate(rows) if row[0]]
     if rows:
-        yield Table(title(device), ["stack", "case", "layer", "share", MICRO, ""], rows, numeric=(3, 4), ends=ends)
+        yield Table(title(device), _COLUMNS, rows, numeric=(_SHARE, _TIME), important=(_REMARK,), ends=ends)
 
 
 def _layers(label: str, each: HostShares) -> list[list[str]]:

@@ -134,7 +134,7 @@ def ratio_column(way: Way) -> str:
 def columns(way: Way, counts: Sequence[int]) -> list[str]:
     """The headings. ``counts``: the numbers of peers."""
     of_counts = [f"K={k}" for k in counts]
-    return ["stack", "called from", PINNED_COLUMN, *of_counts, ratio_column(way), EACH_PEER_COLUMN, LIMIT_COLUMN]
+    return ["stack", "called from", PINNED_COLUMN, LIMIT_COLUMN, ratio_column(way), *of_counts, EACH_PEER_COLUMN]
 
 
 def table_title(way: Way, most: int) -> str:
@@ -174,12 +174,8 @@ def meeting(way: Way, found: MeetAtDevice) -> str:
 
 def losses(way: Way, found: Sequence[RatioAt]) -> str:
     """Which cases do less together than one alone, and what to use."""
-    worst = [f"{_of_row(one)} (K={one.peers})" for one in found]
-    return f"Together they do less than one alone through {listed(worst)}. Use {PEER_WORDS[way].advice} there."
-
-
-def _of_row(of: RatioAt) -> str:
-    return f"{name(of.row)} {called(of.row)} {factor_spread(of.ratio)}"
+    worst = [f"{case(one.row, one.peers)} {factor_spread(one.ratio)}" for one in found]
+    return f"Together they do less than one alone: {'; '.join(worst)}. Use {PEER_WORDS[way].advice} there."
 
 
 def placing(found: Placing) -> str:

@@ -12,28 +12,29 @@ from overhead.explain.timing import CallRatio, CallTiming, Timing
 from overhead.reading.plain_text import plain
 from overhead.results import Figure, Value, Why
 from overhead.words.format import MICRO, TIMES, between, listed, micro_spread, spread
+from overhead.words.glossary import figure_column, figure_name
 from overhead.words.reasons import sentence
 
 MEANINGS = {
-    "complete": "one more call with its work done, on an undisturbed processor",
-    "met": "the same where the operating system chooses the processor: median and range of fresh processes",
-    "issue": "the part of it until the call returns",
-    "device": "the time that the device is busy with it",
-    "fixed": "what any number of calls pays once, such as the wait",
-    "naive": "a single call and its wait, timed as most benchmarks do",
+    "complete": "what one more call takes, with its work done, on a processor that nothing disturbs",
+    "met": "the cost where the operating system chooses the processor: median and range of fresh processes",
+    "issue": "the part of the cost until the call returns",
+    "device": "how long the device is busy with a call",
+    "fixed": "what any number of calls pays once, such as a wait",
+    "naive": "a single call and its wait, which is what most benchmarks time",
 }
 """What each figure of the table is."""
 ONE_PROCESS = (
-    "One process measured this, and others may differ, on a busy machine by many times. A whole run, without --quick, "
-    "measures several."
+    "One process measured this. Others may differ, on a busy machine by many times. Without --quick, several processes "
+    "measure."
 )
-NOT_CHECKED = "Nothing checks what a call computes: look at its result once, since a call that fails may look fast."
-NO_CLOCK = "this library has no clock of the device that is known here"
+NOT_CHECKED = "What a call computes is not checked. Look at its result once: a call that fails may look fast."
+NO_CLOCK = "overhead knows no clock of the device in this library"
 _NEXT_STEPS = {
-    "noisy": "Run again while the machine is quiet; overhead doctor shows what disturbs it.",
+    "noisy": "Run again when the machine is quiet; overhead doctor shows what disturbs it.",
     "bimodal": "Run again; if both come back, plan with the higher one.",
     "nonlinear": (
-        "Run again; if it stays, the cost of a call depends on how many there are: time as many as your program makes."
+        "Run again. If it stays, the cost depends on the number of calls: time as many as your program makes."
     ),
 }
 """What to do about a cost with this status."""
@@ -52,7 +53,7 @@ def title(timing: Timing, where: str, library: str) -> str:
 
 def meaning(name: str) -> str:
     """What this figure of the table is."""
-    return f"{name}: {MEANINGS[name]}."
+    return f"{figure_column(name)}: {MEANINGS[name]}."
 
 
 def taken_as_call(call: CallTiming) -> str:
@@ -78,25 +79,25 @@ def waits(wait: Why, which: str) -> str:
 
 def not_sure(complete: Figure, which: str) -> str:
     """Why a cost is not sure."""
-    return f"The cost{which} is not sure: {sentence(complete.reason)}."
+    return f"The cost{which} is noisy: {sentence(complete.reason)}. {_NEXT_STEPS['noisy']}"
 
 
 def holds_from(complete: Figure, which: str) -> str:
     """From how many calls on a cost holds."""
-    return f"The cost{which} holds from {complete.holds_from:,} calls on; with fewer, the cost of a call differs."
+    return f"The cost{which} holds from {complete.holds_from:,} calls on; with fewer, a call costs something else."
 
 
 def next_run(again: str, which: str) -> str:
     """What other runs should measure. ``again``: the range, µs."""
     return (
-        f"Next run: 9 of 10 runs on other machines of this kind should measure {again} {MICRO} for the quiet cost "
-        f"(complete){which}. This assumes that it varies as the suite's cases do."
+        f"Run-to-run range: 9 of 10 other runs on this kind of machine put the cost{which} at {again} {MICRO}, if it "
+        "varies like the costs that overhead run measures."
     )
 
 
 def device_decides(which: str) -> str:
     """That the device is slower than the host."""
-    return f"The device decides the cost{which}: the host issues calls faster than the device finishes them."
+    return f"Device-bound{which}: the CPU issues calls faster than the device finishes them."
 
 
 def unclear_cost(call: CallTiming, which: str) -> str:
@@ -107,39 +108,36 @@ def unclear_cost(call: CallTiming, which: str) -> str:
 def no_figures(names: Sequence[str], reason: Why, which: str, again_after: str = "") -> str:
     """Which figures are missing, and why. ``again_after``: the status after which a run again is proposed; or ''."""
     again = f" {_next_step(again_after)}" if again_after else ""
-    return f"No {listed(list(names))}{which}: {_with_micro_sign(reason)}.{again}"
+    return f"No {listed([*map(figure_name, names)])}{which}: {_with_micro_sign(reason)}.{again}"
 
 
 def device_waited(span: Figure) -> str:
     """Why the device's time is only known to be at most this."""
-    return f"the device waited for work in between; at most {micro_spread(span)} {MICRO}"
+    return f"the device waited for work in between, so it is at most {micro_spread(span)} {MICRO}"
 
 
 def single_call(least: float, most: float, which: str) -> str:
     """How many times the cost a single call takes."""
-    return f"A single call{which} and its wait take {between(least, most)} times as long as one more call."
+    return f"The single-shot latency{which} is {between(least, most)} times the cost: timing a single call misleads."
 
 
 def cost_falls(which: str) -> str:
     """That the first calls of a process cost more than later ones."""
     return (
-        f"The cost{which} falls as calls are made: met is that of the first calls of fresh processes, and a single "
-        "call later takes less than it. Neither is the cost of one more call; put as many calls into --setup as "
-        "your program makes before it matters."
+        f"The cost{which} falls while calls are made: the first calls of a process cost most (unpinned), and a later "
+        "single call costs less. Neither is the cost of one more call. Put as many calls into --setup as your program "
+        "makes before its speed matters."
     )
 
 
 def unpinned(low: float, high: float, which: str) -> str:
     """What a call takes in processes that are not pinned, µs."""
-    return (
-        f"In fresh processes that are not pinned the call{which} takes {between(low, high)} {MICRO}. "
-        "Plan with this range, not with the quiet cost (complete)."
-    )
+    return f"The unpinned cost{which} is {between(low, high)} {MICRO}. Plan with this range, not with the cost."
 
 
 LEFT_OUT = (
-    "Either other programs take the processor, or some calls cost much more than most, as when a container grows; the "
-    "quiet cost leaves both out."
+    "Either other programs take the processor, or some calls cost much more than most (as when a list grows). The "
+    "undisturbed cost leaves both out."
 )
 """Why all processes that are not pinned met more than the cost."""
 
@@ -147,14 +145,14 @@ LEFT_OUT = (
 def no_ratio(ratio: CallRatio) -> str:
     """Why two statements are not compared."""
     why = _with_micro_sign(ratio.ratio.reason or ratio.ratio.status)
-    return f"No ratio of {ratio.position} to {ratio.against}: {why}."
+    return f"{ratio.position} and {ratio.against} cannot be compared: {why}."
 
 
 def no_difference(ratio: CallRatio, times: Value) -> str:
     """That two statements take the same time, as far as can be told."""
     shown = between(times.floor, times.ceiling)
     pair = f"{ratio.position} and {ratio.against}"
-    return f"No measurable difference between {pair}: {shown}{TIMES}.{_verdict(ratio)}"
+    return f"No difference between {pair} could be measured: {shown}{TIMES}.{_verdict(ratio)}"
 
 
 def takes_as_long(ratio: CallRatio, times: Value) -> str:

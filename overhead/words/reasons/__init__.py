@@ -105,8 +105,9 @@ def notes_said(notes: Iterable[Why]) -> list[str]:
     alike: dict[Why, list[str]] = {}
     for note in notes:
         worker = note.values.get(_WORKER) if isinstance(note, Reason) else None
-        alike.setdefault(_of_worker(note, ""), []).extend([str(worker)] if worker else [])
-    return [sentence(_of_worker(note, few(workers))) for note, workers in alike.items()]
+        # The name of a worker is that of its stack and device; the run says elsewhere which device it has.
+        alike.setdefault(_of_worker(note, ""), []).extend([str(worker).partition("@")[0]] if worker else [])
+    return [sentence(_of_worker(note, few(list(dict.fromkeys(workers))))) for note, workers in alike.items()]
 
 
 def _of_worker(note: Why, worker: str) -> Why:

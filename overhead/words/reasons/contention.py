@@ -16,9 +16,9 @@ TEMPLATES = {
     # What was seen. The limits below begin with it.
     "peers-slower": "Each takes {slowdown:.3g} times as long as one alone",
     "peers-handing-over": "{seen}; its enqueue time is {issue:micro-spread} µs, and {alone:micro-spread} µs alone",
-    "no-processor": "each had no processor for {ready:percent-spread} of the time",
+    "no-processor": "each of them waited for a processor {ready:percent-spread} of the time",
     "no-processor-alone-too": (
-        "each had no processor for {ready:percent-spread} of the time (one alone: {alone:percent})"
+        "each of them waited for a processor {ready:percent-spread} of the time (one alone: {alone:percent})"
     ),
     "no-clear-slowdown": (
         "Each takes {slowdown:.3g} times as long as one alone ({least:.3g} to {most:.3g}): no clear slowdown."

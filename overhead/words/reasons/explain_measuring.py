@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 TEMPLATES = {
+    # How the time of a call divides.
+    "sampling-needs-linux": "it is found by samples of the running call, which need CPython on 64-bit Linux",
+    "sampling-needs-main-thread": "the call does not run in the main thread of its process",
+    "sampling-needs-processor": "samples of a running call need an x86-64 or 64-bit Arm processor; this is {processor}",
+    "sampling-not-permitted": (
+        "this system does not let a process stop its own child for a sample (ptrace: {error}); in a container, add "
+        "--cap-add=SYS_PTRACE; elsewhere, sudo sysctl kernel.yama.ptrace_scope=1"
+    ),
+    "interpreter-layout-unknown": "where CPython {version} keeps the running instruction was not found",
+    "too-few-samples": (
+        "only {samples:count sample} could be taken, {fewest} are needed; the machine is busy, or the call waits in "
+        "other threads: run again"
+    ),
     # What a step reaches, and what it computed.
     "reaches-too-many-objects": "the step reaches over {most:,} objects: this one and later ones are not compared",
     "part-unreadable": "cannot be read: {error}",
@@ -251,7 +264,10 @@ TEMPLATES = {
     "call-is-a-constant": "it is a constant",
     "call-compiles-to-nothing": "Python compiles it to nothing",
     "no-statement-given": "no statement was given",
-    "name-not-in-setup": '{error}; define the name in --setup, such as --setup "{example}"',
+    "name-not-in-setup": (
+        '{error}; define the name in --setup, such as --setup "{example}"; in Python: setup="{example}", or a function '
+        "in place of the statement"
+    ),
     "call-not-repeatable": "{call} cannot be repeated: the first calls work, and then it fails: {why}",
     "returns-unfinished-work": "{call} returns {what}, so its work is not done: write {finish}",
     "keeps-unfinished-work": "{call} keeps {what}, so its work is not done: write {finish}",
@@ -282,6 +298,14 @@ TEMPLATES = {
     # The times of statements.
     "first-answer": "a first answer, from one process: the cost between n = {few} and n = {many}",
     "first-answer-of-row": "first answer, from one process; other processes may differ: {row}",
+    "interrupted-time": (
+        "interrupted; measured until then: {calls}; the attribute timing of this exception has it, and "
+        "sys.last_value is the exception if nothing caught it"
+    ),
+    "interrupted-explain": (
+        "interrupted; the attribute explanation of this exception has what was measured until then, and "
+        "sys.last_value is the exception if nothing caught it"
+    ),
     "interrupted-with-first-answers": (
         "Interrupted: these are first answers, each from one process. Run again for figures that hold."
     ),

@@ -113,7 +113,7 @@ TEMPLATES = {
     "canary-was-off": "in {share:.0%} of the rounds the reference loop was off by over {by:.0%}",
     "ladder-too-short": "the longest chain is shorter than wanted: {why}",
     "wait-spins": "the CPU is busy while it waits, so work that is done during the wait cannot be told from waiting",
-    "drift-judged-over": "whether it drifts was judged over the first {seconds:.1f} s of a process",
+    "drift-judged-over": "only the first {seconds:.1f} s of a process were checked for drift",
     # Cases beside each other.
     "no-round-in-common": "the two cases were never measured in the same round",
     "no-passes": "this API has no passes",

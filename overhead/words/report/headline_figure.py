@@ -44,7 +44,7 @@ def more_missing(number: int) -> str:
 
 def picture_title(costs: DispatchCosts) -> str:
     """What the picture shows."""
-    return f"{title(costs)}: cost of one more, {MICRO}"
+    return f"{title(costs)}: cost of one more launch, {MICRO}"
 
 
 def alternative(costs: DispatchCosts) -> str:
@@ -82,10 +82,8 @@ def _where(costs: DispatchCosts) -> str:
     return " on one GPU." if costs.hardware else " without a GPU: software adapters and the CPU do the work."
 
 
-def axis_title(*, grouped: bool) -> str:
-    """What the marks are, and how the rows are sorted."""
-    within = "in each group " if grouped else ""
-    return f"Cost of one more, {MICRO}; {within}sorted by cost from Python, else compiled code"
+AXIS_TITLE = f"Cost of one more launch, {MICRO}; sorted by cost from Python, else compiled code"
+"""What the marks are, and how the rows of a group are sorted."""
 
 
 def about(run: Fingerprint) -> str:

@@ -1,0 +1,85 @@
+"""Python or the library? How the host's time of a call divides, in words."""
+
+from __future__ import annotations
+
+from overhead.explain.division import Division, Part
+from overhead.reading.plain_text import plain
+from overhead.results import Figure
+from overhead.words.format import MICRO, listed, micro_spread, percent, percent_spread
+from overhead.words.reasons import sentence
+
+_LEAST_SHOWN = 0.005
+"""A smaller part is left out of the sentence."""
+_MOST_NAMED = 2
+"""So many packages, and files with compiled code, are named for a part."""
+_LEAST_NAMED = 0.02
+"""A file with a smaller share of the time of the call is not named."""
+
+
+def division_sentence(call: str, division: Division, cost: Figure | None, *, on_device: bool) -> str:
+    """How the host's time of this call divides. ``cost``: its time on the host; None where that is not known."""
+    if not division.parts:
+        return f"Python or the library? Not known for {call}: {sentence(division.reason)}."
+    parts = [f"{percent_spread(part.share.measured)} {_said(part)}" for part in _shown(division)]
+    return f"Python or the library? {_whole(call, cost, on_device)}: {listed(parts)}."
+
+
+def division_rule(samples: str) -> str:
+    """Where the shares are from. ``samples``: how many, of each call."""
+    return (
+        f"The shares are from {samples} samples of one process: where its thread was at random moments, with 95 % "
+        "intervals. Nothing slows the call while it runs."
+    )
+
+
+DEVICE_APART = "The device's time is a budget of its own: the host's parts say nothing of it."
+BINDING_MEANS = (
+    "The binding turns arguments of Python into those of the library and its results into objects; the interpreter's "
+    "functions that it calls count for it. Memory functions, such as malloc, may be called by either: the intervals "
+    "allow both."
+)
+
+
+def short_division(division: Division) -> str:
+    """The division in a few words, for one line: ``9 % your Python, 91 % compiled code of torch``."""
+    return ", ".join(f"{percent(part.share.value or 0.0)} {_name(part)}" for part in _shown(division))
+
+
+def _whole(call: str, cost: Figure | None, on_device: bool) -> str:
+    until = " on the host, until it returns" if on_device else ""
+    if cost is None or not cost.measured:
+        return f"{call}{until}"
+    return f"{call}, {micro_spread(cost)} {MICRO}{until}"
+
+
+def _shown(division: Division) -> list[Part]:
+    return [part for part in division.parts if (part.share.value or 0.0) >= _LEAST_SHOWN]
+
+
+def _said(part: Part) -> str:
+    """The part with the files of its compiled code."""
+    named = [plain(name, 40) for name, share in part.objects.items() if share >= _LEAST_NAMED]
+    files = [name.partition(".so")[0].partition(".cpython-")[0] for name in named[:_MOST_NAMED]]
+    name = _name(part)
+    return f"{name} ({', '.join(files)})" if files and files != part.of else name
+
+
+def _name(part: Part) -> str:
+    packages = [plain(name, 40) for name in part.of]
+    more = ["others"] if len(packages) > _MOST_NAMED else []
+    of = listed([*packages[:_MOST_NAMED], *more])
+    match part.name:
+        case "own-python":
+            return "your Python"
+        case "library-python":
+            return f"Python of {of}"
+        case "binding":
+            return f"the binding of {of}"
+        case "library":
+            return f"compiled code of {of}"
+        case "binding-and-library":
+            return f"compiled code of {of}, the binding included"
+        case "driver":
+            return f"the driver {of}" if of else "the driver"
+        case "system":
+            return "the operating system, waits included"

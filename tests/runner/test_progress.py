@@ -75,7 +75,8 @@ def estimated(
     plan = Plan(processes=5, target=0.1, sampling_s=None, wall_s=wall_s, case_s=1.0)
     limits = WorkerLimits(turn_s=TURN_S, open_workers=8, memory_bytes=1)
     tasks = [task("a", processes=5)]
-    together = [Together(id="1", side=side) for side in sides] or [None]
+    compared = [Together(id="1", side=side) for side in sides]
+    together: list[Together | None] = [*compared] or [None]
     runs = [InterpreterRun(FakeJournal(), tasks, together=one) for one in together]  # type: ignore[arg-type]
     Waiting(runs, plan, estimates, [], InOrder(1), limits).run()
     return estimates, workers.clock()

@@ -109,7 +109,6 @@ def add_commands(commands: Any) -> None:
 def time_command(a: argparse.Namespace) -> int:
     """Run ``overhead time`` and print its result; returns the exit code."""
     from overhead.explain.given_text import given_texts
-    from overhead.explain.show import timing_blocks
     from overhead.explain.timing import TimeInterrupted, time
     from overhead.runner.progress import Progress
 
@@ -126,6 +125,8 @@ def time_command(a: argparse.Namespace) -> int:
             )
         except TimeInterrupted as stopped:
             found, interrupted = stopped.timing, True
+    from overhead.explain.show import timing_blocks  # after the answer came: it takes a tenth of a second
+
     answer(a, found.to_dict, timing_blocks(found), is_file=True)
     if interrupted:
         print("overhead: interrupted; this is what was measured until then", file=sys.stderr)

@@ -1,6 +1,6 @@
 """Dispatch overhead, measured: what one more piece of work costs through each GPU stack, and who takes the time.
 
-The public Python API is lazy, so that ``import overhead`` loads nothing heavy.
+The public Python API is lazy, so that ``import overhead`` loads nothing heavy. docs/python-api.md describes it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,16 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "explain":  # a package that can be called
+    if name == "explain":  # a package, which is this function too
         return importlib.import_module("overhead.explain")
     if name in _HOMES:
-        importlib.import_module("overhead.words.reasons")  # so that errors say their reasons in words
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        from overhead.public import public_function
+
+        found = public_function(getattr(importlib.import_module(_HOMES[name]), name))
+        globals()[name] = found
+        return found
     raise AttributeError(f"module 'overhead' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

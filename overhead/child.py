@@ -1,6 +1,7 @@
 """A child process: send it jobs, receive typed answers, limit its time and memory, and end it within a bounded time.
 
 The parent uses ``ChildProcess``, and the child ``serve``. Each job and each answer is a line of JSON.
+The parent alone needs psutil: a child may run in another Python, which has little installed.
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, Any, Generic, Literal, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
-import psutil
 
 from overhead import scratch
 from overhead.errors import WithReason
 from overhead.results import Reason, because
 from overhead.windows_job import EndsWithParent
+
+if TYPE_CHECKING:
+    import psutil
 
 _KILL_S = 5.0
 """How long a killed child may take to disappear."""
@@ -123,6 +126,8 @@ class ChildProcess(Generic[_Received]):
         environment: Mapping[str, str] | None = None,
         python: Sequence[str] = (sys.executable,),
     ) -> None:
+        import psutil
+
         self._decode, self._limits = decode, limits
         self._memory_bytes = limits.memory_bytes or int(psutil.virtual_memory().total * 0.75)
         self.peak_bytes = 0
@@ -195,6 +200,8 @@ class ChildProcess(Generic[_Received]):
                 self._check_limits(time.monotonic() - began, limit_s)
 
     def _check_limits(self, waited_s: float, limit_s: float) -> None:
+        import psutil
+
         used = 0
         for process in self._family(descendants=self._limits.count_descendants):
             with contextlib.suppress(psutil.Error):
@@ -209,6 +216,8 @@ class ChildProcess(Generic[_Received]):
 
     def _family(self, *, descendants: bool = True) -> list[psutil.Process]:
         """The child and the processes that it started. Empty if it has exited: another process may have its id."""
+        import psutil
+
         if self._process.poll() is None:
             with contextlib.suppress(psutil.Error):
                 first = psutil.Process(self.pid)
@@ -224,6 +233,8 @@ class ChildProcess(Generic[_Received]):
 
     def kill(self) -> None:
         """Kill the child and the processes that it started; any thread may do this. ``end`` must follow."""
+        import psutil
+
         for process in reversed(self._family()):
             with contextlib.suppress(psutil.Error):
                 process.kill()
@@ -237,6 +248,8 @@ class ChildProcess(Generic[_Received]):
 
     def _kill_marked(self) -> bool:
         """Kill the processes that inherited this child's environment. Returns whether there were any."""
+        import psutil
+
         found = False
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):

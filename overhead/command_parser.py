@@ -54,7 +54,10 @@ class CommandParser(argparse.ArgumentParser):
         self._check_options(arguments)
         found, left = super().parse_known_args(arguments, namespace)
         if left:
-            self.error(f"{' '.join(left)}: too many arguments; several must stand together, not around an option")
+            several = " ".join(left)
+            raise WrongArguments(
+                f"{several}: too many arguments; several must stand together, not around an option", self.format_usage()
+            )
         return found, left
 
     def format_help(self) -> str:
@@ -80,9 +83,10 @@ class CommandParser(argparse.ArgumentParser):
         """Raise ``WrongArguments`` if the value is none of the choices of this argument."""
         if action.choices is None or value in action.choices:
             return
-        if action is self._commands():
-            unknown = unknown_name("command", value, action.choices)
-            meant = action.choices[unknown.near] if unknown.near else self  # type: ignore[call-overload]
+        commands = self._commands()
+        if action is commands:
+            unknown = unknown_name("command", value, commands.choices)
+            meant = commands.choices[unknown.near] if unknown.near else self
             meant.error(str(unknown), unknown.near)
         name = "/".join(action.option_strings) or action.metavar or action.dest
         unknown = unknown_name(f"value of {name}", str(value), map(str, action.choices))

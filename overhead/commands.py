@@ -76,7 +76,7 @@ def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence
 
     try:
         with Progress() as listener:
-            outcome = run(stacks, profile=a.profile, out=a.out, listener=listener, require=require, **more)
+            outcome = run(stacks, profile=a.profile, out=a.out, progress=listener, require=require, **more)
     except Interrupted as stopped:
         shown = shell_command(["overhead", "show", str(stopped.journals[0])])
         print(f"overhead: {words.interrupted(list(map(str, stopped.journals)), shown)}", file=sys.stderr)
@@ -92,22 +92,25 @@ def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence
 
 
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
-    if outcome.second is not None:
-        from overhead.comparing import compare
-        from overhead.comparing.show import comparison_blocks, comparison_data
+    from overhead.display import outcome_blocks
+    from overhead.words.display import files_of
 
-        found = compare(outcome.path, outcome.second.path)
-        answer(a, lambda: comparison_data(found), comparison_blocks(found))
-        where = f"files: {outcome.path} and {outcome.second.path}"
-    else:
-        from overhead.report.brief import end_blocks
+    answer(a, lambda: _outcome_data(outcome), outcome_blocks(outcome))
+    if not a.json:
+        print(files_of(outcome))
+    return DONE
+
+
+def _outcome_data(outcome: Outcome) -> Any:
+    """The data of ``--json``: the fingerprint of a run, or the comparison of its two runs."""
+    if outcome.second is None:
         from overhead.results import to_builtins
 
-        answer(a, lambda: to_builtins(outcome.fingerprint), end_blocks(outcome.fingerprint))
-        where = f"file: {outcome.path}"
-    if not a.json:
-        print(where)
-    return DONE
+        return to_builtins(outcome.fingerprint)
+    from overhead.comparing import compare
+    from overhead.comparing.show import comparison_data
+
+    return comparison_data(compare(outcome.path, outcome.second.path))
 
 
 def list_command(a: argparse.Namespace) -> int:
@@ -203,7 +206,7 @@ def report_command(a: argparse.Namespace) -> int:
     from overhead.loading.example_run import example_run
     from overhead.loading.files import files_in_folder
     from overhead.report import build, render
-    from overhead.words.example_run import example_lines
+    from overhead.words.report.example_run import example_lines
 
     if a.paths or files_in_folder(LOCAL):
         page = build(a.paths or [path for path in (LOCAL, _REFERENCES) if path.is_dir()], a.out, reference=a.reference)

@@ -34,7 +34,18 @@ def in_words(reason: Why) -> str:
     return _in_words(reason)
 
 
-class UsageError(ValueError):
+class SaidInOneLine:
+    """An exception whose message says everything, so that IPython shows it without the lines of code behind it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class UsageError(SaidInOneLine, ValueError):
     """Wrong use or bad input. The message is one line that says what and where; the command line exits with 2.
 
     It may be given a reason of ``overhead.results`` in place of the message.
@@ -126,11 +137,6 @@ class MissingExtra(UsageError, ImportError):
     """A package of an extra is not installed; one line with the command that installs the extra."""
 
 
-def install_command(*extras: str) -> str:
-    """The command that adds these extras to this installation, from a wheel or a clone, in any shell."""
-    return f'pip install "overhead[{",".join(extras)}]"'
-
-
 def shell_command(words: Sequence[str]) -> str:
     """The words as one line for the shell of this system. cmd.exe takes single quotes as part of a name."""
     if sys.platform == "win32":
@@ -144,13 +150,17 @@ def shell_command(words: Sequence[str]) -> str:
 
 def require_extra(extra: str, *packages: str) -> None:
     """Import these packages. Raises ``MissingExtra`` if one is not installed or does not import."""
+    from overhead.extras import install_command
+
     for name in packages:
         if importlib.util.find_spec(name) is None:
             raise MissingExtra(f"{name} is not installed: {install_command(extra)}")
         try:
             importlib.import_module(name)
         except Exception as error:  # a package that was built for another version may raise anything
-            raise MissingExtra(f"{name} does not import: {first_line_of(error)}; {install_command(extra)}") from error
+            raise MissingExtra(
+                f"{name} does not import: {first_line_of(error)}; {install_command(extra)} --upgrade"
+            ) from error
 
 
 class WithReason(Exception):

@@ -35,5 +35,5 @@ def first_steps() -> FirstSteps:
 
 def _has_gpu() -> bool:
     if sys.platform == "win32":
-        return os.path.isfile(os.path.join(os.environ.get("SystemRoot", ""), "System32", "nvcuda.dll"))
+        return os.path.isfile(os.path.join(os.environ.get("SYSTEMROOT", ""), "System32", "nvcuda.dll"))
     return any(map(os.path.exists, _DEVICE_FILES))

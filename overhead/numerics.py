@@ -297,7 +297,7 @@ def _interpolated(before: _Point, now: _Point, other: _Point) -> float:
 
 
 def find_minimum(
-    function: Callable[[_Floats], float], start: Sequence[float], tolerance: float, most_steps: int
+    function: Callable[[_Floats], float], start: _Floats | Sequence[float], tolerance: float, most_steps: int
 ) -> _Floats:
     """Where a function of a few parameters is least, near ``start``, by the simplex method.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from overhead.blocks.parts import Part, Table
+from overhead.blocks.parts import Heading, Part, Text
 from overhead.blocks.terminal import show
 from overhead.decode.reading import DecodeArm, decoder_results
 from overhead.explain.saved import read_timing
@@ -75,12 +76,12 @@ def typical_costs() -> DispatchCosts:
 
 
 def first_answer() -> str:
-    """The recorded call, and what ``overhead time`` printed of it up to its last table, as code."""
+    """The recorded call, and what ``overhead time`` printed of it: the table, and how the call's time divides."""
     timing = read_timing(ROOT / RECORDED_TIME)
-    blocks = [*timing_blocks(timing)]
-    tables = [number for number, block in enumerate(blocks) if isinstance(block, Table)]
+    blocks = [*itertools.takewhile(lambda block: not isinstance(block, Heading), timing_blocks(timing))]
+    shown = [Text(block.paragraphs[:1]) if isinstance(block, Text) else block for block in blocks]
     call = timing.calls[0].call
-    lines = [f'$ overhead time "{call}" -s "{timing.setup}"', *printed(blocks[: tables[-1] + 1]), "…"]
+    lines = [f'$ overhead time "{call}" -s "{timing.setup}"', *printed(shown), "…"]
     code = "\n".join(f"    {line}".rstrip() for line in lines)
     return f"\n{code}\n"
 

@@ -8,11 +8,13 @@ import importlib
 import inspect
 import io
 import json
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from rich.console import Console
 
@@ -32,6 +34,8 @@ from overhead.comparing import compare  # noqa: E402
 from overhead.comparing.show import comparison_blocks  # noqa: E402
 from overhead.decode.lowering.fusions import FUSIONS  # noqa: E402
 from overhead.decode.reading import decoder_results  # noqa: E402
+from overhead.explain.saved import read_explanation, read_timing  # noqa: E402
+from overhead.extras import install_command  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
@@ -45,7 +49,8 @@ from overhead.report.core.machines import Machines  # noqa: E402
 from overhead.report.core.page_facts import line_facts  # noqa: E402
 from overhead.words import claims as claim_words  # noqa: E402
 from overhead.words.decode import arm_name  # noqa: E402
-from overhead.words.format import factor_spread, positive_spread  # noqa: E402
+from overhead.words.format import MICRO, factor_spread, positive_spread  # noqa: E402
+from overhead.words.glossary import FIGURE_TERMS, GLOSSARY  # noqa: E402
 from overhead.words.printed import noting  # noqa: E402
 from overhead.words.reasons import sentence  # noqa: E402
 from scripts import explain_picture, readme  # noqa: E402
@@ -53,6 +58,8 @@ from scripts.plugin_reference import plugin_interface  # noqa: E402
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from overhead.results import Why
 
 
 def schema() -> str:
@@ -74,8 +81,17 @@ def stacks() -> str:
     by_need: dict[str, list[str]] = {}
     for probe in registry().values():
         if type(probe).__module__.startswith("overhead."):
-            by_need.setdefault(sentence(probe.mend) or "nothing more", []).append(f"`{probe.name}`")
+            by_need.setdefault(_in_a_clone(probe.mend) or "nothing more", []).append(f"`{probe.name}`")
     return _table(["stacks", "need"], [[", ".join(names), need] for need, names in by_need.items()])
+
+
+def _in_a_clone(mend: Why) -> str:
+    """What adds a stack, with the short command that works in a clone in place of that with the packages' names."""
+    text = sentence(mend)
+    named = {} if isinstance(mend, str) else mend.values
+    for extras in (str(named[name]) for name in ("extras", "older") if name in named):
+        text = text.replace(install_command(*extras.split(",")), f'pip install ".[{extras}]"')
+    return text
 
 
 def references() -> str:
@@ -231,6 +247,42 @@ def compared() -> str:
     return f"```text\n$ overhead compare {base.as_posix()} {new.as_posix()}\n{text}\n```"
 
 
+_SAVED = ROOT / "docs" / "examples" / "readme"
+_EXPLAINED_STEP = ROOT / "tests" / "data" / "explained" / "lstm.json"
+_MOST_PRINTED = 16
+"""Lines of an output that a reader of the Python API is shown."""
+
+
+def python_explain() -> str:
+    """What ``print`` shows of a step that was explained on a GPU."""
+    return _printed(read_explanation(_EXPLAINED_STEP))
+
+
+def python_time() -> str:
+    """What ``print`` shows of a call that was timed."""
+    return _printed(read_timing(_SAVED / "time.json"))
+
+
+def python_load() -> str:
+    """What ``print`` shows of the example fingerprint."""
+    return _printed(read_fingerprint(ROOT / "docs" / "example-fingerprint.json"))
+
+
+def python_compare() -> str:
+    """What ``print`` shows of the committed pair of runs."""
+    base, new = (ROOT / _PAIR / f"numpy-{version}.json" for version in ("1.26", "2.4"))
+    return _printed(compare(base, new))
+
+
+def _printed(result: object) -> str:
+    """What ``print`` shows of a result in a notebook; the first lines of a long one."""
+    with mock.patch.dict(os.environ, COLUMNS="100"):
+        lines = str(result).splitlines()
+    if len(lines) > _MOST_PRINTED:
+        lines = [*lines[:_MOST_PRINTED], "\N{HORIZONTAL ELLIPSIS}"]
+    return "\n".join(["```text", *lines, "```"])
+
+
 def decoding_run() -> str:
     """Of the committed run of a decoder: the kernels, unfused and fused, and the batches."""
     view = View(read_fingerprint(_DATA / "nvidia-h200-decode-0.5b.json"))
@@ -259,6 +311,25 @@ def decoding_run() -> str:
 def columns() -> str:
     """The names of the columns of ``to_pandas``."""
     return textwrap.fill(", ".join(f"`{name}`" for name in COLUMNS) + ".", 120)
+
+
+def figure_terms() -> str:
+    """A table of the figures: what readers meet, and what the file calls it."""
+    rows = []
+    for term in FIGURE_TERMS:
+        column = f"{term.column}, {MICRO}" if term.column else ", ".join(term.forms)
+        rows.append([f"**{term.name}**", column, f"`{term.field}`" if term.field else "", term.meaning])
+    return _table(["name", "column", "in the file", "meaning"], rows)
+
+
+def other_terms() -> str:
+    """A table of the other terms."""
+    rows = []
+    for term in GLOSSARY:
+        if term not in FIGURE_TERMS:
+            also = ", ".join([*term.forms, *([f"`{term.field}`"] if term.field else [])])
+            rows.append([f"**{term.name}**", also, term.meaning])
+    return _table(["term", "also", "meaning"], rows)
 
 
 def reasons() -> str:
@@ -315,14 +386,20 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "compared": compared,
     "plugin-interface": plugin_interface,
     "columns": columns,
+    "python-explain": python_explain,
+    "python-time": python_time,
+    "python-load": python_load,
+    "python-compare": python_compare,
+    "figure-terms": figure_terms,
+    "other-terms": other_terms,
     "reasons": reasons,
     "explained": explained,
     "arguments": arguments,
     "decoding-0.5b": decoding_run,
 }
 _WITH_BLOCKS = (
-    "claims", "compare", "cuda", "decode", "explain", "file-format", "fleet", "installing", "method", "plugins",
-    "python-api",
+    "claims", "compare", "cuda", "decode", "explain", "file-format", "fleet", "glossary", "installing", "method",
+    "plugins", "python-api",
 )  # fmt: skip
 DOCUMENTS = (
     ROOT / "README.md",

@@ -33,13 +33,17 @@ def prose_of(text: str) -> str:
             fenced = not fenced
         elif not fenced and not line.startswith("    "):
             lines.append(_INLINE.sub("", line))
-    without_comments = re.sub(r"<!--.*?-->", "", "\n".join(lines), flags=re.DOTALL)
+    without_comments = re.sub(r"<!--.*?-->|<a id=[^>]*>", "", "\n".join(lines), flags=re.DOTALL)
     return re.sub(r"\]\([^)]*\)", "]", without_comments)
 
 
 def commands_of(text: str) -> Iterator[list[str]]:
-    """The commands of ``overhead`` in the code of a document, each as its words without the program's name."""
+    """The commands of ``overhead`` in the code of a document, each as its words without the program's name.
+
+    What may be left out (between brackets) counts too.
+    """
     for code in code_of(text):
-        start = re.match(r"(?:\S*/)?overhead ", code)
-        if start is not None and not re.search(r"[|>\[]", code):
-            yield shlex.split(code[start.end() :], comments=True)
+        start = re.match(r"(?:\S*/)?overhead (?=[\w-])", code)
+        if start is not None:
+            command = code[start.end() :].partition(" > ")[0]
+            yield shlex.split(re.sub(r"[\[\]|]", " ", command), comments=True)

@@ -26,10 +26,12 @@ ORDER = (
     {
         "errors",
         "bounded_files",
+        "extras",
         "fields",
         "locks",
         "numerics",
         "profiles",
+        "public",
         "registry",
         "scratch",
         "slices",
@@ -48,6 +50,7 @@ ORDER = (
     {"loading"},
     {"runner", "comparing", "checking"},
     {"report", "export"},
+    {"display"},
     {"terminal", "first_steps", "commands"},
     {"command_parser"},
     {"arguments"},
@@ -205,6 +208,8 @@ STACK_WORDS = {
         "how each stack computes a token, which is code",
     ),
     "devices.py": ({"vulkan"}, "a word in the names of adapters"),
+    "first_steps.py": ({"numpy", "torch"}, "packages that may be installed"),
+    "words/first_steps.py": ({"numpy"}, "the package"),
     "explain": ({"cupy", "jax", "mlx", "numpy", "torch", "triton"}, "packages that a person's program imports"),
     "probes/browser": ({"vulkan"}, "what a browser calls an API"),
     "probes/cuda": ({"torch"}, "the package, and who makes a graph"),
@@ -268,7 +273,7 @@ def test_every_stack_of_the_suite_has_facts() -> None:
 
 
 PRESENTERS = {
-    "across", "arguments", "blocks", "brief", "cli", "commands", "export", "figure", "in_words", "listing", "page",
+    "across", "arguments", "blocks", "brief", "cli", "commands", "display", "export", "figure", "listing", "page",
     "page_list", "pages", "progress", "pytest_plugin", "report", "saved", "sections", "show", "terminal",
 }  # fmt: skip
 """Packages, and modules of other packages, that show something. They take their sentences from ``words``."""
@@ -388,6 +393,7 @@ _DEVICE = "a name of a device, which files hold"
 _COMMAND = "a command for a shell"
 _REFUSAL = "what a wrong request to the local server gets"
 OTHER_STRINGS = {
+    "command_parser.py": (3, "titles in the help"),
     "decode/chain.py": (4, _WINDOW),
     "decode/lowered.py": (1, "WGSL"),
     "decode/onnxruntime_chain.py": (1, _WINDOW),
@@ -396,7 +402,6 @@ OTHER_STRINGS = {
     "probes/browser/identity.py": (1, _DEVICE),
     "probes/browser/importing.py": (1, _DEVICE),
     "probes/browser/server.py": (5, f"{_REFUSAL}, and a security policy"),
-    "probes/common/statements.py": (1, "the error of a user's text, with its line"),
     "probes/cuda/cupy.py": (1, _WINDOW),
     "probes/cuda/session.py": (1, _WINDOW),
     "probes/pyopencl.py": (1, _WINDOW),

@@ -19,6 +19,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from overhead import __version__
+from overhead.extras import install_command
+from overhead.loading.example_run import example_path
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = [pytest.mark.slow, pytest.mark.needs("hatchling", "pip")]
@@ -109,12 +111,27 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> No
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     files = (path for path in (ROOT / "overhead").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    assert packed == {path.relative_to(ROOT).as_posix() for path in files}
+    example = f"overhead/loading/{example_path().name}"
+    assert packed == {example, *(path.relative_to(ROOT).as_posix() for path in files)}
     assert {
         "overhead/reading/next_run.json",
         "overhead/claims/claims.toml",
         "overhead/blocks/page.html.j2",
     } <= packed
+
+
+def test_the_example_in_the_wheel_is_the_committed_run(wheel: Path, installed: Installed) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        packed = archive.read(f"overhead/loading/{example_path().name}")
+    assert packed == (ROOT / "reports" / "data" / example_path().name).read_bytes()
+    shown = json.loads(installed.call("overhead", "show", "--json"))
+    assert shown["example"] is True
+    assert len(shown["records"]) == len(json.loads(packed)["records"])
+
+
+def test_the_installed_program_says_what_to_type_first(installed: Installed) -> None:
+    assert installed.call("overhead").count("    overhead ") == 5
+    assert "did you mean 'time'" in installed.call("overhead", "tiem", code=2)
 
 
 def test_the_installed_program_comes_from_the_wheel(installed: Installed) -> None:
@@ -139,5 +156,5 @@ def test_the_base_install_shows_a_file_and_names_what_else_it_needs(installed: I
     stacks = ["-p", "numpy", "-p", "wgpu-native"]
     listed = {row["stack"]: row for row in json.loads(installed.call("overhead", "list", "--json", *stacks))}
     assert listed["numpy"]["targets"]
-    assert "overhead[wgpu]" in listed["wgpu-native"]["missing"][0]["mend"]
-    assert "overhead[report]" in installed.call("overhead", "report", example, code=2)
+    assert install_command("wgpu") in listed["wgpu-native"]["missing"][0]["mend"]
+    assert install_command("report") in installed.call("overhead", "report", example, code=2)

@@ -54,9 +54,9 @@ def python(package: Path, *arguments: str) -> str:
 def test_a_package_without_one_slice_lacks_only_its_commands_and_stacks(gone: str, tmp_path: Path) -> None:
     left = {*SLICES} - {gone, *DEPENDENTS.get(gone, ())}
     shown = python(package_without({*SLICES} - left, tmp_path), "-c", LIST)
-    assert "\n    report " in shown
-    assert ("\n    explain " in shown) == ("explain" in left)
-    assert ("\n    claims " in shown) == ("claims" in left)
+    assert "\n  report " in shown
+    assert ("\n  explain " in shown) == ("explain" in left)
+    assert ("\n  claims " in shown) == ("claims" in left)
     assert ("onnxruntime" in shown.split()) == ("decode" in left)
 
 

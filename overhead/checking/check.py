@@ -60,7 +60,8 @@ def check(
     names = list(stacks) or [name for name, probe in registry().items() if probe is not before.get(name)]
     if not names:
         raise UsageError(
-            f"{', '.join(files)}: no stack to check; a file with a workload alone is checked with a stack: -p STACK, such as -p numpy"
+            f"{', '.join(files)}: no stack to check; a file with a workload alone is checked with a stack: -p STACK, "
+            "such as -p numpy"
         )
     rows: list[CheckRow] = []
 

@@ -33,7 +33,7 @@ def claims_command(a: argparse.Namespace) -> int:
     from overhead.claims.judging import judge
     from overhead.claims.show import claim_data, overview_blocks, verdict_blocks
     from overhead.loading.files import files_in_folder
-    from overhead.words.example_run import NO_RUN_YET
+    from overhead.words.report.example_run import NO_RUN_YET
 
     if not a.paths and not files_in_folder(LOCAL):
         raise UsageError(f"{NO_RUN_YET} To judge by files of others: overhead claims FILE")

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from overhead.public import Shown
 from overhead.reading.view import TargetLabel
 from overhead.results import Machine, Value, Why
 from overhead.results.vocabulary import Caller
@@ -74,8 +75,8 @@ class SkippedRun:
 _UNNAMED = TargetLabel("")
 
 
-@dataclass(frozen=True)
-class CaseVerdict:
+@dataclass(frozen=True, repr=False)
+class CaseVerdict(Shown):
     """The verdict on one case. ``ratio``: with its interval, at the level from Holm's procedure.
 
     ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty; None without a test.
@@ -112,8 +113,8 @@ class CaseVerdict:
     all_rounds: CaseVerdict | None = None
 
 
-@dataclass(frozen=True)
-class Verdicts:
+@dataclass(frozen=True, repr=False)
+class Verdicts(Shown):
     """The result of a comparison, with one verdict per case.
 
     ``failed``: the cases whose whole corrected interval is above ``fail_over`` per cent. ``base`` and ``new`` name

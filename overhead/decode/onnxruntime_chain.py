@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.decoders import LOGIT_TOLERANCE, WGSL_LOGIT_TOLERANCE
-from overhead.errors import install_command
 from overhead.probes.base import Unavailable, Unsupported, Unverified
 from overhead.probes.common.availability import import_library
 from overhead.probes.workload_chain import verified
 from overhead.results import Case, Scalar, Target, because
 
-_MEND = install_command("onnx", "torch")
+_MEND = because("install-extras", extras="onnx,torch")
 _CPU_PROVIDER = "CPUExecutionProvider"
 _WEBGPU_PROVIDER = "WebGpuExecutionProvider"
 _LOGITS, _NEXT = "logits", ".next"

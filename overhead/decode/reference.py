@@ -6,13 +6,13 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import math
 import os
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import torch
 from numpy.typing import NDArray
 
@@ -20,6 +20,7 @@ from overhead.decode.decoders import CHECKED_STEPS, CHECKED_TOKENS, LARGE_BYTES,
 from overhead.decode.lowering.decoder import Decoder, FedBackStep, batched, randomised
 from overhead.errors import Unsupported
 from overhead.locks import file_lock
+from overhead.machine.host import Host
 from overhead.results import because
 
 _SEED = 25
@@ -123,7 +124,7 @@ def _computed(name: str, batch: int) -> DecodeReference:
 
 
 def _check_memory(needed: int) -> None:
-    available = psutil.virtual_memory().available
+    available = getattr(Host().psutil("virtual_memory"), "available", math.inf)
     if (missing := needed - available) > 0:
         raise Unsupported(because("host-memory-short", free=available, missing=missing))
 

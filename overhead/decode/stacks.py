@@ -6,7 +6,6 @@ import os
 
 from overhead.decode.cases import DecodeWay, decode_cases, reading_ways
 from overhead.decode.decoders import DECODERS
-from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.probes.vulkan import adapters
@@ -21,7 +20,7 @@ class OnnxRuntimeProbe(Probe):
 
     name = "onnxruntime"
     title = "ONNX Runtime"
-    mend = install_command("onnx", "torch")
+    mend = because("install-extras", extras="onnx,torch")
     distributions = ("onnxruntime", "onnxruntime-ep-webgpu", "onnx", "onnxscript", "torch")
     cost = "slow"
 

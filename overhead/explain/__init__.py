@@ -1,12 +1,17 @@
-"""What a user's own call or step costs, what bounds it, and what would change that; ``overhead.explain(step)``."""
+"""What a user's own call or step costs, what bounds it, and what would change that; ``overhead.explain(step)``.
+
+This package is that function too, because ``overhead.explain`` can be one object only. As a module that can be called
+it had the help of a package, and nobody saw its arguments. So it is a function with the attributes of a package.
+"""
 
 from __future__ import annotations
 
 import sys
-import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from overhead.public import public_function
 
 if TYPE_CHECKING:
     from overhead.explain.explaining import Alternatives
@@ -14,25 +19,40 @@ if TYPE_CHECKING:
     from overhead.runner.progress import Listener
 
 
-class _CallablePackage(types.ModuleType):
-    def __call__(
-        self,
-        step: str | Callable[[], object],
-        *,
-        arguments: Sequence[str] = (),
-        against: str | Callable[[], object] = "",
-        alternatives: Alternatives = "all",
-        seconds: float = 90.0,
-        chrome: Path | None = None,
-        listener: Listener | None = None,
-    ) -> Explanation:
-        """Explain a step, as ``overhead.explain.explaining.explain`` does, which describes the arguments."""
-        from overhead.explain.explaining import explain
-        from overhead.explain.in_words import brief_text
-        from overhead.explain.record import Explanation
+@public_function
+def explain(
+    step: str | Callable[[], object],
+    *,
+    arguments: Sequence[str] = (),
+    against: str | Callable[[], object] = "",
+    alternatives: Alternatives = "all",
+    seconds: float = 90.0,
+    chrome: Path | None = None,
+    progress: bool | Listener | None = None,
+) -> Explanation:
+    """Explain a step of a program: what it costs, what bounds it, and what would change that.
 
-        Explanation.in_words = brief_text
-        return explain(
+    step: a function without arguments, also a lambda or one of a notebook, or the name of a function:
+        "FILE.py:FUNCTION" or "module:function". If it returns something that can be called, that is the step.
+    arguments: for a function that is named: texts such as "layers=4".
+    against: your own alternative, given like the step. It is compared with the step.
+    alternatives: "all" tries torch.compile too, which may take minutes. "eager" does not. "none" measures the step
+        only.
+    seconds: the longest time for all of this, without what compiles.
+    chrome: a file for the replayed step, which Perfetto opens.
+    progress: True prints what is done now and the first answers to standard error, False prints nothing. None: True in
+        a terminal and in a notebook. An object of your own class of ``overhead.runner.progress.Listener`` gets them.
+
+    The result prints as the tables of ``overhead explain``. Its attributes are numbers in ns.
+
+    Raises ``UsageError``, one line, for a step that raises, cannot be repeated, is too short or too long, hangs or runs
+    out of memory. Ctrl-C raises ``ExplainInterrupted``, whose ``explanation`` holds what was measured until then.
+    """
+    from overhead.explain.explaining import explain as explain_step
+    from overhead.runner.progress import listening
+
+    with listening(progress) as listener:
+        return explain_step(
             step,
             arguments=arguments,
             against=against,
@@ -43,4 +63,8 @@ class _CallablePackage(types.ModuleType):
         )
 
 
-sys.modules[__name__].__class__ = _CallablePackage
+_OF_PACKAGE = ("__file__", "__loader__", "__name__", "__package__", "__path__", "__spec__")
+"""What Python's imports read of a package."""
+for _name in _OF_PACKAGE:
+    setattr(explain, _name, globals()[_name])
+sys.modules[__name__] = explain  # type: ignore[assignment]

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-import psutil
 from msgspec import Struct
 
 from overhead import scratch
@@ -202,6 +201,8 @@ def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda foun
 
     ``save`` gets what is known before values are varied: a step with values that it never had may end the process.
     """
+    import psutil
+
     memory: int = psutil.virtual_memory().available
     room = min(MOST_BYTES, memory // 32, shutil.disk_usage(Path(job.file).parent).free // 8)  # values are held twice
     results, left_out = [], NotCompared()

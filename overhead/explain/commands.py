@@ -122,7 +122,7 @@ def time_command(a: argparse.Namespace) -> int:
     with Progress() as listener:
         try:
             found = time(
-                *(one.text for one in calls), setup="\n".join(one.text for one in setup), listener=listener, **options
+                *(one.text for one in calls), setup="\n".join(one.text for one in setup), progress=listener, **options
             )
         except TimeInterrupted as stopped:
             found, interrupted = stopped.timing, True

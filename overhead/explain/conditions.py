@@ -16,7 +16,6 @@ import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
-import psutil
 from msgspec import Struct
 
 from overhead.explain import record
@@ -168,11 +167,19 @@ def thread_times(host: Host, threads: Sequence[int]) -> dict[int, float]:
         words = host.read(f"/proc/self/task/{thread}/schedstat").split()
         if words:
             found[thread] = float(words[0])
-    if threads and not found:
-        with contextlib.suppress(psutil.Error, OSError):
-            times = {each.id: each.user_time + each.system_time for each in psutil.Process().threads()}
-            found = {thread: 1e9 * times[thread] for thread in threads if thread in times}
-    return found
+    return found or _thread_times_by_psutil(threads)
+
+
+def _thread_times_by_psutil(threads: Sequence[int]) -> dict[int, float]:
+    try:
+        import psutil
+    except ImportError:  # in another Python, which needs little
+        return {}
+    try:
+        times = {each.id: each.user_time + each.system_time for each in psutil.Process().threads()}
+    except (psutil.Error, OSError):
+        return {}
+    return {thread: 1e9 * times[thread] for thread in threads if thread in times}
 
 
 def _busy_threads(before: Mapping[int, float], after: Mapping[int, float], ns: float) -> int:

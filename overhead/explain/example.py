@@ -20,7 +20,7 @@ def _step_of_torch() -> Callable[[], object]:
     inputs = torch.randn(32, 64, device=device)
     targets = torch.randn(32, 1, device=device)
 
-    def step() -> float:
+    def step() -> object:
         optimiser.zero_grad()
         loss = torch.nn.functional.mse_loss(model(inputs), targets)
         loss.backward()

@@ -17,7 +17,7 @@ from typing import Literal, get_args
 import msgspec
 
 from overhead import machine
-from overhead.errors import CannotWrite, UsageError
+from overhead.errors import CannotWrite, SaidInOneLine, UsageError, in_words
 from overhead.explain import record
 from overhead.explain.alternatives import ALTERNATIVES, PINNED, UNSYNCHRONISED
 from overhead.explain.attempts import AttemptJob
@@ -64,12 +64,15 @@ _LEAST_BUSY = 0.9
 Alternatives = Literal["all", "eager", "none"]
 
 
-class ExplainInterrupted(KeyboardInterrupt):
+class ExplainInterrupted(SaidInOneLine, KeyboardInterrupt):
     """Ctrl-C or another signal ended ``explain`` after the profile. ``explanation``: what was measured until then."""
 
     def __init__(self, explanation: record.Explanation) -> None:
-        super().__init__("interrupted: see .explanation")
+        super().__init__(because("interrupted-explain"))
         self.explanation = explanation
+
+    def __str__(self) -> str:
+        return in_words(self.args[0])
 
 
 def explain(
@@ -82,18 +85,11 @@ def explain(
     chrome: Path | None = None,
     listener: Listener | None = None,
 ) -> record.Explanation:
-    """Explain a step: what it costs, what bounds it, and what would change that.
+    """Explain a step, as ``overhead.explain`` does, which describes the arguments.
 
-    ``step``: ``FILE.py:FUNCTION``, ``module:function``, or a function that other processes can find. If it returns
-    something that can be called, that is the step. ``arguments``: ``NAME=VALUE`` for it. ``against``: the user's own
-    alternative, given like ``step``. ``alternatives``: ``all`` tries ``torch.compile`` too, which may take minutes,
-    ``eager`` does not, and ``none`` measures the step only. ``seconds``: the time for all, without what compiles.
-    ``chrome``: the replayed step is written there for Perfetto; if there is none, ``listener`` gets the reason.
-
-    Raises ``UsageError``, one line, for a step that raises, cannot be repeated, is too short or too long, hangs or runs
-    out of memory, and ``ExplainInterrupted`` on Ctrl-C and the like after the profile.
+    ``chrome``: if there is no step to write, ``listener`` gets the reason.
     """
-    _check(alternatives, seconds, arguments)
+    _check(alternatives, seconds)
     listener = listener or Listener()
     source = _source(step, arguments)
     other = _source(against, arguments) if against else None
@@ -106,17 +102,18 @@ def explain(
             f"a step takes {profile.found.one_ns:.0f} ns, too short to explain: measure it with overhead time, or "
             "repeat its work inside the step"
         )
-    unwritten = _save_replay(chrome, profile) if chrome is not None else ""
-    if unwritten:
-        listener.note(because("no-replay-to-this-file", file=chrome, why=unwritten))
-    measured = _Measured(remarks=[because("no-replay", why=unwritten)] if unwritten else [])
-    job = AttemptJob(setup=source.setup, path=source.path)
-    changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=_left_out(profile))
-    changes.ends, changes.loading_s = began + seconds, profile.loading_s
-    if changes.least_s > changes.time_left_s():
-        step_s, minutes = profile.found.one_ns / 1e9, math.ceil(changes.least_s / 60)
-        listener.note(because("step-takes-long", step_s=step_s, minutes=minutes, seconds=seconds))
+    measured = _Measured()
     try:
+        unwritten = _save_replay(chrome, profile) if chrome is not None else ""
+        if unwritten:
+            measured.remarks.append(because("no-replay", why=unwritten))
+            listener.note(because("no-replay-to-this-file", file=chrome, why=unwritten))
+        job = AttemptJob(setup=source.setup, path=source.path)
+        changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=_left_out(profile))
+        changes.ends, changes.loading_s = began + seconds, profile.loading_s
+        if changes.least_s > changes.time_left_s():
+            step_s, minutes = profile.found.one_ns / 1e9, math.ceil(changes.least_s / 60)
+            listener.note(because("step-takes-long", step_s=step_s, minutes=minutes, seconds=seconds))
         if alternatives == "none":
             measured.timing = changes.time_alone()
         else:
@@ -143,15 +140,13 @@ class _Measured:
         return msgspec.structs.replace(found, not_seen=[*found.not_seen, *self.remarks])
 
 
-def _check(alternatives: object, seconds: object, arguments: object) -> None:
-    """Raise ``UsageError`` for options that Python would accept and misread."""
+def _check(alternatives: str, seconds: float) -> None:
+    """Raise ``UsageError`` for options that are not among those there are."""
     known = get_args(Alternatives)
     if alternatives not in known:
         raise UsageError(f"alternatives={alternatives!r:.50}: one of {', '.join(map(repr, known))}")
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+    if not 0 < seconds < math.inf:
         raise UsageError(f"seconds={seconds!r:.50}: a number of seconds above zero")
-    if isinstance(arguments, str):
-        raise UsageError(f"arguments={arguments!r:.50}: a list of texts, such as ['layers=4']")
 
 
 def _wait_for_other_runs(listener: Listener) -> None:

@@ -1,4 +1,4 @@
-"""The texts of CALL and SETUP as a command line gives them: Python itself, or ``@FILE``, or ``-`` for standard input."""
+"""CALL and SETUP as a command line gives them: Python text, or ``@FILE``, or ``-`` for standard input."""
 
 from __future__ import annotations
 

@@ -5,14 +5,15 @@ What the file says is in codes with values (``Reason``). Older files have senten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from overhead.loading.files import save_file
+from overhead.public import Shown
 from overhead.results import Count, Figure, LongText, Machine, Moment, Name, Reason, Why, because, stacks_in
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
@@ -164,7 +165,7 @@ class StepVerdict(_Part, kw_only=True):
     sentences: Annotated[list[Why], Meta(max_length=20)] = []
 
 
-class Alternative(_Part, kw_only=True):
+class Alternative(Shown, _Part, kw_only=True):
     """Another way to run the step. ``gain``: the step as it is over this step time, unit ``ratio``.
 
     ``making``: its one-off cost. ``repaid_after``: steps until the gain exceeds it, unit ``count``. ``results``: for
@@ -224,7 +225,7 @@ class RankRow(_Part, kw_only=True):
     last_share: float
 
 
-class Explanation(_Part, kw_only=True):
+class Explanation(Shown, _Part, kw_only=True):
     """Everything about one step. ``not_seen``: what this library or device does not tell.
 
     ``ranks``: of the traces of several ranks, of which the others describe the first.
@@ -255,21 +256,6 @@ class Explanation(_Part, kw_only=True):
     def is_of_a_trace(self) -> bool:
         """Whether it was made from a trace, of which nobody knows the machine."""
         return self.machine.id == UNKNOWN_MACHINE
-
-    in_words: ClassVar[Callable[[Explanation], str]]
-    """How an explanation reads as text: in codes, unless ``overhead.explain`` made it, which sets ``in_words``."""
-
-    def __str__(self) -> str:
-        return type(self).in_words(self)
-
-    __repr__ = __str__
-
-
-def _in_codes(found: Explanation) -> str:
-    return "\n".join(map(str, found.verdict.sentences))
-
-
-Explanation.in_words = _in_codes
 
 
 def missing(name: str, reason: Why, unit: str = "ns") -> Figure:

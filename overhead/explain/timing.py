@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from overhead import __version__, machine, results
 from overhead.comparing import CaseVerdict, changed_versions, compare
-from overhead.errors import BadFile, UsageError, check_text
+from overhead.errors import BadFile, SaidInOneLine, UsageError, check_text, in_words
 from overhead.explain.call_spec import (
     CALLED_AS,
     FOUND_AS,
@@ -46,6 +46,7 @@ from overhead.loading.reduce import load
 from overhead.measure.sampling.anchors import ANCHORS
 from overhead.probes import unload_plugin
 from overhead.profiles import Plan
+from overhead.public import Shown
 from overhead.reading.next_run import next_run
 from overhead.results import (
     METHOD_VERSION,
@@ -64,7 +65,7 @@ from overhead.results import (
 from overhead.runner.campaign import WorkerLimits
 from overhead.runner.interpreter import Interpreter, find_interpreters
 from overhead.runner.output import Outcome
-from overhead.runner.progress import Listener
+from overhead.runner.progress import Listener, listening
 from overhead.runner.run import Interrupted, RunRequest, measure
 from overhead.runner.schedule import Choice
 
@@ -80,7 +81,7 @@ _MOST_VERSIONS = 32
 _OF_RECORD = ("status", "reason", "bound", "flags", "figures")
 
 
-class CallTiming(WithFigures, frozen=True, kw_only=True):
+class CallTiming(Shown, WithFigures, frozen=True, kw_only=True):
     """The figures of one statement, times in ns. ``wait``: how the end of the work is awaited. ``on``: the device.
 
     ``bound``: ``host``, ``device``, ``balanced`` or empty. ``flags``: remarks, such as ``values-not-checked``.
@@ -113,13 +114,6 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
             return self.on != "CPU"
         return self.wait != NOTHING.said
 
-    def __str__(self) -> str:
-        # The words stand above the facts, and Python asks a value itself for its text.
-        words = importlib.import_module("overhead.explain.in_words")
-        return str(words.call_text(self))
-
-    __repr__ = __str__
-
 
 def untimed(tried: FoundCall, reason: Why, figures: list[Figure]) -> CallTiming:
     """The result for a step that was not timed. ``reason``: why not."""
@@ -141,12 +135,12 @@ class CallRatio(Struct, frozen=True, kw_only=True):
     verdict: str = ""
 
 
-class Timing(Struct, frozen=True, kw_only=True):
+class Timing(Shown, Struct, frozen=True, kw_only=True):
     """The result of ``time``. ``notes``: what disturbed the measurement, or what is missing.
 
-    As text: one line for each call with its cost; ``met`` beside it if the cost is outside its range. ``quick``: only
-    first answers. ``setup``: as it was given. ``versions``: of the first interpreter; ``second_versions``: of the
-    second one, where there are two. ``suite``, ``method_version``: of the program that measured.
+    ``quick``: only first answers. ``setup``: as it was given. ``versions``: of the first interpreter;
+    ``second_versions``: of the second one, where there are two. ``suite``, ``method_version``: of the program that
+    measured.
     """
 
     format: str = "overhead-time"
@@ -163,23 +157,21 @@ class Timing(Struct, frozen=True, kw_only=True):
     notes: list[Why] = []
     quick: bool = False
 
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.calls))
-
-    __repr__ = __str__
-
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, for JSON."""
         found: dict[str, Any] = results.to_builtins(self)
         return found
 
 
-class TimeInterrupted(KeyboardInterrupt):
-    """Ctrl-C or another signal ended ``time``. ``timing``: what was measured until then; its files are gone."""
+class TimeInterrupted(SaidInOneLine, KeyboardInterrupt):
+    """Ctrl-C or another signal ended ``time``. ``timing``: what was measured until then; no file holds it."""
 
     def __init__(self, timing: Timing) -> None:
-        super().__init__(f"measured so far: {'; '.join(map(str, timing.calls))}")
+        super().__init__(because("interrupted-time", calls="; ".join(map(str, timing.calls))))
         self.timing = timing
+
+    def __str__(self) -> str:
+        return in_words(self.args[0])
 
 
 class _Named(Struct, frozen=True, kw_only=True):
@@ -196,27 +188,36 @@ def time(  # noqa: PLR0913 - a public interface
     *others: str | Callable[[], object],
     setup: str = "",
     wait: str = "",
-    listener: Listener | None = None,
     names: Sequence[str] = (),
     quick: bool = False,
     vary: str = "",
     threads: str = "",
     pythons: Sequence[str] = (),
     arguments: Sequence[str] = (),
+    progress: bool | Listener | None = None,
 ) -> Timing:
     """Measure one call, or several in turn: the cost of one more call, and its parts.
 
-    ``call``: a statement, the name of a function (``FILE.py:FUNCTION`` or ``module:function``; what it returns is timed
-    if that is a function), or a function without arguments that other processes can import. ``setup``: a statement that
-    runs in each process, once for each statement. ``wait``: a name of a library (``torch``, ``jax``, ...), ``none``, or
-    a statement that returns when all work is done; without it the library in use is found. ``listener``: gets first
-    answers within seconds. ``names``: what the calls are called. ``quick``: end after the first answers. ``vary``:
-    ``NAME=VALUE,VALUE``, assignments before the setup. ``threads``: ``N,N``, numbers of library threads. ``pythons``:
-    two interpreters, whose processes alternate. ``arguments``: ``NAME=VALUE`` of the functions that are named.
-    Takes up to a minute, twice that for two interpreters.
+    call, others: a statement; or a function without arguments, also a lambda or one of a notebook; or the name of a
+        function: "FILE.py:FUNCTION" or "module:function". If that returns a function, the returned one is measured.
+    setup: a statement that runs in each process, once for each call. It defines the names that statements use.
+    wait: a name of a library ("torch", "jax", ...), "none", or a statement that returns when all work is done. Without
+        it the library in use is found.
+    names: what the calls are called.
+    quick: end after the first answers, within seconds.
+    vary: "NAME=VALUE,VALUE": measure with each value of a variable, which is assigned before the setup.
+    threads: "N,N": measure with each number of library threads.
+    pythons: one interpreter, or two, whose processes alternate.
+    arguments: for functions that are named: texts such as "layers=4".
+    progress: True prints the first answers within seconds and the time left to standard error, False prints nothing.
+        None: True in a terminal and in a notebook. An object of your own class of
+        ``overhead.runner.progress.Listener`` gets them.
+
+    Takes up to a minute, twice that for two interpreters. The result prints as the tables of ``overhead time``. Its
+    attributes are numbers in ns.
 
     Raises ``UsageError``, one line, for a statement that raises, does nothing, cannot be repeated, hangs or takes too
-    long, and ``TimeInterrupted`` on Ctrl-C and the like after a first answer.
+    long. Ctrl-C after a first answer raises ``TimeInterrupted``, whose ``timing`` holds what was measured until then.
     """
     calls = [call, *others]
     (variable, *_) = [*assignments(vary)[0], ""]
@@ -243,7 +244,8 @@ def time(  # noqa: PLR0913 - a public interface
         raise UsageError("--threads and --python: give one of them")
     if names and len(names) != len(calls):
         raise UsageError(f"--label: {len(names)} given for {len(calls)} calls; give one for each call, in order")
-    return time_statements(spec, listener, labels=names or named.labels, quick=quick)
+    with listening(progress) as listener:
+        return time_statements(spec, listener, labels=names or named.labels, quick=quick)
 
 
 def _check_number(spec: CallSpec) -> None:
@@ -320,23 +322,19 @@ def time_statements(
     began = monotonic()
     variants = _variants(spec)
     rows: list[CallTiming] = []
-    try:
+    with _keeping_first_answers(spec, rows):
         trials = _try_all(spec, variants, listener, silence_s, labels, rows)
-    except KeyboardInterrupt:
-        if not rows:
-            raise
-        raise TimeInterrupted(_cut_short(_first_answers(spec, rows))) from None
-    packages = sorted({package for one in trials[0] for package in one.packages})
-    first = replace(
-        _first_answers(spec, rows),
-        versions=variants[0][1].versions(packages),
-        second_versions=variants[-1][1].versions(packages) if len(spec.pythons) > 1 else {},
-    )
+        packages = sorted({package for one in trials[0] for package in one.packages})
+        first = replace(
+            _first_answers(spec, rows),
+            versions=variants[0][1].versions(packages),
+            second_versions=variants[-1][1].versions(packages) if len(spec.pythons) > 1 else {},
+        )
+        answered = [row for row in rows if row.figures and not quick]
+        for row in answered:
+            listener.note(because("first-answer-of-row", row=str(row)))
     if quick:
         return first
-    for row in rows:
-        if row.figures:
-            listener.note(because("first-answer-of-row", row=str(row)))
     if not spec.found:
         spec = replace(spec, found=trials[0])
         anchors_s = 3 * ANCHORS.longest_ns / 1e9
@@ -345,6 +343,17 @@ def time_statements(
     plan = plan or sampling_plan(spec.found * max(1, len(spec.threads)))
     outcome, judged = _measured(spec, first, plan, silence_s, listener)
     return _timing(first, outcome, judged, others_may_fail)
+
+
+@contextlib.contextmanager
+def _keeping_first_answers(spec: CallSpec, rows: Sequence[CallTiming]) -> Iterator[None]:
+    """A ``with`` block of which Ctrl-C raises ``TimeInterrupted`` once there is a first answer."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+        raise TimeInterrupted(_cut_short(_first_answers(spec, rows))) from None
 
 
 def _try_all(

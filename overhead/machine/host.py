@@ -76,10 +76,14 @@ class Host:
         return self.read(f"/sys/bus/pci/devices/{bus.lower()[-12:]}/local_cpulist")
 
     def psutil(self, function: str, **arguments: Any) -> Any:
-        """The result of a psutil function. None if the function is missing or raises, which rare systems cause."""
-        import psutil
+        """The result of a psutil function.
 
+        None if the function is missing or raises, which rare systems cause, or if psutil is not installed: a worker
+        may run in another Python.
+        """
         try:
+            import psutil
+
             return getattr(psutil, function)(**arguments)
         except Exception:
             return None

@@ -27,6 +27,7 @@ _ATTRIBUTES: Mapping[str, Any] = {
     "title": Annotated[str, msgspec.Meta(min_length=1, max_length=200)],
     "mend": Name | Reason,
     "distributions": tuple[Name, ...],
+    "worker_packages": tuple[Name, ...],
     "on_request": bool,
     "same_calls": bool,
     "cost": _Cost,
@@ -125,6 +126,8 @@ class Probe(abc.ABC):
     """The command or step that adds what the stack needs."""
     distributions: ClassVar[tuple[str, ...]] = ()
     """Names of installed packages whose versions belong in the record."""
+    worker_packages: ClassVar[tuple[str, ...]] = ()
+    """Packages that its worker imports besides the library, msgspec and NumPy; they must be in another Python too."""
     on_request: ClassVar[bool] = False
     """True if the stack is measured only when named, because it takes long or opens windows, as a browser does."""
     same_calls: ClassVar[bool] = False

@@ -10,7 +10,6 @@ import importlib.util
 import sys
 from typing import Any
 
-from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.probes.common.native_loop import NativeCall, NativeProgram, address_of, compile_ffi, compile_native
@@ -26,7 +25,7 @@ class Floor(Probe):
 
     name = "floor"
     title = "foreign-call floor"
-    mend = install_command("wgpu")
+    mend = because("install-extras", extras="wgpu")
     distributions = ("numba",)
     cost = "cheap"
     same_calls = True

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
 from overhead.probes.common.array_workload import ArrayWork
@@ -30,7 +29,7 @@ class MlxProbe(Probe):
 
     name = "mlx"
     title = "MLX"
-    mend = because("install-mlx", command=install_command("mlx"))
+    mend = because("install-mlx", extras="mlx")
     distributions = ("mlx", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13", "mlx-metal")
 
     def targets(self) -> list[Target]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, DeviceTime, Probe, Space, Unavailable, vary
 from overhead.probes.common.availability import import_library
@@ -26,7 +25,7 @@ class PyopenclProbe(Probe):
 
     name = "pyopencl"
     title = "PyOpenCL"
-    mend = because("install-opencl", command=install_command("opencl"))
+    mend = because("install-opencl", extras="opencl")
     distributions = ("pyopencl",)
 
     def targets(self) -> list[Target]:

@@ -7,7 +7,6 @@ import uuid
 from itertools import repeat
 from typing import Any
 
-from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, DeviceTime, Probe, Space, device_id, vary, whole_units
 from overhead.probes.common.availability import import_library
@@ -15,7 +14,7 @@ from overhead.probes.common.loops import nothing
 from overhead.probes.cuda.graphs import MOST_NODES
 from overhead.probes.in_order import InOrderChain
 from overhead.probes.kernels import lcg
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Scalar, Target, because
 
 
 @register
@@ -25,7 +24,7 @@ class WarpProbe(Probe):
 
     name = "warp"
     title = "Warp"
-    mend = install_command("warp")
+    mend = because("install-extras", extras="warp")
     distributions = ("warp-lang",)
 
     def targets(self) -> list[Target]:

@@ -18,7 +18,6 @@ from overhead.report.sections.host_shares import layers
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 from overhead.slices import of_slices
-from overhead.words.example_run import example_lines
 from overhead.words.format import between, held_range
 from overhead.words.glossary import figure_column
 from overhead.words.headline import lead_sentences
@@ -28,6 +27,7 @@ from overhead.words.next_run import next_run_sentence
 from overhead.words.reasons import notes_said, reasons_said
 from overhead.words.report.brief import ALL_CASES, BASE_CASES, cases_title, doubts, more_cases, note
 from overhead.words.report.cases import case_name
+from overhead.words.report.example_run import example_lines
 from overhead.words.report.machines import machine_line, measured_line
 from overhead.words.summary import left_out_sentence, missing_sentences, software_sentence
 
@@ -53,8 +53,7 @@ _IMPORTANT = (_STATUS,)
 def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[Part]:
     """What ``overhead show`` prints of a run: the base cases, or with ``all_cases`` all cases."""
     view, machine = View(fingerprint), fingerprint.machine
-    yield Text(example_lines(fingerprint))
-    yield Text([machine_line(machine), measured_line(fingerprint)])
+    yield Text([*example_lines(fingerprint), machine_line(machine), measured_line(fingerprint)])
     if costs := view.once(dispatch_costs):
         yield Text(lead_sentences(costs))
     figures = view.once(key_figures)

@@ -16,10 +16,10 @@ from overhead.reading.plain_text import plain
 from overhead.report.core.case_line import case_figure, line_of, panel_name
 from overhead.report.core.lines import measured_points
 from overhead.results import Figure, Fingerprint, Record, facts_of
-from overhead.words.example_run import example_lines
 from overhead.words.format import MICRO, between, number, spread, within
 from overhead.words.glossary import figure_name
 from overhead.words.reasons import sentence, with_status
+from overhead.words.report.example_run import example_lines
 from overhead.words.report.lines import ONLY_WITH_SAMPLES
 
 _MOST_LISTED = 10
@@ -58,14 +58,16 @@ def _unknown_case(run: Fingerprint, case: str, words: Sequence[str]) -> UnknownN
     keys = " ".join(record.key.lower() for record in run.records)
     strange = next((word for word in words if word not in keys), "")
     near = nearest(strange, known) if strange else ""
-    hint = f"; {strange!r} is in no key: did you mean {near!r}?" if near else "; overhead show --all lists them"
-    return UnknownName(f"{plain(case)}: no file, and no case of the run{plain(hint)}", near)
+    if not near:
+        return UnknownName(f"{plain(case)}: no file, and no case of the run; overhead show --all lists them")
+    return UnknownName(
+        f"{plain(case)}: no file, and no case of the run; {plain(strange)} is in no key, did you mean {near!r}?", near
+    )
 
 
 def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
     """The figures of a case, and T(n) by n with how far it lies off the line. ``path``: the file of the run."""
-    yield Text(example_lines(run))
-    yield Text([record.key, with_status(record.status, record.reason)])
+    yield Text([*example_lines(run), record.key, with_status(record.status, record.reason)])
     rows = [
         [figure_name(f.name), *_value(record, f), f.status, str(f.processes or ""), sentence(f.reason)]
         for f in record.figures

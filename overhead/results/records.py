@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from overhead.fields import check_struct
+from overhead.public import Shown
 from overhead.results.origin import Origin
 from overhead.results.reason import Why
 from overhead.results.stack_facts import StackFacts
@@ -126,7 +127,7 @@ class Target(_OnTarget, kw_only=True):
         return self.target_key
 
 
-class Figure(_Base, kw_only=True):
+class Figure(Shown, _Base, kw_only=True):
     """A number with its interval, or the reason why there is none. Times in ns.
 
     ``holds_from``, ``holds_to``: of a slope, the smallest and the largest n between which T(n) was seen to be this
@@ -205,7 +206,7 @@ class WithFigures(Struct, frozen=True):
         return found.value if found is not None and found.status in VALUED else None
 
 
-class Record(_OnTarget, WithFigures, kw_only=True, dict=True):
+class Record(Shown, _OnTarget, WithFigures, kw_only=True, dict=True):
     """All results of one case on one target."""
 
     pattern: Pattern
@@ -245,7 +246,7 @@ class Record(_OnTarget, WithFigures, kw_only=True, dict=True):
         return None if found is None else replace(found, source=self.device)
 
 
-class Comparison(_Base, WithFigures, kw_only=True):
+class Comparison(Shown, _Base, WithFigures, kw_only=True):
     """A difference or ratio formed per round between cases that alternated in one process.
 
     ``name``: a row of the table in ``named_comparisons.py``. ``of``, ``against``: record keys.
@@ -258,7 +259,7 @@ class Comparison(_Base, WithFigures, kw_only=True):
     figures: Annotated[list[Figure], Meta(max_length=32)] = []
 
 
-class Contention(_Base, WithFigures, kw_only=True):
+class Contention(Shown, _Base, WithFigures, kw_only=True):
     """A case while ``peers`` run it at once (``way``): the slope of T(n) is no line there, so throughput is measured.
 
     ``peers``: in the way ``busy`` the number of busy processes beside the one that is measured. ``target``: of the
@@ -353,7 +354,7 @@ class RunFacts(Struct, kw_only=True, frozen=True):
     stacks: Annotated[dict[StackName, StackFacts], Meta(max_length=200)] = {}
 
 
-class Fingerprint(_Base, RunFacts, kw_only=True):
+class Fingerprint(Shown, _Base, RunFacts, kw_only=True):
     """A whole run, without its raw samples. ``environment``: the variables that the run set for its workers.
 
     ``example``: this is the run that comes with the program, shown in place of one of this machine.

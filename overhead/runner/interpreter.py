@@ -47,8 +47,8 @@ print(json.dumps({
     "new": sys.version_info >= (3, 11),
 }))
 """
-_NEEDED = ("msgspec", "numpy", "psutil", "scipy")
-"""What a worker imports; it finds ``overhead`` itself."""
+_NEEDED = ("msgspec", "numpy")
+"""What each worker imports; it finds ``overhead`` itself."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,8 +76,10 @@ class Interpreter:
 HERE = Interpreter()
 
 
-def find_interpreters(paths: Sequence[str]) -> list[Interpreter]:
+def find_interpreters(paths: Sequence[str], stacks: Sequence[str] = ()) -> list[Interpreter]:
     """The interpreters with these names or paths; the running one if the list is empty.
+
+    ``stacks``: those whose workers they will run.
 
     Raises ``UsageError`` with one line: what an interpreter lacks, and how to install it.
     """
@@ -89,14 +91,15 @@ def find_interpreters(paths: Sequence[str]) -> list[Interpreter]:
         (folder / package.name).symlink_to(package, target_is_directory=True)
     except OSError:  # on Windows most users may not create links
         shutil.copytree(package, folder / package.name)
-    return [_other(path, str(folder)) for path in paths]
+    needed = list(dict.fromkeys([*_NEEDED, *(name for stack in stacks for name in registry()[stack].worker_packages)]))
+    return [_other(path, str(folder), needed) for path in paths]
 
 
-def _other(path: str, folder: str) -> Interpreter:
+def _other(path: str, folder: str, needed: Sequence[str]) -> Interpreter:
     program = shutil.which(path)
     if program is None:
         raise UsageError(f"--python {path}: no such program")
-    found = _ask(path, program)
+    found = _ask(path, program, needed)
     inherited = os.environ.get("PYTHONPATH")
     return Interpreter(
         python_command=(program, "-P"),
@@ -106,10 +109,10 @@ def _other(path: str, folder: str) -> Interpreter:
     )
 
 
-def _ask(path: str, program: str) -> dict[str, Any]:
+def _ask(path: str, program: str, needed: Sequence[str]) -> dict[str, Any]:
     """The versions of an interpreter and of its packages. Raises ``UsageError``, one line with the command to type."""
     distributions = sorted({name for probe in registry().values() for name in probe.distributions})
-    command = [program, "-c", _QUESTION_CODE, json.dumps(distributions), json.dumps(_NEEDED)]
+    command = [program, "-c", _QUESTION_CODE, json.dumps(distributions), json.dumps(needed)]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_ANSWER_S)
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

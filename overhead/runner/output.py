@@ -27,6 +27,7 @@ from overhead.errors import CannotWrite, UsageError, raising_cannot_write
 from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
 from overhead.machine import redacted
+from overhead.public import Shown
 from overhead.reading.missing_values import missing_stack
 from overhead.results import Fingerprint, HeaderLine, JournalLine, MissingLine, OmittedLine, PlannedLine, Why
 
@@ -160,8 +161,8 @@ def _is_at(file: io.BufferedRandom, path: Path) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class Outcome:
+@dataclass(frozen=True, repr=False)
+class Outcome(Shown):
     """A finished run: the fingerprint, its path, and the path of its raw samples (``.samples.jsonl.gz``).
 
     ``second``: the run under the second interpreter, if two were given.

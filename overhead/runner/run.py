@@ -10,12 +10,12 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, cast
+from typing import cast
 
 import msgspec
 
 from overhead import machine, results, scratch
-from overhead.errors import UsageError, unknown_name
+from overhead.errors import SaidInOneLine, UsageError, in_words, unknown_name
 from overhead.locks import check_device_lock
 from overhead.probes import facts_of_stack, load_plugin, registry, stacks_with, unavailable_packages
 from overhead.profiles import Plan, profiles
@@ -26,47 +26,26 @@ from overhead.runner.discovery import Discovery, discover, known_stacks
 from overhead.runner.events import CasesLeftOut, MeasuredSoFar
 from overhead.runner.interpreter import HERE, Interpreter, find_interpreters, variables_for_file, with_variables
 from overhead.runner.output import SIDES, Journal, Outcome, reserve_journals, write_files
-from overhead.runner.progress import Listener
+from overhead.runner.progress import Listener, listening
 from overhead.runner.schedule import Choice, Task, check_workload_names, choose_targets, schedule, with_seconds_for
 from overhead.scratch import ending_on_signals
 
 
-class Interrupted(KeyboardInterrupt):
+class Interrupted(SaidInOneLine, KeyboardInterrupt):
     """Ctrl-C, or a signal that ends the run. Everything measured is in the files ``journals``."""
 
     def __init__(self, journals: Sequence[Path]) -> None:
-        super().__init__(", ".join(map(str, journals)))
         self.journals = list(journals)
+        files = " and ".join(map(str, self.journals))
+        super().__init__(because("interrupted-run", files=files, first=str(self.journals[0])))
 
-
-class RunOptions(TypedDict, total=False):
-    """What ``run`` measures, with what, and where its files go; each may be left out.
-
-    ``patterns``, ``workloads``: empty for all but the heavy ones. ``profile``: ``quick``, ``default`` or ``thorough``.
-    ``plugins``: files that register stacks or workloads. ``software``: measure software adapters beside a GPU too.
-    ``out``: the file (``.json``) or folder; without it ``reports/local/<time>.json``. ``pythons``: the interpreter of
-    the workers, or two interpreters, whose processes alternate and whose files go to the folders ``base`` and ``new``.
-    ``env``: variables (``NAME=VALUE``) for the workers. ``env_new``: variables for ``new`` only; its workers then
-    alternate with workers without them. ``require``: stacks that the run must measure. ``plan``: in place of the
-    profile's.
-    """
-
-    patterns: str | Sequence[str]
-    workloads: str | Sequence[str]
-    profile: str
-    plugins: str | Path | Sequence[str | Path]
-    software: bool
-    out: str | Path | None
-    pythons: str | Sequence[str]
-    env: str | Sequence[str]
-    env_new: str | Sequence[str]
-    require: str | Sequence[str]
-    plan: Plan
+    def __str__(self) -> str:
+        return in_words(self.args[0])
 
 
 @dataclasses.dataclass(frozen=True)
 class RunRequest:
-    """What a run is to measure, and where its files go, as in ``RunOptions``; ``plan`` is how long it takes."""
+    """What a run is to measure, and where its files go, as in ``run``; ``plan`` is how long it takes."""
 
     stacks: Sequence[str]
     choice: Choice
@@ -96,46 +75,78 @@ class Measuring:
     interpreter: Interpreter = HERE
 
 
-def run(
-    stacks: str | Sequence[str] = (), *, listener: Listener | None = None, **options: Unpack[RunOptions]
+Texts = str | Sequence[str]
+"""One name, or several."""
+
+
+def run(  # noqa: PLR0913 - a public interface
+    stacks: Texts = (),
+    *,
+    patterns: Texts = (),
+    workloads: Texts = (),
+    profile: str = "default",
+    plugins: str | Path | Sequence[str | Path] = (),
+    software: bool = False,
+    out: str | Path | None = None,
+    pythons: str | Path | Sequence[str | Path] = (),
+    env: Texts = (),
+    env_new: Texts = (),
+    require: Texts = (),
+    plan: Plan | None = None,
+    progress: bool | Listener | None = None,
 ) -> Outcome:
     """Measure this machine and return the finished run, whose raw samples are in a file beside it.
 
-    ``stacks``: empty for all stacks except those that are measured only on request. ``options``: see ``RunOptions``.
+    stacks: the stacks to measure; empty for all except those that are measured only on request.
+    patterns, workloads: empty for all but the heavy ones.
+    profile: "quick", "default" or "thorough".
+    plugins: files that register stacks or workloads.
+    software: measure software adapters beside a GPU too.
+    out: the file (.json) or the folder; without it reports/local/TIME.json.
+    pythons: the interpreter of the workers. Two interpreters alternate, process by process, and their files go to the
+        folders "base" and "new".
+    env: variables (NAME=VALUE) for the workers.
+    env_new: variables for "new" only. Its workers then alternate with workers without them.
+    require: stacks that the run must measure.
+    plan: in place of that of the profile.
+    progress: True prints what is done now and the time left to standard error, False prints nothing. None: True in a
+        terminal and in a notebook. An object of your own class of ``overhead.runner.progress.Listener`` gets them.
 
-    Raises ``UsageError`` for wrong use or if a file cannot be written, and ``Interrupted`` on Ctrl-C and the like. In
-    both cases the journal contains everything measured.
+    The result prints as the tables at the end of ``overhead run``. Its ``fingerprint`` holds all figures, its ``path``
+    is the file.
+
+    Raises ``UsageError`` for wrong use or if a file cannot be written. Ctrl-C raises ``Interrupted``, whose
+    ``journals`` are the files with everything measured until then; ``overhead.load`` reads them.
     """
-    if strange := options.keys() - RunOptions.__annotations__.keys():
-        raise TypeError(f"run() got an unexpected keyword argument {min(strange)!r}")
-    patterns, profile, out = _listed(options, "patterns"), options.get("profile", "default"), options.get("out")
     allowed = Pattern.__args__  # type: ignore[attr-defined]
-    for name in patterns:
+    for name in _listed(patterns):
         if name not in allowed:
             raise unknown_name("pattern", name, allowed)
     known = profiles()
     if profile not in known:
         raise unknown_name("profile", profile, known)
-    workloads, software = frozenset(_listed(options, "workloads")), options.get("software", False)
+    full = profile == "thorough"
     request = RunRequest(
-        stacks=[stacks] if isinstance(stacks, str) else list(stacks),
-        choice=Choice(frozenset(patterns), workloads, software, full=profile == "thorough"),
+        stacks=_listed(stacks),
+        choice=Choice(frozenset(_listed(patterns)), frozenset(_listed(workloads)), software, full=full),
         profile=cast(Profile, profile),
-        plan=options.get("plan", known[profile]),
+        plan=plan or known[profile],
         out=None if out is None else Path(out),
-        plugins=_listed(options, "plugins"),
-        pythons=_listed(options, "pythons"),
-        env=_listed(options, "env"),
-        env_new=_listed(options, "env_new"),
-        require=_listed(options, "require"),
+        plugins=_listed(plugins),
+        pythons=_listed(pythons),
+        env=_listed(env),
+        env_new=_listed(env_new),
+        require=_listed(require),
     )
-    return measure(request, listener or Listener())
+    with listening(progress) as listener:
+        return measure(request, listener)
 
 
-def _listed(options: RunOptions, name: str) -> list[str]:
-    """The option, one name or path or several, as a list."""
-    given: Any = options.get(name, ())
-    return [str(given)] if isinstance(given, str | Path) else list(map(str, given))
+def _listed(given: str | Path | Sequence[str | Path]) -> list[str]:
+    """One name or path, or several, as a list."""
+    if isinstance(given, str | Path):
+        return [str(given)]
+    return [str(one) for one in given]
 
 
 def measure(request: RunRequest, listener: Listener) -> Outcome:
@@ -156,7 +167,7 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
         for name in known_stacks(request.require) if request.require else ():
             if name not in stacks:
                 raise UsageError(f"--require {name}: this run does not measure it; add -p {name}")
-        given = with_variables(find_interpreters(request.pythons), request.env, request.env_new)
+        given = with_variables(find_interpreters(request.pythons, stacks), request.env, request.env_new)
         journals = reserve_journals(request.out, sides, per_node=request.plan.folder_per_node)
         for journal in journals:
             stack.callback(journal.close)

@@ -6,6 +6,7 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from overhead.extras import install_command
 from overhead.reading.plain_text import plain
 from overhead.results import Value
 from overhead.words.format import (
@@ -124,6 +125,10 @@ def _bound(value: Any, more: str) -> str:
     return _BOUNDS[value]
 
 
+def _install(value: Any, more: str) -> str:
+    return install_command(*value.split(","))
+
+
 def _called(value: Any, more: str) -> str:
     return CALLER_WORDS.get(value, str(value))
 
@@ -153,6 +158,7 @@ VALUE_FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "short": _short,
     "bound": _bound,
     "called": _called,
+    "install": _install,
     "and-more": _and_more,
     "at": _at,
     "more": _more,
@@ -167,7 +173,7 @@ interval. ``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a n
 are, for so many. ``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside in one
 line, of at most N or 60 characters. ``and-more``: how many names are left out. ``at``: a line, if it is known.
 ``more``: what follows a semicolon, if there is anything. ``capital``: with a capital letter. ``bound``: what bounds a
-step. ``called``: who makes the calls.
+step. ``called``: who makes the calls. ``install``: the command for extras with commas between.
 """
 
 

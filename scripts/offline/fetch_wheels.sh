@@ -4,7 +4,7 @@
 #     scripts/offline/fetch_wheels.sh WHEELS_DIR [PACKAGE...]
 #
 # The wheels fit PYTHON_VERSION (3.12) on 64-bit Linux. The offline machine's own Python must hold the rest: numpy,
-# scipy, psutil, rich, filelock and numba, and whatever of torch, CuPy, JAX and Triton is to be measured. Name what it lacks.
+# psutil, rich, filelock and numba, and whatever of torch, CuPy, JAX and Triton is to be measured. Name what it lacks.
 set -euo pipefail
 
 if [ $# -lt 1 ]; then

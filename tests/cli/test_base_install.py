@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from overhead.extras import install_command
 from tests.trials import LIBRARIES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,10 +28,10 @@ find_spec = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *more: None if name.partition(".")[0] in {blocked!r} else find_spec(name, *more)
 """
 EXTRAS = (
-    *LIBRARIES, "cloudpickle", "jinja2", "markupsafe", "matplotlib", "onnx", "onnxscript", "pandas", "ray", "seaborn",
-    "shtab",
+    *LIBRARIES, "cloudpickle", "jinja2", "markupsafe", "matplotlib", "onnx", "onnxscript", "pandas", "ray", "scipy",
+    "seaborn", "shtab",
 )  # fmt: skip
-"""Every module of the extras."""
+"""Every module of the extras, and SciPy, which some of them bring."""
 STEP = "def build():\n    numbers = list(range(1000))\n    return lambda: sum(numbers)\n"
 
 
@@ -70,7 +71,7 @@ def test_a_command_that_needs_an_extra_names_it_in_one_line_before_any_work(
     before = sorted(base.iterdir())
     code, printed, errors = said(base, *words)
     assert (code, printed) == (2, "")
-    assert errors == f'overhead: {package} is not installed: pip install "overhead[{extra}]"\n'
+    assert errors == f"overhead: {package} is not installed: {install_command(extra)}\n"
     assert sorted(base.iterdir()) == before
 
 

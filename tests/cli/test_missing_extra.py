@@ -11,6 +11,7 @@ import pytest
 import overhead
 from overhead.cli import main
 from overhead.errors import UsageError
+from overhead.extras import install_command
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "example-fingerprint.json"
 
@@ -26,11 +27,11 @@ def test_report_without_packages_names_the_extra(
 ) -> None:
     hide(missing, monkeypatch)
     assert main(["report", str(EXAMPLE), "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f'overhead: {missing} is not installed: pip install "overhead[report]"\n'
+    assert capsys.readouterr().err == f"overhead: {missing} is not installed: {install_command('report')}\n"
 
 
 def test_to_pandas_without_its_packages_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     hide("pandas", monkeypatch)
     run: Any = overhead.load(EXAMPLE)
-    with pytest.raises(UsageError, match=r"pandas is not installed: pip install .overhead\[report\]"):
+    with pytest.raises(UsageError, match=f"pandas is not installed: {install_command('report')}"):
         overhead.to_pandas(run)

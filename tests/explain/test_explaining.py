@@ -23,7 +23,6 @@ from overhead.explain.call_spec import FoundCall
 from overhead.explain.changes import Changes
 from overhead.explain.conditions import REFERENCE, Condition
 from overhead.explain.explaining import ExplainInterrupted, explain, explanation
-from overhead.explain.in_words import brief_text
 from overhead.explain.page import explained_page
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import (
@@ -54,6 +53,51 @@ from tests.terminal.test_goldens import printed
 
 ON_JAX = FoundCall(one_ns=1e6, waits=["jax"], said="", api="CUDA", adapter="NVIDIA H200")
 ON_CPU = FoundCall(one_ns=1e6, waits=["none"], said="", api="CPU", adapter="CPU")
+
+
+class FakeTimer:
+    """A timer that goes off when a test says so."""
+
+    made: FakeTimer
+
+    def __init__(self, seconds: float, call: Callable[..., None], arguments: list[object]) -> None:
+        self.seconds, self._ring = seconds, functools.partial(call, *arguments)
+        self.ended = False
+        FakeTimer.made = self
+
+    def start(self) -> None:
+        pass
+
+    def cancel(self) -> None:
+        self.ended = True
+
+    def go_off(self) -> None:
+        if not self.ended:
+            self._ring()
+
+
+class Noting(Listener):
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def note(self, told: object) -> None:
+        self.told.append(told)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_a_function_that_runs_long_at_its_first_call_is_noted_while_it_runs(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explaining.threading, "Timer", FakeTimer)
+    listener = Noting()
+    with explaining._noting_a_long_start(listener) as doing:
+        for _ in range(steps):
+            doing("loading the program")
+        FakeTimer.made.go_off()
+    assert [first_code([told]) for told in listener.told] == ["start-takes-long"] * (steps < 2)
+    assert FakeTimer.made.seconds == explaining.LONG_START_S
+    FakeTimer.made.go_off()
+    assert len(listener.told) == (steps < 2)
 
 
 def test_a_host_bound_step_with_one_read_is_explained_with_verdict_counts_and_lines() -> None:
@@ -239,8 +283,9 @@ def test_a_step_that_is_too_short_is_refused(tmp_path: Path, monkeypatch: pytest
     ],
 )
 def test_options_that_would_be_misread_are_refused_before_anything_runs(options: dict[str, Any], line: str) -> None:
+    explain_step: Any = overhead.explain
     with pytest.raises(UsageError, match=re.escape(line)):
-        explain("nowhere.py:step", **options)
+        explain_step("nowhere.py:step", **options)
 
 
 def test_what_is_tried_comes_before_the_conditions_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,15 +398,15 @@ def test_a_wait_for_another_run_is_said_with_its_length(tmp_path: Path, monkeypa
     assert "no-time-for-conditions" not in by_code(found.not_seen), "waiting is not counted"
 
 
-def test_an_explanation_reads_as_a_few_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_explanation_reads_as_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explaining, "explain", lambda step, **more: decode_explained())
-    callable_package: Any = overhead.explain
-    found = callable_package("train.py:step")
-    lines = brief_text(found).splitlines()
-    assert repr(found) == str(found) == "\n".join(lines)
-    assert len(lines) < 25
-    assert sentence(found.verdict.sentences[0]) in lines
-    assert any("torch.compile" in line and "2.00×" in line for line in lines)
+    monkeypatch.setenv("COLUMNS", "300")
+    explain_step: Any = overhead.explain
+    found = explain_step("train.py:step")
+    assert str(found).split() == printed(explanation_blocks(found), 300).split()
+    assert sentence(found.verdict.sentences[0]) in str(found)
+    assert "torch.compile" in str(found)
+    assert "\n" not in repr(found)
 
 
 @pytest.mark.parametrize(("low", "value"), [(-5e6, 1e6), (-5e6, -1e6)])

@@ -118,6 +118,30 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(path)
 
 
+@pytest.mark.parametrize("suffix", [".py", ""])
+def test_a_file_without_a_function_is_told_with_the_functions_that_it_defines(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "from collections import deque\ndef main(): pass\ndef _own(): pass\nclass Model: pass\nstep = deque\n"
+    Path("train.py").write_text(text, "utf-8")
+    with pytest.raises(UsageError) as refused:
+        step_named(f"train{suffix}")
+    assert re.findall(r"train\.py:(\w+)", str(refused.value)) == ["main"]
+
+
+@pytest.mark.parametrize(("text", "place"), [("x = 1\ndef f(:", "a.py, line 2: "), ("x = 1", "a.py"), ("\0", "a.py")])
+def test_a_file_without_a_function_that_can_be_named_is_told_too(
+    text: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.py").write_text(text, "utf-8")
+    with pytest.raises(UsageError) as refused:
+        step_named("a.py")
+    assert str(refused.value).startswith(place)
+    assert "\n" not in str(refused.value)
+
+
 def made(program: str, function: str, *arguments: str) -> Any:
     source = step_named(f"{program}:{function}", arguments)
     scope: dict[str, Any] = {}

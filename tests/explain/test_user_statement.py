@@ -57,7 +57,7 @@ REFUSED = {
     "a coroutine": (CallSpec(calls=["f()"], setup="async def f(): pass"), "CALL returns a coroutine"),
     "coroutines in a loop": (
         CallSpec(calls=["for _ in range(2): f()"], setup="async def f(): pass"),
-        "CALL makes a coroutine that does not run: write asyncio.run(...)",
+        "CALL makes a coroutine that does not run: write await",
     ),
     "a generator": (CallSpec(calls=["f()"], setup="def f(): yield 1"), "CALL returns a generator"),
     "a clock that stands still": (

@@ -13,7 +13,7 @@ import pytest
 from overhead.errors import Unavailable, Unsupported
 from overhead.probes import registry
 from overhead.probes.base import Chain
-from overhead.results import Case, Target
+from overhead.results import Case, Reason, Target
 from tests.fakes import warp
 from tests.fakes.of_step import of_step
 from tests.workloads.workload_arms import ALL, case, counts, long_run
@@ -45,7 +45,8 @@ def test_without_its_library_a_stack_names_it_and_the_extra_that_adds_it(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(Unavailable, match=rf"^package-does-not-import \(package={module}") as raised:
         target(stack)
-    assert f'pip install "overhead[{extra}]"' in str(raised.value.mend)
+    assert isinstance(raised.value.mend, Reason)
+    assert raised.value.mend.values["extras"] == extra
 
 
 def test_opencl_without_a_platform_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,14 +101,88 @@ def test_a_statement_that_is_the_name_of_a_file_is_refused_with_what_to_type(
     Path("my_setup.py").write_text("x = 1\n", encoding="utf-8")
     with pytest.raises(StatementError) as refused:
         StatementLoop(call.format(file="my_setup.py"), setup.format(file="my_setup.py"))
-    typed = "my_setup.py:FUNCTION" if not setup else '-s "$(cat my_setup.py)"'
+    typed = "my_setup.py:FUNCTION" if not setup else "read_text" if setup[0] == "@" else "-s @my_setup.py"
     assert typed in str(refused.value)
 
 
-@pytest.mark.parametrize("call", ["await f()", "async with f() as x: pass", "x = [y async for y in f()]"])
-def test_a_statement_that_awaits_is_told_how_to_run_an_event_loop(call: str) -> None:
-    with pytest.raises(StatementError, match=r"asyncio\.run\(f\(\)\)"):
-        StatementLoop(call)
+AWAITING = """
+import asyncio
+
+loops = set()
+
+async def f(n):
+    loops.add(asyncio.get_running_loop())
+    await asyncio.sleep(0)
+    return n * n
+
+class Held:
+    async def __aenter__(self): return await f(1)
+    async def __aexit__(self, *_): pass
+"""
+
+
+@pytest.mark.parametrize("call", ["await f(2)", "y = await f(2)", "async with Held() as held: done.append(held)"])
+def test_a_statement_that_awaits_runs_n_times_in_one_event_loop(call: str) -> None:
+    statement = opened(f"{call}\ndone.append(1)", f"{AWAITING}\ndone = []\nfirst = await f(3)")
+    statement.issue(0)
+    statement.issue(2)
+    statement.issue(3)
+    names = statement.names
+    assert names["first"] == 9
+    assert names["done"].count(1) >= 5
+    (loop,) = names["loops"]
+    assert not loop.is_closed()
+    statement.close()
+    assert loop.is_closed()
+
+
+def test_the_calls_of_a_statement_that_awaits_are_one_task() -> None:
+    statement = opened("tasks.add(asyncio.current_task()); await asyncio.sleep(0)", "import asyncio\ntasks = set()")
+    statement.issue(5)
+    assert len(statement.names["tasks"]) == 1
+    statement.issue(5)
+    assert len(statement.names["tasks"]) == 2
+    statement.close()
+
+
+def test_a_statement_that_awaits_keeps_its_results_and_its_wait() -> None:
+    statement = opened("await f(2)", f"{AWAITING}\nwaited = []", "waited.append(await f(1))", keep=True)
+    statement.issue(KEPT_RESULTS + 1)
+    assert list(statement.results) == [4] * KEPT_RESULTS
+    statement.drop_results()
+    statement.issue(1)
+    statement.wait()
+    assert statement.names["waited"] == [1]
+    assert len(statement.results) == KEPT_RESULTS
+    statement.close()
+
+
+def test_an_error_of_a_statement_that_awaits_names_its_line() -> None:
+    statement = opened("x = 1\nawait g()", "async def g(): raise OSError('gone')")
+    with pytest.raises(OSError) as raised:
+        statement.issue(1)
+    assert statement.part_of_error(raised.value) == "SETUP"
+    statement.close()
+
+
+def test_a_task_that_is_left_ends_with_its_statement() -> None:
+    setup = "import asyncio\nended = []\nasync def f():\n    try: await asyncio.sleep(9)\n    finally: ended.append(1)"
+    statement = opened("task = asyncio.create_task(f()); await asyncio.sleep(0)", setup)
+    statement.issue(1)
+    ended = statement.names["ended"]
+    statement.close()
+    assert ended == [1]
+
+
+def test_await_in_a_plain_function_is_refused_with_its_line() -> None:
+    with pytest.raises(StatementError, match="SETUP, line 2: "):
+        StatementLoop("f()", "x = 1\ndef f(): await g()")
+
+
+def test_a_setup_may_begin_with_an_import_from_the_future() -> None:
+    statement = opened("f(1)", "from __future__ import annotations\ndef f(n: Unknown) -> Unknown: return n", keep=True)
+    statement.issue(1)
+    assert list(statement.results) == [1]
 
 
 def test_the_lines_of_setup_keep_their_numbers_after_a_text_that_runs_before_it() -> None:

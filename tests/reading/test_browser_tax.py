@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from overhead.blocks.parts import Drawing, Table
 from overhead.reading.browser_tax import Tax, taxes
 from overhead.reading.view import View
-from overhead.report.sections.browser_tax import browser_tax
+from overhead.report.brief import brief_blocks
+from overhead.report.sections.browser_tax import browser_tax, tax_tables
 from overhead.results import Figure, Record, about, because
 from tests.fakes.report import fingerprint, record
 
@@ -110,6 +111,15 @@ def test_the_section_on_browsers_has_a_figure_and_a_table_of_each_case_by_each_c
     assert through == ["the browser", "dawn, from Python", "dawn, from compiled code"]
     assert all(len(row) == len(table.columns) for row in table.rows)
     assert not list(browser_tax(View(fingerprint(BINDING, NATIVE))))
+
+
+def test_show_has_a_table_of_what_the_browser_adds_only_beside_a_library() -> None:
+    def captions(*records: Record) -> set[str]:
+        return {part.caption for part in brief_blocks(fingerprint(*records)) if isinstance(part, Table)}
+
+    table = next(iter(tax_tables(View(fingerprint(BROWSER, BINDING))))).caption
+    assert table in captions(BROWSER, BINDING)
+    assert table not in captions(BROWSER)
 
 
 def test_a_browser_slope_whose_interval_reaches_zero_has_no_ratio_to_the_library() -> None:

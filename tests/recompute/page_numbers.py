@@ -30,6 +30,7 @@ METHOD = (
     "95 % confidence",
     "90 % of cases",
     "9 of 10 runs",
+    "9 of 10 other runs",
     "within 5 %",
     "graph of 100 nodes",
     "1 op",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from overhead.errors import install_command
+from overhead.extras import install_command
 from overhead.reading.findings import findings_of
 from overhead.reading.host_shares import host_shares
 from overhead.reading.plain_text import plain

@@ -148,7 +148,7 @@ def test_a_run_that_fails_prints_the_path_of_its_journal(tmp_path: Path, capsys:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        run_with("numpy", patterns="per-submit", out=tmp_path / "r.json", campaign=Broken, listener=Progress())
+        run_with("numpy", patterns="per-submit", out=tmp_path / "r.json", campaign=Broken, progress=Progress())
     said = " ".join(capsys.readouterr().err.split())
     assert f"everything measured is in {tmp_path / 'r.jsonl'}" in said
     assert measured_lines(tmp_path / "r.jsonl")

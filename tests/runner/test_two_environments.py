@@ -100,7 +100,7 @@ def test_a_variable_that_the_stack_sets_itself_gives_a_note(tmp_path: Path, monk
     monkeypatch.setattr("tests.fakes.simulated.TARGET", target)
     notes, listener = list[RunNote](), Listener()
     monkeypatch.setattr(listener, "note", notes.append)
-    outcome = simulated_run(stacks=["steady"], out=tmp_path / "r.json", env="STEADY_FACTOR=2", listener=listener)
+    outcome = simulated_run(stacks=["steady"], out=tmp_path / "r.json", env="STEADY_FACTOR=2", progress=listener)
     assert because("stack-sets-variable", target=target.key, variable="STEADY_FACTOR") in notes
     assert {r.environment["STEADY_FACTOR"] for r in outcome.fingerprint.records} == {"3"}
 

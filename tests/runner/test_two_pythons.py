@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shlex
 import sys
@@ -24,6 +25,7 @@ from overhead.runner.interpreter import find_interpreters
 from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
 from overhead.runner.run import Interrupted
+from tests.cli.test_base_install import BLOCK, EXTRAS
 from tests.fakes.workers import run_with
 
 pytestmark = [
@@ -132,7 +134,7 @@ def test_a_run_with_two_interpreters_that_is_interrupted_has_both_journals(tmp_p
                 raise KeyboardInterrupt
 
     with pytest.raises(Interrupted) as stopped:
-        measure(tmp_path, builds, listener=Interrupting())
+        measure(tmp_path, builds, progress=Interrupting())
     assert [str(path.relative_to(tmp_path)) for path in stopped.value.journals] == ["base/r.jsonl", "new/r.jsonl"]
     assert all(load(path).records for path in stopped.value.journals)
 
@@ -156,7 +158,7 @@ def test_an_unsuitable_interpreter_gives_a_one_line_error(tmp_path: Path, capsys
     silent.chmod(0o755)
     good = sys.executable
     wanted = {
-        (bare, good): f"{bare} -m pip install msgspec numpy psutil scipy",
+        (bare, good): f"{bare} -m pip install msgspec numpy",
         (good, str(tmp_path / "nowhere")): "nowhere: no such program",
         (good, str(tmp_path)): "no such program",
         ("/bin/sh", good): "/bin/sh: is no Python interpreter",
@@ -179,6 +181,21 @@ def test_a_stack_that_one_of_two_pythons_lacks_ends_the_run_without_files(tmp_pa
     with pytest.raises(UsageError, match="steady: there is no steadylib"):
         measure(tmp_path, [builds[0], without])
     assert not list(tmp_path.rglob("*.jsonl"))
+
+
+@pytest.mark.parametrize("command", ["time", "run"])
+def test_workers_in_another_python_need_numpy_and_msgspec_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    lean = interpreter(tmp_path, "lean", steadylib="1.0")
+    absent = (*EXTRAS, "psutil", "rich", "pygments")
+    (tmp_path / "lean-packages" / "sitecustomize.py").write_text(BLOCK.format(blocked=absent))
+    if command == "time":
+        assert main(["time", "--quick", "--python", lean, "--json", "sum([1, 2])"]) == 0
+        assert json.loads(capsys.readouterr().out)["calls"]
+        return
+    outcome = measure(tmp_path, [lean])
+    assert [record.status for record in outcome.fingerprint.records] == ["ok", "ok"]
 
 
 def test_another_interpreter_sees_this_package_and_no_other_of_this_environment(tmp_path: Path) -> None:

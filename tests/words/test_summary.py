@@ -10,7 +10,7 @@ from tests.fakes.report import fingerprint
 
 
 def test_what_adds_a_stack_is_said_in_words() -> None:
-    mend = because("install-mlx", command="pip install mlx")
+    mend = because("install-mlx", extras="mlx")
     absent = MissingStack(stack="mlx", reason=because("package-does-not-import", package="mlx", text="none"), mend=mend)
     said = missing_sentences(View(fingerprint(unavailable=[absent])))
     assert sentence(mend) in said

@@ -72,7 +72,11 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
     axes = np.meshgrid(high.min() * _GRID_INTERCEPTS, about * _GRID_SLOPES, _GRID_LOG_SCATTERS)
     grid = np.stack(axes, axis=0).reshape(3, -1)
     start = grid[:, np.argmin(cost(grid))]
-    best = find_minimum(cost, start, tolerance=1e-6, most_steps=1500)
+
+    def cost_of_one(parameters: Floats) -> float:
+        return float(cost(parameters))
+
+    best = find_minimum(cost_of_one, start, tolerance=1e-6, most_steps=1500)
     return Line(float(best[1]) * quantum / reach, float(best[0]) * quantum)
 
 

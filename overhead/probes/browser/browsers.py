@@ -24,6 +24,7 @@ class BrowserProbe(Probe):
     """A browser of one kind. The worker process starts it at the first use and ends it when the process exits."""
 
     on_request = True
+    worker_packages = ("psutil",)
     cost: ClassVar[Literal["cheap", "fast", "slow", "polling"]] = "slow"
     kind: ClassVar[BrowserKind]
     _session: BrowserSession | None = None

@@ -15,8 +15,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from overhead import scratch
 from overhead.child import PrintedText, last_line
 from overhead.errors import WithReason
@@ -123,6 +121,8 @@ class BrowserSession:
     def _kill(self) -> None:
         if self._process is None or self._process.poll() is not None:
             return
+        import psutil
+
         processes: list[psutil.Process] = []
         with contextlib.suppress(psutil.Error):
             processes = psutil.Process(self._process.pid).children(recursive=True)

@@ -276,9 +276,11 @@ def _is_of_future(node: ast.stmt) -> bool:
 
 def _check_no_file(part: str, text: str) -> None:
     """Raise ``StatementError`` with what to write if the text is the name of a file in place of Python."""
-    file = text.strip().removeprefix("@")  # other programs take @file for the text of a file
+    file = text.strip().removeprefix("@")
     if "\n" in file or not file.endswith(".py") or not os.path.isfile(file):
         return
+    if text.strip().startswith("@"):  # the command line has replaced this by the text
+        raise StatementError(f"{part}: @FILE is for the command line; in Python give Path({file!r}).read_text()")
     if part == "CALL":  # alone may name a function of a file
         raise StatementError(f"CALL is a file: name a function of it, {file}:FUNCTION, or run its text: @{file}")
     if part != "SETUP":

@@ -10,11 +10,10 @@ from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
-from overhead.errors import install_command
 from overhead.probes.base import Unavailable, device_id
 from overhead.results import because
 
-INSTALL_CUDA = because("install-cuda", command=install_command("cuda13"))
+INSTALL_CUDA = because("install-cuda", extras="cuda13", older="cuda12")
 """The command that installs cuda-bindings and NVRTC."""
 _DRIVER_PAGE = because("install-nvidia-driver")
 _OLDEST_VERSION = 12000

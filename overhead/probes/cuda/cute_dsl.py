@@ -6,7 +6,6 @@ import functools
 from itertools import repeat
 from typing import Any
 
-from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.common.availability import import_library
 from overhead.probes.common.loops import Action, Issue
@@ -14,9 +13,9 @@ from overhead.probes.cuda.launch import bindings
 from overhead.probes.cuda.library import DeviceWords, LibraryLaunches, LibraryProbe
 from overhead.probes.kernels import source
 from overhead.probes.torch.devices import cuda_torch, wait_action
-from overhead.results import Case
+from overhead.results import Case, because
 
-_MEND = install_command("cute")
+_MEND = because("install-extras", extras="cute")
 
 
 class CuteLaunches(LibraryLaunches):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Unavailable
 from overhead.probes.common.availability import import_library
@@ -68,7 +67,7 @@ class NumbaCudaProbe(LibraryProbe):
 
     name = "numba-cuda"
     title = "numba-cuda"
-    mend = because("install-numba-cuda", command=install_command("numba-cuda"))
+    mend = because("install-numba-cuda", extras="numba-cuda")
     distributions = ("numba-cuda", "numba", "cuda-core", "cuda-bindings")
     package = "numba_cuda"
     chain = NumbaLaunches

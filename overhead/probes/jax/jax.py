@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.probes.common.availability import import_library
 from overhead.probes.workload_chain import WorkloadArm, with_workloads
-from overhead.results import Api, Case, Scalar, Target
+from overhead.results import Api, Case, Scalar, Target, because
 
 
 @register
@@ -21,7 +20,7 @@ class JaxProbe(Probe):
 
     name = "jax"
     title = "JAX"
-    mend = install_command("jax")
+    mend = because("install-extras", extras="jax")
     distributions = ("jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda12-plugin")
 
     def environments(self) -> list[dict[str, str]]:

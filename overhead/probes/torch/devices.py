@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from overhead.errors import install_command
 from overhead.probes.base import Unavailable, device_id
 from overhead.probes.common.availability import import_library
 from overhead.probes.common.loops import Action, in_sequence, nothing
@@ -42,7 +41,7 @@ def cuda_torch() -> Any:
     from overhead.probes.cuda.api import driver
 
     driver()
-    torch = import_torch(install_command("torch"))
+    torch = import_torch(because("install-extras", extras="torch"))
     if not torch.version.cuda or not torch.cuda.is_available():
         mend = because("install-cuda-torch")
         raise Unavailable(because("torch-reaches-no-cuda", version=torch.__version__), mend)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
 from overhead.probes.torch.devices import READS, TORCH_WAITS, import_torch, is_read, targets_of_kind, torch_target
@@ -21,7 +20,7 @@ class TorchProbe(Probe):
 
     name = "torch"
     title = "PyTorch eager"
-    mend = install_command("torch")
+    mend = because("install-extras", extras="torch")
     distributions = ("torch",)
     same_calls = True
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 
-from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
 from overhead.probes.torch import unrolled_loop
@@ -25,8 +24,9 @@ class TorchCompileProbe(Probe):
 
     name = "torch-compile"
     title = "torch.compile"
-    mend = install_command("torch")
+    mend = because("install-extras", extras="torch")
     distributions = ("torch", "triton")
+    worker_packages = ("psutil",)
 
     def targets(self) -> list[Target]:
         """The CUDA devices; without one, the CPU, which needs a C++ compiler."""

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-import psutil
 
 from overhead import scratch
 from overhead.child import ChildEnded, ChildLimits, ChildProcess, Parent, serve
@@ -72,6 +71,8 @@ class Unrolled(Chain):
         self._case, self.synchronous, self.wait_spins = case, device == "cpu", device != "cpu"
         self.overlap = "serial" if self.synchronous else "pipelined"
         environment = {"TORCHINDUCTOR_CACHE_DIR": cache or _cache(device), "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
+        import psutil
+
         most = min(_MEMORY_BYTES, psutil.virtual_memory().total // 2)
         limits = ChildLimits(memory_bytes=most, count_descendants=True)
         decode = msgspec.json.Decoder(dict[str, Any]).decode

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from overhead.errors import first_line_of, install_command
+from overhead.errors import first_line_of
 from overhead.probes.base import Unavailable, device_id
 from overhead.probes.common.availability import names_software_renderer
 from overhead.results import Why, because
@@ -45,7 +45,7 @@ def load() -> tuple[Any, Any]:
         raise Unavailable(because("no-vulkan-loader"), _LOADER_MEND) from error
     except Exception as error:  # a package that was built for another version may raise anything
         reason = because("vulkan-package-does-not-import", text=first_line_of(error))
-        raise Unavailable(reason, install_command("wgpu")) from error
+        raise Unavailable(reason, because("install-extras", extras="wgpu")) from error
     return vulkan.ffi, vulkan.lib
 
 

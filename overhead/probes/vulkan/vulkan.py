@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 
-from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported, vary
 from overhead.probes.common.availability import AllowedValues, check_parameters, is_accepted
@@ -21,7 +20,7 @@ class Vulkan(Probe):
 
     name = "vulkan"
     title = "raw Vulkan"
-    mend = install_command("wgpu")
+    mend = because("install-extras", extras="wgpu")
     distributions = ("vulkan", "cffi", "numba")
     same_calls = True
 

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from overhead.errors import first_line_of, install_command
+from overhead.errors import first_line_of
 from overhead.probes.base import Unavailable, Unsupported, Unverified, device_id
 from overhead.probes.common.native_loop import Cycle, NativeCall, NativeUnavailable, Slot, Store, address_of
 from overhead.results import because
@@ -179,10 +179,12 @@ def library(stack: str) -> Library:
     try:
         return Library(stack)
     except ModuleNotFoundError as error:
-        raise Unavailable(because("package-not-installed", package=error.name), install_command("wgpu")) from None
+        raise Unavailable(
+            because("package-not-installed", package=error.name), because("install-extras", extras="wgpu")
+        ) from None
     except Exception as error:  # RuntimeError, OSError, AttributeError: the binding does not match its library
         reason = because("package-does-not-load", package=_BINDINGS[stack][0], text=first_line_of(error))
-        raise Unavailable(reason, install_command("wgpu")) from error
+        raise Unavailable(reason, because("install-extras", extras="wgpu")) from error
 
 
 def wait_call(stack: str) -> str:

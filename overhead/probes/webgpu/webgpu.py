@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space
 from overhead.probes.common import workload_arms
@@ -13,7 +12,7 @@ from overhead.probes.webgpu import cases, targets, workload
 from overhead.probes.webgpu.chain import WebGpuChain
 from overhead.probes.webgpu.library import library
 from overhead.probes.workload_chain import with_workloads
-from overhead.results import Case, Target
+from overhead.results import Case, Target, because
 
 
 class _WebGpu(Probe):
@@ -45,7 +44,7 @@ class WgpuNative(_WebGpu):
 
     name = "wgpu-native"
     title = "WebGPU by wgpu-native (wgpu-py)"
-    mend = install_command("wgpu")
+    mend = because("install-extras", extras="wgpu")
     distributions = ("wgpu", "numba", "cffi")
     fewer_checks = "unbounded-loops"
 
@@ -56,6 +55,6 @@ class Dawn(_WebGpu):
 
     name = "dawn"
     title = "WebGPU by Dawn (wgpudawn)"
-    mend = install_command("wgpu")
+    mend = because("install-extras", extras="wgpu")
     distributions = ("wgpudawn", "numba", "cffi")
     fewer_checks = "off"  # index clamps

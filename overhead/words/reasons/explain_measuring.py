@@ -264,7 +264,10 @@ TEMPLATES = {
     "call-is-a-constant": "it is a constant",
     "call-compiles-to-nothing": "Python compiles it to nothing",
     "no-statement-given": "no statement was given",
-    "name-not-in-setup": '{error}; define the name in --setup, such as --setup "{example}"',
+    "name-not-in-setup": (
+        '{error}; define the name in --setup, such as --setup "{example}"; in Python: setup="{example}", or a function '
+        "in place of the statement"
+    ),
     "call-not-repeatable": "{call} cannot be repeated: the first calls work, and then it fails: {why}",
     "returns-unfinished-work": "{call} returns {what}, so its work is not done: write {finish}",
     "keeps-unfinished-work": "{call} keeps {what}, so its work is not done: write {finish}",
@@ -295,6 +298,14 @@ TEMPLATES = {
     # The times of statements.
     "first-answer": "a first answer, from one process: the cost between n = {few} and n = {many}",
     "first-answer-of-row": "first answer, from one process; other processes may differ: {row}",
+    "interrupted-time": (
+        "interrupted; measured until then: {calls}; the attribute timing of this exception has it, and "
+        "sys.last_value is the exception if nothing caught it"
+    ),
+    "interrupted-explain": (
+        "interrupted; the attribute explanation of this exception has what was measured until then, and "
+        "sys.last_value is the exception if nothing caught it"
+    ),
     "interrupted-with-first-answers": (
         "Interrupted: these are first answers, each from one process. Run again for figures that hold."
     ),

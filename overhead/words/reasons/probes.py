@@ -11,11 +11,12 @@ TEMPLATES = {
     "part-of-a-unit": "{units} times {size} steps ran, and {rest} steps more",
     "opencl-finds-no-device": "OpenCL finds no device: {text}",
     "device-is-another-now": "device {device} is no longer {adapter}",
+    "install-extras": "{extras:install}",
     "install-opencl-driver": (
         "install an OpenCL driver (for the processor, on Debian and Ubuntu: apt install pocl-opencl-icd)"
     ),
     "install-opencl": (
-        "{command}, and an OpenCL driver (for the processor, on Debian and Ubuntu: apt install pocl-opencl-icd)"
+        "{extras:install}, and an OpenCL driver (for the processor, on Debian and Ubuntu: apt install pocl-opencl-icd)"
     ),
     "library-cannot-do-this": "the library cannot do this here",
     "package-does-not-import": "{package} does not import: {text}",
@@ -32,7 +33,7 @@ TEMPLATES = {
     "file-cannot-be-imported": "{path} cannot be imported",
     "numpy-has-no-such-case": "NumPy has no case {case}",
     "mlx-has-no-pattern": "MLX has no {pattern}",
-    "install-mlx": '{command} (for an NVIDIA GPU: pip install "mlx[cuda13]")',
+    "install-mlx": '{extras:install} (for an NVIDIA GPU: pip install "mlx[cuda13]")',
     "queue-has-no-pattern": "this queue has no {pattern}",
     "unit-exceeds-queue": "the {launches} launches do not fit into half of the queue",
     "no-such-foreign-call": "there is no {case}: call is one of {calls}, and it decides the caller",
@@ -51,10 +52,10 @@ TEMPLATES = {
     "nvidia-driver-does-not-start": "the NVIDIA driver does not start: {text}",
     "see-nvidia-smi": "run nvidia-smi and read what it says",
     "nvidia-driver-too-old": "the NVIDIA driver supports CUDA {version}; 12.0 or newer is needed",
-    "install-cuda": "{command} (cuda12, if the driver is for CUDA 12)",
+    "install-cuda": "{extras:install} (if the driver is for CUDA 12: {older:install})",
     "install-nvidia-driver": "install NVIDIA's driver: https://www.nvidia.com/drivers",
     "numba-cuda-is-of-numba": "numba.cuda comes from numba itself, not from the package numba-cuda",
-    "install-numba-cuda": "{command} (numba-cuda[cu12], if the driver is for CUDA 12)",
+    "install-numba-cuda": "{extras:install} (numba-cuda[cu12], if the driver is for CUDA 12)",
     "nvrtc-does-not-load": "NVRTC does not load: {text}",
     "nvrtc-failed": "NVRTC: {text}",
     "driver-call-failed": "a driver call failed with {error}",

@@ -24,5 +24,6 @@ TEMPLATES = {
     ),
     "stack-sets-variable": "{target}: this stack sets {variable} itself, so --env does not change it",
     "nothing-to-measure": "nothing to measure: {why}",
+    "interrupted-run": 'interrupted; everything measured is in {files}; to see it: print(overhead.load("{first}"))',
     "no-case-matches": "no case matches these options",
 }

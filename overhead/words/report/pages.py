@@ -9,10 +9,10 @@ from overhead.reading.dispatch_costs import DispatchCosts
 from overhead.reading.plain_text import plain
 from overhead.results import Fingerprint, Value, formed
 from overhead.words.dispatch_costs import title
-from overhead.words.example_run import example_lines
 from overhead.words.format import count, run_time, whole
 from overhead.words.printed import printed
 from overhead.words.reasons import sentence
+from overhead.words.report.example_run import example_lines
 from overhead.words.report.machines import machine_name
 
 

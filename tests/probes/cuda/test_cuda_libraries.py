@@ -15,7 +15,7 @@ from overhead.probes.cuda.cuda_core import CudaCoreProbe
 from overhead.probes.cuda.cute_dsl import CuteDslProbe
 from overhead.probes.cuda.library import DeviceWords, LibraryProbe
 from overhead.probes.cuda.numba_cuda import STEP, NumbaCudaProbe
-from overhead.results import Target
+from overhead.results import Reason, Target
 from tests.fakes.cuda_driver import LAUNCH_NS
 from tests.fakes.cuda_libraries import install
 
@@ -49,24 +49,25 @@ def test_each_way_into_a_library_is_measured_with_0_1_8_and_16_arguments(probe: 
 
 @pytest.mark.needs("cxx")
 @pytest.mark.parametrize(
-    ("probe", "module", "instead", "command"),
+    ("probe", "module", "instead", "extra"),
     [
-        (CORE, "cuda.core", None, "overhead[cuda13]"),
-        (NUMBA, "numba_cuda", None, "overhead[numba-cuda]"),
-        (NUMBA, "numba.cuda", SimpleNamespace(implementation="Built-in"), "overhead[numba-cuda]"),
-        (CUTE, "cutlass", None, "overhead[cute]"),
-        (CUTE, "tvm_ffi", None, "overhead[cute]"),
+        (CORE, "cuda.core", None, "cuda13"),
+        (NUMBA, "numba_cuda", None, "numba-cuda"),
+        (NUMBA, "numba.cuda", SimpleNamespace(implementation="Built-in"), "numba-cuda"),
+        (CUTE, "cutlass", None, "cute"),
+        (CUTE, "tvm_ffi", None, "cute"),
     ],
 )
 def test_a_stack_without_its_library_says_so_and_names_the_command_that_adds_it(
-    probe: LibraryProbe, module: str, instead: object, command: str, monkeypatch: pytest.MonkeyPatch
+    probe: LibraryProbe, module: str, instead: object, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch)
     assert probe.targets()[0].versions[probe.distributions[0]]
     monkeypatch.setitem(sys.modules, module, instead)
     with pytest.raises(Unavailable, match=r"does-not-import|numba-cuda-is-of-numba") as caught:
         probe.open(probe.targets()[0], probe.space(TARGET).base)
-    assert command in str(caught.value.mend)
+    assert isinstance(caught.value.mend, Reason)
+    assert caught.value.mend.values["extras"] == extra
 
 
 @pytest.mark.needs("cutlass", "torch")

@@ -1,0 +1,125 @@
+"""How the results of the Python API read: the blocks that their command prints, and one line for ``repr``.
+
+``overhead.public.Shown`` asks this module. The module ``display`` of a slice registers the results of the slice.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from rich.console import Console
+
+from overhead.blocks.notebook import notebook_html
+from overhead.blocks.parts import Part, Text
+from overhead.blocks.terminal import show
+from overhead.comparing import CaseVerdict, Verdicts, compare
+from overhead.comparing.show import comparison_blocks
+from overhead.reading.plain_text import plain
+from overhead.results import Comparison, Contention, Figure, Fingerprint, Record
+from overhead.runner.output import Outcome
+from overhead.slices import of_slices
+from overhead.words import display as words
+
+_Shown = TypeVar("_Shown")
+_WIDTH_OFF_A_TERMINAL = 100
+"""Characters per line where there is no terminal, such as in a notebook."""
+_HEIGHT_OFF_A_TERMINAL = 50
+_LONGEST_LINE = 300
+
+
+@dataclass(frozen=True)
+class Display:
+    """How a class is shown. ``kind``: what ``repr`` calls it, before its ``line``. ``blocks``: None if that is all."""
+
+    kind: str
+    line: Callable[[Any], str]
+    blocks: Callable[[Any], Iterable[Part]] | None = None
+
+
+_displays: dict[type, Display] = {}
+
+
+def register_display(
+    shown: type[_Shown],
+    kind: str,
+    line: Callable[[_Shown], str],
+    blocks: Callable[[_Shown], Iterable[Part]] | None = None,
+) -> None:
+    """Show the results of this class by these functions."""
+    _displays[shown] = Display(kind, line, blocks)
+
+
+def short(result: object) -> str:
+    """What kind of result it is, and the result in one line."""
+    display = _display_of(result)
+    return f"{display.kind}: {_line(display, result)}"
+
+
+def _line(display: Display, result: object) -> str:
+    return plain(display.line(result), _LONGEST_LINE)
+
+
+def text(result: object) -> str:
+    """The result as a terminal shows it, without colours, at the width of this one."""
+    display = _display_of(result)
+    if display.blocks is None:
+        return _line(display, result)
+    out = io.StringIO()
+    size = shutil.get_terminal_size((_WIDTH_OFF_A_TERMINAL, _HEIGHT_OFF_A_TERMINAL))
+    # Rich breaks sentences between words only where it takes its file for a terminal, and takes a width only with a
+    # height where the variable TERM says that the terminal is a simple one.
+    console = Console(
+        file=out,
+        width=size.columns,
+        height=size.lines,
+        force_terminal=True,
+        force_jupyter=False,
+        color_system=None,
+    )
+    show(display.blocks(result), console)
+    return "\n".join(row.rstrip() for row in out.getvalue().splitlines()).strip("\n")
+
+
+def html(result: object) -> str | None:
+    """The result as a notebook shows it; None for what is one line."""
+    blocks = _display_of(result).blocks
+    return None if blocks is None else notebook_html(blocks(result))
+
+
+def _display_of(result: object) -> Display:
+    of_slices("display")
+    return next(_displays[kind] for kind in type(result).__mro__ if kind in _displays)
+
+
+def outcome_blocks(outcome: Outcome) -> Iterator[Part]:
+    """The figures of a run, or the comparison of its two runs."""
+    from overhead.report.brief import end_blocks  # loading it takes longer than the time of one call may
+
+    if outcome.second is None:
+        return iter(end_blocks(outcome.fingerprint))
+    return comparison_blocks(compare(outcome.path, outcome.second.path))
+
+
+def _run_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
+    from overhead.report.brief import brief_blocks
+
+    yield from brief_blocks(fingerprint)
+
+
+def _outcome_with_files(outcome: Outcome) -> Iterator[Part]:
+    yield from outcome_blocks(outcome)
+    yield Text([words.files_of(outcome)], quiet=True)
+
+
+register_display(Fingerprint, "fingerprint", words.fingerprint_line, _run_blocks)
+register_display(Record, "record", words.record_line)
+register_display(Figure, "figure", words.figure_line)
+register_display(Comparison, "comparison", words.comparison_line)
+register_display(Contention, "contention", words.contention_line)
+register_display(Outcome, "run", words.outcome_line, _outcome_with_files)
+register_display(Verdicts, "verdicts", words.verdicts_line, comparison_blocks)
+register_display(CaseVerdict, "verdict", words.case_verdict_line)

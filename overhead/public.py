@@ -1,0 +1,127 @@
+"""What every name of the Python API has: errors of wrong use in short, and results that print as tables."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from overhead.errors import UsageError
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+class Shown:
+    """A result that reads as the tables of its command: with ``print``, in IPython and in a notebook.
+
+    ``repr`` is one line. ``overhead.display`` knows how each class is shown. It stands above the results, and Python
+    asks a result itself for its text, so that module is found by its name.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return str(_display().text(self))
+
+    def __repr__(self) -> str:
+        return f"<overhead {_display().short(self)}>"
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows; None for what is one line."""
+        html: str | None = _display().html(self)
+        return html
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython shows in a terminal."""
+        printer.text(repr(self) if cycle else str(self))
+
+
+def _display() -> Any:
+    return importlib.import_module("overhead.display")
+
+
+def public_function(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """The function as the Python API has it.
+
+    Wrong use and Ctrl-C raise with the line of the caller, and not with all the lines of this suite below it. An
+    argument that does not exist raises ``TypeError`` with those that do, and one of a wrong type ``UsageError``.
+    """
+    signature = inspect.signature(function)
+    known = signature.parameters
+
+    @functools.wraps(function)
+    def called(*given: _Given.args, **named: _Given.kwargs) -> _Result:
+        for name in named:
+            if name not in known:
+                raise TypeError(f"{function.__name__}() has no argument {name!r}; it has {', '.join(known)}")
+        importlib.import_module("overhead.words.reasons")  # so that errors say their reasons in words
+        try:
+            _check_types(signature.bind(*given, **named), known)
+            return function(*given, **named)
+        except (UsageError, KeyboardInterrupt) as error:
+            raised = error
+        raise raised.with_traceback(None) from None
+
+    return called
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_text_or_none(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_text, value))
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_number_or_none(value: object) -> bool:
+    return value is None or _is_number(value)
+
+
+def _is_fingerprint(value: object) -> bool:
+    return type(value).__name__ == "Fingerprint"
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the value of an argument must be. ``said``: in an error."""
+
+    is_met_by: Callable[[object], bool]
+    said: str
+
+
+_BY_ANNOTATION: Mapping[str, _Wanted] = {
+    "str": _Wanted(_is_text, "a text"),
+    "str | None": _Wanted(_is_text_or_none, "a text, or None"),
+    "Sequence[str]": _Wanted(_is_list_of_texts, "a list of texts"),
+    "bool": _Wanted(_is_bool, "True or False"),
+    "float": _Wanted(_is_number, "a number"),
+    "float | None": _Wanted(_is_number_or_none, "a number, or None"),
+    "Fingerprint": _Wanted(_is_fingerprint, "what overhead.load returns"),
+}
+"""Python would accept another value and misread it: a text, for example, is a list of letters too."""
+
+
+def _check_types(given: inspect.BoundArguments, known: Mapping[str, inspect.Parameter]) -> None:
+    """Raise ``UsageError`` for an argument of a wrong type."""
+    for name, value in given.arguments.items():
+        wanted = _BY_ANNOTATION.get(known[name].annotation)
+        if wanted is None or known[name].kind is inspect.Parameter.VAR_POSITIONAL:
+            continue
+        if not wanted.is_met_by(value):
+            raise UsageError(f"{name}={value!r:.50}: must be {wanted.said}")

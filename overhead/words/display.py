@@ -1,0 +1,102 @@
+"""The results of the Python API in one line, for ``repr``."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from overhead.comparing.verdicts import CaseVerdict, Verdict, Verdicts
+from overhead.results import Comparison, Contention, Figure, Fingerprint, Machine, Record, WithFigures
+from overhead.runner.output import Outcome
+from overhead.words.comparing import case_label, verdict_cell, verdict_word
+from overhead.words.format import count, factor_spread, spread, time
+from overhead.words.reasons import sentence
+from overhead.words.report.machines import gpu_names
+
+
+def fingerprint_line(run: Fingerprint) -> str:
+    """Which machine was measured, and how many cases."""
+    return f"{_device(run.machine)}, {count(len(run.records), 'case')}, {run.created}"
+
+
+def outcome_line(outcome: Outcome) -> str:
+    """What a run has measured, and its files."""
+    run = outcome.fingerprint
+    return f"{_device(run.machine)}, {count(len(run.records), 'case')}, {files_of(outcome)}"
+
+
+def files_of(outcome: Outcome) -> str:
+    """Where the figures of a run are."""
+    if outcome.second is not None:
+        return f"files: {outcome.path} and {outcome.second.path}"
+    return f"file: {outcome.path}"
+
+
+def record_line(record: Record) -> str:
+    """The case and its cost, or why it has none."""
+    return f"{record.key}: {_cost(record, 'complete') or _why_missing(record)}"
+
+
+def _cost(of: WithFigures, name: str) -> str:
+    figure = of.figure(name)
+    return _value(figure) if figure is not None and figure.measured is not None else ""
+
+
+def _why_missing(record: Record) -> str:
+    figure = record.figure("complete")
+    reason = record.reason or (figure.reason if figure is not None else "")
+    return f"{record.status}: {sentence(reason)}" if reason else record.status
+
+
+def figure_line(figure: Figure) -> str:
+    """The figure with its interval, or why it has no value."""
+    said = [f"{figure.name}: {_value(figure)}"]
+    if figure.measured is not None and figure.status != "ok":
+        said.append(figure.status)
+    if figure.reason:
+        said.append(sentence(figure.reason))
+    return ", ".join(said)
+
+
+def _value(figure: Figure) -> str:
+    """The figure in its unit, or its status."""
+    found = figure.measured
+    if found is None:
+        return figure.status
+    match figure.unit:
+        case "ns":
+            return time(figure)
+        case "ratio":
+            return factor_spread(found)
+        case _:
+            return f"{spread(found)} {figure.unit}"
+
+
+def comparison_line(compared: Comparison) -> str:
+    """What is compared inside a run, and the figures of it."""
+    figures = ", ".join(f"{figure.name} {_value(figure)}" for figure in compared.figures)
+    return f"{compared.name}: {compared.of} against {', '.join(compared.against)}: {figures}"
+
+
+def contention_line(found: Contention) -> str:
+    """The case that several ran at once, and what it cost each."""
+    cost = _cost(found, "cost") or found.status
+    limit = f", limit: {found.limit}" if found.limit else ""
+    return f"{found.key}, {found.way} {found.peers}: {cost}{limit}"
+
+
+def verdicts_line(found: Verdicts) -> str:
+    """How many cases have each verdict."""
+    verdicts: tuple[Verdict, ...] = get_args(Verdict)
+    counts = [f"{found.count(one)} {verdict_word(one)}" for one in verdicts if found.count(one)]
+    return f"{', '.join(counts) or 'no case'}"
+
+
+def case_verdict_line(case: CaseVerdict) -> str:
+    """The verdict on a case, and its ratio."""
+    ratio = f", {factor_spread(case.ratio)}" if case.ratio is not None else ""
+    return f"{case_label(case)}: {verdict_cell(case)}{ratio}"
+
+
+def _device(machine: Machine) -> str:
+    """The GPUs of a machine, or its processor."""
+    return gpu_names(machine) or machine.cpu

@@ -41,8 +41,8 @@ def add_commands(commands: Any) -> None:
         "--wait",
         metavar="WAIT",
         default="",
-        help="how to wait for the work: torch, cupy, jax, mlx, wgpu-native, dawn, cuda, none, or a statement that waits "
-        "(default: the wait of the library in use)",
+        help="how to wait for the work: torch, cupy, jax, mlx, wgpu-native, dawn, cuda, none, or a statement "
+        "that waits (default: the wait of the library in use)",
     )
     time.add_argument("--quick", action="store_true", help="give only the first answer, from one process, in seconds")
     time.add_argument(
@@ -136,7 +136,6 @@ def time_command(a: argparse.Namespace) -> int:
 def explain_command(a: argparse.Namespace) -> int:
     """Run ``overhead explain``, write its files and print the result; returns the exit code."""
     from overhead.explain.explaining import ExplainInterrupted, explain
-    from overhead.explain.record import to_dict
     from overhead.explain.show import explanation_blocks
     from overhead.explain.trace_file import explain_traces
     from overhead.runner.progress import Progress
@@ -162,7 +161,7 @@ def explain_command(a: argparse.Namespace) -> int:
     except ExplainInterrupted as stopped:
         found, interrupted = stopped.explanation, True
     # What was measured is printed first: a file that cannot be written loses nothing.
-    answer(a, lambda: to_dict(found), explanation_blocks(found), is_file=True)
+    answer(a, found.to_dict, explanation_blocks(found), is_file=True)
     has_replay = a.chrome is not None and _identity(a.chrome) != before
     all_written = _write_files(a, found, [f"replay: {a.chrome}"] if has_replay else [])
     if interrupted:

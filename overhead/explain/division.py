@@ -28,7 +28,7 @@ PARTS: tuple[PartName, ...] = (
 """In the order in which a call passes them."""
 _COMPILED_PARTS: tuple[PartName, ...] = ("binding-and-library", "binding", "library", "driver")
 STANDARD = "the standard library"
-_FEWEST = 100
+_FEWEST = 50
 """With fewer samples nothing is said."""
 _Z = 1.96
 _FOREIGN_SHARE = 0.05
@@ -59,7 +59,7 @@ GENERATED = "generated code"
 """What machine code in no file is called: a compiler made it while the program ran."""
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class CallPart(Struct, frozen=True, kw_only=True):
     """A part of the host's time of a call. ``share``: from 0 to 1. ``of``: the packages, the largest first.
 
     ``objects``: the files with the compiled code, each with its share of the time of the call.
@@ -77,11 +77,11 @@ class Division(Struct, frozen=True, kw_only=True):
     It is that of one process, until the call returns. ``reason``: why there are no parts.
     """
 
-    parts: list[Part] = []
+    parts: list[CallPart] = []
     samples: int = 0
     reason: Why = ""
 
-    def part(self, name: PartName) -> Part | None:
+    def part(self, name: PartName) -> CallPart | None:
         """The part with this name; None if the call has none."""
         return next((part for part in self.parts if part.name == name), None)
 
@@ -166,10 +166,10 @@ class _Seen:
         self._either = self._counts["either"]
         self._share_out("either", _COMPILED_PARTS)
 
-    def parts(self, whole: int) -> list[Part]:
+    def parts(self, whole: int) -> list[CallPart]:
         """The parts that any sample counts for."""
         return [
-            Part(
+            CallPart(
                 name=name,
                 share=self._share(name, whole),
                 of=[package for package, _ in self._packages[name].most_common()],

@@ -69,7 +69,7 @@ def newest_file(folder: Path) -> Path:
             if stat.S_ISREG((found := path.stat()).st_mode):
                 written[path] = (found.st_mtime_ns, path.name)
     if not written:
-        raise BadFile("no fingerprint or journal here; overhead run makes one", folder)
+        raise BadFile("there is no file of a run here; overhead run makes one", folder)
     return max(written, key=written.__getitem__)
 
 

@@ -14,8 +14,8 @@ CASE_BESIDE_SAMPLES_S = 0.3
 """A process measures this much longer than it samples, and a case adds so much: 2.3 s with 1.1 s of samples of five
 cases, 3.1 s with 1.9 s of nine, 5.1 s with 4.0 s of one."""
 _MOST_TIMES_SLOWER = 2.0
-"""A first process may have taken so many times as long as later ones do: jax measured for 10 s, then for 8, PyOpenCL for
-10, then 5."""
+"""A first process may have taken so many times as long as later ones do: jax measured for 10 s and then for 8,
+PyOpenCL for 10 and then for 5."""
 _TRUST_S = 5.0
 """The plan counts like so many seconds of work that took as long as planned, when the rest of the plan is corrected."""
 

@@ -169,7 +169,9 @@ def gate(found: Verdicts) -> str:
     if found.fail_over is None:
         return ""
     limit = f"{found.fail_over:g} %"
-    slower = f"{count(len(found.failed), 'case') if found.failed else 'No case'} slower by more than {limit}."
+    cases = count(len(found.failed), "case") if found.failed else "No case"
+    are = "are" if len(found.failed) > 1 else "is"
+    slower = f"{cases} {are} slower by more than {limit}."
     tested = found.measured - len(found.untested)
     with_value = f"{count(found.measured, 'case')} with a value"
     could = f"A change of {limit} could have been found in {tested} of {with_value}."

@@ -133,6 +133,10 @@ def _called(value: Any, more: str) -> str:
     return CALLER_WORDS.get(value, str(value))
 
 
+def _told_by(value: Any, more: str) -> str:
+    return "reference loop" if value == "canary" else str(value)
+
+
 _BOUNDS = {
     "host": "host-bound",
     "device": "device-bound",
@@ -158,6 +162,7 @@ VALUE_FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "short": _short,
     "bound": _bound,
     "called": _called,
+    "told-by": _told_by,
     "install": _install,
     "and-more": _and_more,
     "at": _at,
@@ -173,7 +178,8 @@ interval. ``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a n
 are, for so many. ``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside in one
 line, of at most N or 60 characters. ``and-more``: how many names are left out. ``at``: a line, if it is known.
 ``more``: what follows a semicolon, if there is anything. ``capital``: with a capital letter. ``bound``: what bounds a
-step. ``called``: who makes the calls. ``install``: the command for extras with commas between.
+step. ``called``: who makes the calls. ``told-by``: what tells two speeds apart. ``install``: the command for
+extras with commas between.
 """
 
 

@@ -153,7 +153,7 @@ def test_the_parts_add_up_to_the_call() -> None:
 
 
 def test_few_samples_give_no_parts() -> None:
-    division = divided(samples(99, OWN, 1, PYTHON), THREAD)
+    division = divided(samples(49, OWN, 1, PYTHON), THREAD)
     assert division.parts == []
     assert code_of(division.reason) == "too-few-samples"
 
@@ -175,11 +175,18 @@ def test_an_answer_says_how_each_call_divides_or_why_not() -> None:
     assert made.timing(made.call("f()", figures)).to_dict()["calls"][0]["division"] is None
 
 
+NOT_HERE = ("sampling-needs-linux", "sampling-needs-processor", "sampling-not-permitted", "too-few-samples")
+"""Why a system allows no samples, or a very busy one too few."""
+
+
 def of_call(call: str, setup: str = "") -> Division:
-    """How a running call divides; the test is skipped where the system allows no samples."""
-    (found,) = try_statements(CallSpec(calls=[call], setup=setup, first=True)).found
-    assert found.division is not None
-    if code_of(found.division.reason) in ("sampling-needs-linux", "sampling-needs-processor", "sampling-not-permitted"):
+    """How a running call divides; the test is skipped where it cannot be sampled."""
+    for _ in range(3):
+        (found,) = try_statements(CallSpec(calls=[call], setup=setup, first=True)).found
+        assert found.division is not None
+        if code_of(found.division.reason) not in NOT_HERE:
+            break
+    else:
         pytest.skip(str(found.division.reason))
     return found.division
 

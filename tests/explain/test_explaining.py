@@ -393,7 +393,7 @@ def test_a_wait_for_another_run_is_said_with_its_length(tmp_path: Path, monkeypa
     monkeypatch.setattr(explaining, "Changes", refused)
     (tmp_path / "a.py").write_text("def step(): pass\n")
     found = explain(f"{tmp_path}/a.py:step", alternatives="eager", seconds=60, listener=Notes())
-    assert first_code(notes) == "waiting-for-another-run"
+    assert first_code(notes) == "waited-for-another-run"
     assert [note.values["seconds"] for note in by_code(notes).values() if "seconds" in note.values] == [97, 50]
     assert "no-time-for-conditions" not in by_code(found.not_seen), "waiting is not counted"
 

@@ -21,7 +21,7 @@ from overhead.report import build, register, render
 from overhead.report.core import draw, registry
 from overhead.report.core.page_list import pages
 from overhead.report.core.registry import registered
-from overhead.results import Fingerprint, Machine, MissingStack
+from overhead.results import Fingerprint, Machine, MissingStack, codes_of
 from overhead.words.reasons import sentence
 from overhead.words.report.machines import listed_name
 from overhead.words.report.pages import about_run
@@ -188,8 +188,9 @@ def test_a_bad_file_is_listed_on_the_page_among_others_and_refused_alone(
     assert "bad <b>.json" in capsys.readouterr().err
     with pytest.raises(BadFile, match="bad <b>"):
         build([bad], tmp_path / "out")
-    with pytest.raises(BadFile, match="no fingerprint"):
+    with pytest.raises(BadFile) as refused:
         build([tmp_path / "out"], tmp_path / "elsewhere")
+    assert "no-run-here" in codes_of(refused.value.fault)
 
 
 def test_an_output_folder_that_cannot_be_written_raises_a_usage_error(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from overhead.errors import BadFile, UsageError
 from overhead.loading.files import MAX_FINGERPRINT_BYTES, write_fingerprint
 from overhead.loading.reduce import load
 from overhead.report import build, render
-from overhead.results import Figure, Fingerprint, Gpu, LeftOut, Machine, MissingStack, to_builtins
+from overhead.results import Figure, Fingerprint, Gpu, LeftOut, Machine, MissingStack, because, to_builtins
+from overhead.words.reasons import sentence
 from overhead.words.report.pages import about_run
 from tests.fakes.report import figure, fingerprint, record, share
 from tests.probes.browser.browser_driver import drive
@@ -231,7 +232,8 @@ def test_a_second_file_with_a_forged_machine_id_is_skipped(tmp_path: Path, capsy
     text = build([true, false], tmp_path / "out").read_text(encoding="utf-8")
     assert about_run(mine) in text
     assert "Forged CPU" not in text
-    reason = "theirs.json: claims the machine id 0123456789ab of mine.json, and describes another machine"
+    forged = because("other-machine-of-same-id", id=mine.machine.id, holder="mine.json")
+    reason = f"theirs.json: {sentence(forged)}"
     assert reason in text
     assert reason in capsys.readouterr().err
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead.explain.division import Division, Part
+from overhead.explain.division import CallPart, Division
 from overhead.reading.plain_text import plain
 from overhead.results import Figure
 from overhead.words.format import MICRO, listed, micro_spread, percent, percent_spread
@@ -52,11 +52,11 @@ def _whole(call: str, cost: Figure | None, on_device: bool) -> str:
     return f"{call}, {micro_spread(cost)} {MICRO}{until}"
 
 
-def _shown(division: Division) -> list[Part]:
+def _shown(division: Division) -> list[CallPart]:
     return [part for part in division.parts if (part.share.value or 0.0) >= _LEAST_SHOWN]
 
 
-def _said(part: Part) -> str:
+def _said(part: CallPart) -> str:
     """The part with the files of its compiled code."""
     named = [plain(name, 40) for name, share in part.objects.items() if share >= _LEAST_NAMED]
     files = [name.partition(".so")[0].partition(".cpython-")[0] for name in named[:_MOST_NAMED]]
@@ -64,7 +64,7 @@ def _said(part: Part) -> str:
     return f"{name} ({', '.join(files)})" if files and files != part.of else name
 
 
-def _name(part: Part) -> str:
+def _name(part: CallPart) -> str:
     packages = [plain(name, 40) for name in part.of]
     more = ["others"] if len(packages) > _MOST_NAMED else []
     of = listed([*packages[:_MOST_NAMED], *more])

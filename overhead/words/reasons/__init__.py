@@ -94,7 +94,7 @@ def reasons_said(missing: Iterable[tuple[str, Why]], start: str) -> list[str]:
     for alike in causes.values():
         others = f" and {len(alike) - _MOST_NAMED:,} more" if len(alike) > _MOST_NAMED else ""
         texts = {text for _, text in alike}
-        differ = " (the first; the others differ in numbers or names)" if len(texts) > 1 else ""
+        differ = " (the numbers of the first; the others look alike)" if len(texts) > 1 else ""
         names = "; ".join(name for name, _ in alike[:_MOST_NAMED])
         said.append(f"{start} {names}{others}: {alike[0][1]}{differ}")
     return said

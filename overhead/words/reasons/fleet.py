@@ -9,7 +9,7 @@ TEMPLATES = {
     "two-groups-of-nodes": "there are two groups of nodes: {slower} are slower than {faster}",
     "case-without-its-work": "a case that works on the others did not do its work here: {why}",
     "few-nodes-with-stack": "only {having:count node} measured it; at least {least} are needed",
-    "no-common-figure": "no figure was measured by {share:.0%} of these nodes",
+    "no-common-figure": "it has no figure that at least {share:.0%} of these nodes measured",
     "few-figures-of-stack": "it has {figures} of the {usual:count figure} that others have: {why}",
     "few-figures-of-test": "its newest run has {figures} of the {usual:count figure} that the others have",
     "stack-not-measured": "not measured",

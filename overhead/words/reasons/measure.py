@@ -101,9 +101,9 @@ TEMPLATES = {
         "in most processes many waits differ from the others, and no other thread explains it: the median is "
         "{median_us:.4g} µs, the mean {mean_us:.4g} µs"
     ),
-    "two-speeds": "two speeds, {fast_us:.4g} µs and {slow_us:.4g} µs, told apart by the {by}",
-    "two-long-speeds": "two speeds, {fast_us:,.0f} µs and {slow_us:,.0f} µs, told apart by the {by}",
-    "two-speeds-one-long": "two speeds, {fast_us:.4g} µs and {slow_us:,.0f} µs, told apart by the {by}",
+    "two-speeds": "two speeds, {fast_us:.4g} µs and {slow_us:.4g} µs, told apart by the {by:told-by}",
+    "two-long-speeds": "two speeds, {fast_us:,.0f} µs and {slow_us:,.0f} µs, told apart by the {by:told-by}",
+    "two-speeds-one-long": "two speeds, {fast_us:.4g} µs and {slow_us:,.0f} µs, told apart by the {by:told-by}",
     "two-speeds-few-rounds": "two speeds, and too few rounds of each for a one-off cost",
     "rounds-of-two-speeds": "{processes} processes: {slow_share:.0%} of the rounds have the slower speed",
     # What to know of how it was measured.

@@ -120,3 +120,11 @@ def test_show_hides_the_rows_of_a_library_that_was_not_measured() -> None:
     ]
     assert 0 < table.most < len(table.rows)
     assert all(any(cell_text(row[column]) for column in table.numeric) for row in table.rows[: table.most])
+
+
+def test_a_browser_slope_whose_interval_reaches_zero_has_no_ratio_to_the_library() -> None:
+    browser, library = BROWSER, BINDING
+    wide = replace(browser, figures=[Figure(name="complete", value=12e3, low=-11e3, high=35e3)])
+    (clear,), (unclear,) = (taxes(View(fingerprint(one, library))) for one in (browser, wide))
+    assert clear.slope_ratio("binding") is not None
+    assert unclear.slope_ratio("binding") is None

@@ -28,11 +28,11 @@ def division_rule(samples: str) -> str:
     """Where the shares are from. ``samples``: how many, of each call."""
     return (
         f"The shares are from {samples} samples of one process: where its thread was at random moments, with 95 % "
-        "intervals. Nothing slows the call while it runs."
+        "intervals. Other processes may differ by a few more."
     )
 
 
-DEVICE_APART = "The device's time is a budget of its own: the host's parts say nothing of it."
+DEVICE_APART = "The device's time is a separate budget: these shares say nothing of it."
 BINDING_MEANS = (
     "The binding turns arguments of Python into those of the library and its results into objects; the interpreter's "
     "functions that it calls count for it. Memory functions, such as malloc, may be called by either: the intervals "
@@ -46,7 +46,7 @@ def short_division(division: Division) -> str:
 
 
 def _whole(call: str, cost: Figure | None, on_device: bool) -> str:
-    until = " on the host, until it returns" if on_device else ""
+    until = " on the CPU until it returns" if on_device else ""
     if cost is None or not cost.measured:
         return f"{call}{until}"
     return f"{call}, {micro_spread(cost)} {MICRO}{until}"

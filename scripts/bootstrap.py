@@ -36,7 +36,7 @@ MINIMUM = (3, 11)
 NOT_FOR_TESTS = {"completion", "cuda12", "cuda13", "cute", "notebook", "numba-cuda", "site"}
 """Extras that need a GPU, and those that ``dev`` has too or that build the site."""
 TARGETS = ("report", "test", "lint", "bench", "site", "release", "clean")
-SIZES = {"report": "300 MB to download, 1.5 GB on disk", "test": "1 GB to download, 3 GB on disk"}
+SIZES = {"report": "300 MB to download, 1.3 GB on disk", "test": "1 GB to download, 3 GB on disk"}
 """What ``.venv`` takes on Linux without a GPU, measured in November 2026. The other targets take a tenth of it."""
 SHOWN_MB = 1.0
 """A download below this is not shown."""

@@ -156,7 +156,7 @@ class _Seen:
         self._share_out("either", _COMPILED_PARTS)
 
     def parts(self, whole: int) -> list[CallPart]:
-        """The parts that any sample counts for."""
+        """The parts that any sample counts for, and the user's own Python, of which everybody asks."""
         return [
             CallPart(
                 name=name,
@@ -165,7 +165,7 @@ class _Seen:
                 objects={one: n / whole for one, n in self._objects[name].most_common()},
             )
             for name in PARTS
-            if self._counts[name]
+            if self._counts[name] or name == "own-python"
         ]
 
     def _share(self, name: PartName, whole: int) -> Figure:

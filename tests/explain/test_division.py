@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from time import perf_counter
 
+import msgspec
 import pytest
 
 from overhead.errors import Unavailable, UsageError
@@ -14,11 +15,13 @@ from overhead.explain import sampled_thread, thread_sampler
 from overhead.explain.call_spec import CallSpec
 from overhead.explain.division import GENERATED, STANDARD, CallPart, Division, divided
 from overhead.explain.sampled_thread import Phase, SampledThread, this_thread
+from overhead.explain.saved import read_timing
 from overhead.explain.show import timing_blocks
 from overhead.explain.thread_sampler import Sample
 from overhead.explain.user_statement import try_statements
 from overhead.probes.common.statements import StatementLoop
 from overhead.results import Value, Why, because, code_of
+from overhead.words.reasons import in_words
 from tests.fakes import timings as made
 
 PACKAGES = "/venv/lib/python3.12/site-packages"
@@ -48,7 +51,7 @@ def samples(count: int, file: str, instruction: int, object: str, *, in_system: 
 
 
 def shares(division: Division) -> dict[str, float]:
-    return {part.name: round(part.share.value or 0.0, 3) for part in division.parts}
+    return {part.name: round(part.share.value, 3) for part in division.parts if part.share.value}
 
 
 def share_of(part: CallPart | None) -> Value:
@@ -93,11 +96,11 @@ def test_memory_functions_that_either_part_may_call_widen_both_intervals() -> No
     without = [*samples(100, OWN, 1, LIBRARY), *samples(100, OWN, 1, BINDING)]
     division = divided([*without, *samples(200, OWN, 1, LIBC)], THREAD)
     assert shares(division) == {"binding": 0.5, "library": 0.5}
-    for part in division.parts:
+    for part in [one for one in division.parts if one.name != "own-python"]:
         assert share_of(part).floor < 0.25
         assert share_of(part).ceiling > 0.75
     alone = divided([*samples(100, OWN, 1, LIBRARY), *samples(100, OWN, 1, LIBC)], THREAD)
-    assert share_of(alone.parts[0]).floor > 0.95
+    assert share_of(alone.part("binding-and-library")).floor > 0.95
 
 
 def test_a_driver_and_calls_of_the_operating_system_are_parts_of_their_own() -> None:
@@ -111,6 +114,7 @@ def test_a_driver_and_calls_of_the_operating_system_are_parts_of_their_own() -> 
     )
     assert shares(division) == {"binding-and-library": 0.3, "driver": 0.5, "system": 0.2}
     assert {part.name: part.of for part in division.parts} == {
+        "own-python": [],
         "binding-and-library": ["torch"],
         "driver": ["libcuda"],
         "system": [],
@@ -127,7 +131,13 @@ def test_the_standard_library_is_no_python_of_the_user_and_generated_code_is_com
         THREAD,
     )
     found = {part.name: part.of for part in division.parts}
-    assert found == {"library-python": [STANDARD], "binding-and-library": [GENERATED]}
+    assert found == {"own-python": [], "library-python": [STANDARD], "binding-and-library": [GENERATED]}
+
+
+def test_that_none_of_the_time_is_the_users_own_python_is_said_with_what_the_samples_allow() -> None:
+    own = share_of(divided(samples(200, OWN, 1, LIBRARY), THREAD).part("own-python"))
+    assert own.value == 0
+    assert 0 < own.ceiling < 0.03
 
 
 def test_python_code_of_no_known_file_is_shared_out_and_code_of_the_suite_left_out() -> None:
@@ -188,6 +198,14 @@ def test_an_answer_says_how_each_call_divides_or_why_not() -> None:
 
 NOT_HERE = ("sampling-needs-linux", "sampling-needs-processor", "sampling-not-permitted", "too-few-samples")
 """Why a system allows no samples, or a very busy one too few."""
+
+
+def test_a_saved_answer_keeps_how_a_call_divides(tmp_path: Path) -> None:
+    figures = [made.figure("complete", 1_000.0, 990.0, 1_010.0)]
+    timing = made.timing(made.call("f()", figures, division=divided(samples(200, OWN, 1, LIBRARY), THREAD)))
+    file = tmp_path / "time.json"
+    file.write_bytes(msgspec.json.encode(in_words(timing.to_dict())))
+    assert read_timing(file).calls[0].division == timing.calls[0].division
 
 
 def of_call(call: str, setup: str = "") -> Division:

@@ -13,7 +13,7 @@ __all__ = ["__version__", "compare", "explain", "load", "lower", "run", "time", 
 
 _HOMES = {
     "run": "overhead.runner.run",
-    "load": "overhead.loading.reduce",
+    "load": "overhead.loading.answers",
     "compare": "overhead.comparing",
     "lower": "overhead.decode.lowering.torch_export",
     "time": "overhead.explain.timing",

@@ -16,7 +16,6 @@ from overhead.errors import UsageError, shell_command
 
 if TYPE_CHECKING:
     from overhead.blocks.parts import Part
-    from overhead.loading.files import OtherAnswer
     from overhead.results import Why
     from overhead.runner.output import Outcome
 
@@ -156,6 +155,8 @@ def doctor_command(a: argparse.Namespace) -> int:
 def show_command(a: argparse.Namespace) -> int:
     """Print the figures of a file, or of one case of it, which ``--plot`` draws."""
     from overhead import results
+    from overhead.display import blocks_of
+    from overhead.loading.answers import saved_answer
     from overhead.loading.example_run import example_path, example_run
     from overhead.loading.files import OtherAnswer, files_in_folder, newest_file
     from overhead.loading.reduce import load
@@ -173,7 +174,8 @@ def show_command(a: argparse.Namespace) -> int:
     except OtherAnswer as answered:
         if case or a.plot is not None:
             raise
-        return _show_other_answer(a, path, answered)
+        found = saved_answer(path, answered)
+        return answer(a, found.to_dict, blocks_of(found), is_file=True)
     if not case:
         if a.plot is not None:
             raise UsageError("--plot: name a case before it: overhead show FILE CASE --plot")
@@ -185,19 +187,6 @@ def show_command(a: argparse.Namespace) -> int:
     if drawn and not a.json:
         print(f"plot: {drawn}")
     return DONE
-
-
-def _show_other_answer(a: argparse.Namespace, path: Path, answered: OtherAnswer) -> int:
-    """Print the saved answer of a command of a slice. Raises ``BadFile``."""
-    from overhead.slices import of_slices
-
-    found = None
-    for slice in of_slices("saved"):
-        found = found or slice.saved(path, answered.format)
-    if found is None:
-        raise answered
-    data, blocks = found
-    return answer(a, lambda: data, blocks, is_file=True)
 
 
 def report_command(a: argparse.Namespace) -> int:

@@ -90,6 +90,12 @@ def html(result: object) -> str | None:
     return None if blocks is None else notebook_html(blocks(result))
 
 
+def blocks_of(result: object) -> Iterable[Part]:
+    """The tables of a result; nothing for what is one line."""
+    blocks = _display_of(result).blocks
+    return blocks(result) if blocks is not None else ()
+
+
 def _display_of(result: object) -> Display:
     of_slices("display")
     return next(_displays[kind] for kind in type(result).__mro__ if kind in _displays)

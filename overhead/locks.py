@@ -15,6 +15,7 @@ from overhead.errors import UsageError
 
 DEVICE_LOCK = "overhead-device.lock"
 _POLL_S = 0.2
+_LONGEST_PID = 20
 _WINDOWS_OFFSET = 2**31 - 2
 """Windows forbids others to read the locked bytes, so one byte behind the end of every file is locked."""
 
@@ -59,9 +60,42 @@ def device_lock(waiting: Callable[[float], None], folder: Path | None = None) ->
         while not try_lock(descriptor):
             waiting(time.monotonic() - began)
             time.sleep(_POLL_S)
+        _write_holder(descriptor)
         yield
     finally:
         os.close(descriptor)
+
+
+def device_lock_holder(folder: Path | None = None) -> int | None:
+    """The process that holds the lock of the devices, or held it last; None if it has ended or is not known."""
+    import psutil
+
+    never_hangs = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        descriptor = os.open((folder or shared_folder()) / DEVICE_LOCK, os.O_RDONLY | never_hangs)
+    except OSError:
+        return None
+    try:
+        text = os.read(descriptor, _LONGEST_PID + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    if not text.isdigit() or len(text) > _LONGEST_PID:  # of an older version, or of somebody else
+        return None
+    pid = int(text)
+    try:
+        return pid if psutil.pid_exists(pid) else None
+    except OverflowError:
+        return None
+
+
+def _write_holder(descriptor: int) -> None:
+    """Say in the file of the lock who holds it, for those who wait. It is locked without that too."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, str(os.getpid()).encode())
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Set up and run: ``python scripts/bootstrap.py report|test|lint|bench|site|clean [arguments passed on]``.
+"""Set up and run: ``python scripts/bootstrap.py report|test|lint|bench|site|release|clean [arguments passed on]``.
 
 Standard library alone. It makes ``.venv`` beside this folder, installs what this machine can use, and does it again
 only when something changed. Environment variables that steer it:
@@ -22,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,11 @@ CUDA_PACKAGE = re.compile(r"(nvidia|cuda)-")
 MINIMUM = (3, 11)
 NOT_FOR_TESTS = {"completion", "cuda12", "cuda13", "cute", "notebook", "numba-cuda", "site"}
 """Extras that need a GPU, and those that ``dev`` has too or that build the site."""
-TARGETS = ("report", "test", "lint", "bench", "site", "clean")
+TARGETS = ("report", "test", "lint", "bench", "site", "release", "clean")
+SIZES = {"report": "300 MB to download, 1.3 GB on disk", "test": "1 GB to download, 3 GB on disk"}
+"""What ``.venv`` takes on Linux without a GPU, measured in November 2026. The other targets take a tenth of it."""
+SHOWN_MB = 1.0
+"""A download below this is not shown."""
 OPENCL_DRIVERS = Path("/etc/OpenCL/vendors")
 MANIFESTS = ("/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d")
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
@@ -88,7 +93,14 @@ def project() -> dict[str, Any]:
 
 def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
     """The extras to install for a target: those for this machine (or the chosen ones), and those the target needs."""
-    needed = {"test": "dev,report", "lint": "dev", "report": "report", "bench": "dev", "site": "report,site"}
+    needed = {
+        "test": "dev,report",
+        "lint": "dev",
+        "report": "report",
+        "bench": "dev",
+        "site": "report,site",
+        "release": "dev",
+    }
     own = set(needed[target].split(","))
     if chosen:
         extras = {extra.strip() for extra in chosen.split(",")} - {"", "none"}
@@ -96,7 +108,7 @@ def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
         if unknown := extras - known:
             raise Trouble(f"EXTRAS names {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
         return own | extras
-    if target in ("lint", "bench", "site"):
+    if target in ("lint", "bench", "site", "release"):
         return own
     own |= {"wgpu", "torch"}
     if target == "test":
@@ -231,6 +243,9 @@ def set_up(target: str) -> None:
         return
     if not system_packages and not has_venv():
         raise Trouble("Python's module ensurepip is missing: install what is named above (python3-venv), then again")
+    if target in SIZES and not system_packages:
+        amount = f"with CUDA some gigabytes more than {SIZES[target]}" if cuda else SIZES[target]
+        say(f"setting up {VENV.name} for {target} ({', '.join(sorted(wanted))}): {amount}")
     make_venv(system_packages)
     wanted |= set(stamp["extras"]) if same else set()
     left_out = use_system_packages(target) if system_packages else install(wanted, cuda)
@@ -248,18 +263,25 @@ def prepare_system(target: str, extras: set[str], stamp: dict[str, Any]) -> list
 
 
 def make_venv(system_packages: bool) -> None:
-    """Make the environment, unless there is a whole one of this Python."""
+    """Make the environment, unless there is a whole one of this Python; say why one is replaced."""
     STAMP.unlink(missing_ok=True)
     whole = STAMP.with_name("overhead-made")  # without it, the set-up was killed while it made the environment
     try:
         settings = dict(re.findall(r"^([\w-]+) = (.*)$", (VENV / "pyvenv.cfg").read_text("utf-8"), re.M))
     except OSError:
         settings = {}
-    same_python = settings.get("version", "").startswith("{}.{}.".format(*sys.version_info))
-    same_mode = settings.get("include-system-site-packages") == str(system_packages).lower()
-    if same_python and same_mode and whole.exists() and in_venv("pass" if system_packages else "import pip"):
+    version = settings.get("version", "an unknown version")
+    if not settings:
+        why = "it is no environment" if VENV.exists() else ""
+    elif not version.startswith("{}.{}.".format(*sys.version_info)):
+        why = f"it has Python {version}, and this is {sys.version.split()[0]}, {sys.executable} (make PYTHON=...)"
+    elif settings.get("include-system-site-packages") != str(system_packages).lower():
+        why = f"it was made {'without' if system_packages else 'with'} SYSTEM_PACKAGES=1"
+    elif not (whole.exists() and in_venv("pass" if system_packages else "import pip")):
+        why = "it is not whole"
+    else:
         return
-    say(f"making {VENV}")
+    say(f"replacing {VENV}, because {why}" if why else f"making {VENV}")
     options = ["--clear", *(["--system-site-packages", "--without-pip"] if system_packages else [])]
     if call([sys.executable, "-m", "venv", *options, str(VENV)]):
         raise Trouble(f"could not make {VENV}")
@@ -291,10 +313,41 @@ def install(extras: set[str], cuda: int | None) -> set[str]:
         left_out.add("torch")
         say("going on without torch; EXTRAS=report,wgpu,torch takes the default build, some gigabytes on Linux")
     chosen = sorted(extras - left_out)
-    say(f"installing Python packages ({', '.join(chosen) or 'base'}): minutes, and with CUDA some gigabytes")
-    if call(pip("install", "-qq", "--editable", f".[{','.join(chosen)}]")):
+    say(f"installing Python packages ({', '.join(chosen) or 'base'})")
+    if pip_install(["--editable", f".[{','.join(chosen)}]"]):
         raise Trouble("pip could not install the packages; without a network, SYSTEM_PACKAGES=1 uses the system's")
     return left_out
+
+
+def pip_install(arguments: list[str]) -> int:
+    """Install with pip, and print what it downloads and unpacks, since that takes a minute. Returns its exit code.
+
+    No bytecode is made: that takes a third of the time, and most of it is never used.
+    """
+    command = pip("install", "--no-compile", "--progress-bar=off", *arguments)
+    pipe = subprocess.PIPE
+    last_lines: deque[str] = deque(maxlen=20)
+    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=subprocess.STDOUT, text=True, errors="replace") as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            last_lines.append(line)
+            if step := pip_step(line):
+                say(f"  {step}")
+    if run.returncode:
+        print("".join(last_lines), file=sys.stderr, end="", flush=True)
+    return run.returncode
+
+
+def pip_step(line: str) -> str:
+    """What a line of pip's output tells about its progress; '' for most lines."""
+    line = line.strip()
+    if found := re.match(r"Downloading (\S+) \(([\d.]+) ([MG])B\)", line):
+        name, size, unit = found[1].rpartition("/")[2], float(found[2]), found[3]
+        return f"downloading {name.partition('-')[0]} ({found[2]} {unit}B)" if unit == "G" or size >= SHOWN_MB else ""
+    if line.startswith("Installing collected packages:"):
+        packages = line.count(",") + 1
+        return f"unpacking {packages} package{'s' if packages > 1 else ''}"
+    return ""
 
 
 # torch
@@ -329,7 +382,7 @@ def fetch_torch(requirement: str, source: list[str], lean: bool) -> bool:
         return False
     url = report[0]["download_info"]["url"]
     say(f"installing torch {report[0]['metadata']['version']} from {url}")
-    return call(pip("install", "-qq", "--no-deps", url)) == 0
+    return pip_install(["--no-deps", url]) == 0
 
 
 def resolve(arguments: list[str]) -> list[dict[str, Any]]:
@@ -384,6 +437,10 @@ def site(arguments: list[str]) -> int:
     return call([venv_python(), "scripts/site.py", *arguments])
 
 
+def release(arguments: list[str]) -> int:
+    return call([venv_python(), "scripts/release.py", *arguments])
+
+
 def clean() -> int:
     """Remove the files of set-up and tools. Measurements in reports/local are kept."""
     made = [VENV, *(ROOT / name for name in ("build", "dist", ".coverage"))]
@@ -407,7 +464,8 @@ def main(arguments: list[str]) -> int:
         if sys.version_info[:2] < MINIMUM:
             raise Trouble(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: make PYTHON=...")
         set_up(target)
-        return {"report": report, "test": test, "lint": lint, "bench": bench, "site": site}[target](rest)
+        run = {"report": report, "test": test, "lint": lint, "bench": bench, "site": site, "release": release}[target]
+        return run(rest)
     except (Trouble, OSError) as error:
         say(f"{target} failed: {error}")
         return 1

@@ -26,7 +26,7 @@ from overhead.reading.findings import findings_of
 from overhead.reading.findings.batching import ReplayPays
 from overhead.reading.findings.waiting import SynchronisingCosts
 from overhead.reading.headline import batches, most_overstated, python_shares
-from overhead.reading.typical_run import most_typical
+from overhead.reading.typical_run import most_typical, place_of
 from overhead.reading.view import View
 from overhead.report.core.page_list import pages
 from overhead.results import Record, Value, formed
@@ -37,12 +37,13 @@ from overhead.words.format import (
     factor_spread,
     listed,
     micro_spread,
+    number,
     percent_spread,
     positive_spread,
     spread,
+    within,
 )
 from overhead.words.names import CALLER_WORDS
-from overhead.words.typical_run import place_sentence
 
 ROOT = Path(__file__).resolve().parents[1]
 _DATA = ROOT / "reports" / "data"
@@ -97,8 +98,16 @@ def picture() -> str:
     """The picture of the typical run, its name, and where it lies among the others."""
     costs = typical_costs()
     name = next(name for name, view in _views().items() if view is costs.view)
-    about = f"The run [`{name}`](reports/data/{name}.json). {place_sentence(costs)}"
+    about = f"The run [`{name}`](reports/data/{name}.json) is typical: {_others(costs)}."
     return f"![What one launch costs through each stack on an NVIDIA {_GPU}]({picture_path(costs)})\n\n{about}"
+
+
+def _others(costs: DispatchCosts) -> str:
+    """What other boards take for the same costs."""
+    place = place_of(costs)
+    assert place is not None
+    boards = count(place.boards, "other board", formed("boards", *place.counted))
+    return f"{boards} take {number(within(place.times, 0.01))} times as long for the same costs (median)"
 
 
 def picture_path(costs: DispatchCosts) -> str:

@@ -12,7 +12,7 @@ import pytest
 from overhead import locks
 from overhead.cli import main
 from overhead.errors import UsageError
-from overhead.locks import device_lock, shared_folder, try_lock
+from overhead.locks import device_lock, device_lock_holder, shared_folder, try_lock
 
 HOLDER = """
 import os, sys, time
@@ -54,6 +54,24 @@ def test_a_second_run_waits_until_the_first_releases_the_lock(tmp_path: Path, mo
         assert said == ["waits", "slept"]
     with device_lock(no_wait, tmp_path):
         pass
+
+
+def test_the_lock_says_which_process_holds_it(tmp_path: Path) -> None:
+    assert device_lock_holder(tmp_path) is None
+    with device_lock(no_wait, tmp_path):
+        assert device_lock_holder(tmp_path) == os.getpid()
+
+
+@pytest.mark.parametrize("text", ["", "root", "-1", "1" * 30, "99999999999999999999", "12\n"])
+def test_what_is_no_process_holds_no_lock(tmp_path: Path, text: str) -> None:
+    (tmp_path / locks.DEVICE_LOCK).write_text(text)
+    assert device_lock_holder(tmp_path) is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no FIFOs in folders")
+def test_a_fifo_in_place_of_the_lock_does_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / locks.DEVICE_LOCK)
+    assert device_lock_holder(tmp_path) is None
 
 
 def test_the_device_lock_is_the_same_file_whatever_tmpdir_is(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import json
 import pydoc
 import re
 import shutil
@@ -27,6 +28,7 @@ from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.errors import BadFile, UsageError
 from overhead.explain import timing
 from overhead.explain.call_spec import CallSpec
+from overhead.explain.record import save_explanation
 from overhead.explain.timing import TimeInterrupted
 from overhead.runner.events import MeasuringProcess, RunNote, RunStep
 from overhead.runner.progress import Listener, Progress, listening
@@ -74,6 +76,14 @@ def test_load_accepts_text_a_path_or_a_folder(tmp_path: Path) -> None:
     assert overhead.load(str(EXAMPLE)) == overhead.load(EXAMPLE) == overhead.load(tmp_path)
     with pytest.raises(BadFile, match="overhead run"):
         overhead.load(tmp_path / ".." / tmp_path.name / "..")
+
+
+def test_load_reads_the_saved_answers_of_other_commands(tmp_path: Path) -> None:
+    timed, explained = timings.two_calls(), decode_explained()
+    (tmp_path / "time.json").write_text(json.dumps(timed.to_dict()), "utf-8")
+    save_explanation(tmp_path / "explain.json", explained)
+    assert overhead.load(tmp_path / "time.json") == timed
+    assert overhead.load(str(tmp_path / "explain.json")) == explained
 
 
 # What a function tells of itself.

@@ -180,7 +180,11 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
         widths = [column.narrowest if column.number else column.tight for column in columns]
     if sum(widths) > room:
         widths = [column.tight for column in columns]
-    left = room - sum(widths)
+    left = max(0, room - sum(widths))
+    for i, column in enumerate(columns):
+        whole_words = min(left, column.narrowest - widths[i])
+        widths[i] += whole_words
+        left -= whole_words
     while left > 0:
         steps = [_step(columns, widths, i, left) for i in range(len(columns))]
         possible = [step for step in steps if step is not None]

@@ -30,9 +30,9 @@ _COLOURS: Mapping[Tone, str] = {"": "", "good": "#2e8b57", "unsure": "#b8860b", 
 
 
 def notebook_html(blocks: Iterable[Part]) -> str:
-    """The blocks as one element of HTML."""
+    """The blocks as one element of HTML, in which no dollar sign begins a formula."""
     shown = "\n".join(line for block in without_pictures(blocks) for line in _of_block(block))
-    return f'<div class="overhead" style="max-width:60em">\n{shown}\n</div>'
+    return f'<div class="overhead tex2jax_ignore mathjax_ignore" style="max-width:60em">\n{shown}\n</div>'
 
 
 def _escaped(text: str) -> str:

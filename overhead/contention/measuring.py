@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ from overhead.child import ChildEnded, ChildLimits, ChildProcess
 from overhead.contention.peer import Answer, BusyJob, Opened, OpenJob, Ran, WindowJob, decode_answer
 from overhead.contention.placing import processors_of_peers
 from overhead.contention.plan import ContentionPlan, PeerGroup, groups, why_one_thread
+from overhead.contention.time_left import ContentionTimeLeft
 from overhead.devices import processor_kind
 from overhead.locks import device_lock
 from overhead.measure.sampling.clock import every_processor
@@ -38,6 +39,9 @@ from overhead.runner.run import Measuring
 
 _LIMITS = ChildLimits(60.0, poll_s=1.0)
 _OPENING_S = 300.0
+_OPENS_IN_S = 1.5
+_BESIDE_WINDOW_S = 0.02
+"""What a process takes to open its cases, and what a window takes beside its length, s: only for the time left."""
 _KINDS: tuple[WindowKind, ...] = ("long", "short")
 _AHEAD_NS = 5_000_000
 """A window begins this long after the parent says so, which is longer than a message takes."""
@@ -60,9 +64,13 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
     """Measure all groups of the plan that fit its time, and add their lines to the journal of the run."""
     listener, longest = measuring.listener, dict.fromkeys(plan.ways, 0.0)
     wanted = list(groups(plan, measuring.targets))
+    sets_s = [_planned_set_s(plan, group, measuring) for group in wanted]
+    time_left = ContentionTimeLeft(plan, sets_s, listener)
     listener.begin()
+    time_left.tell()
     with device_lock(listener.waiting):
         began = time.monotonic()
+        time_left.begin()
         for at, group in enumerate(wanted):
             left = plan.seconds - (time.monotonic() - began)
             target, late = group.targets[0], left < longest[group.way] or left <= 0
@@ -73,18 +81,24 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
                 measuring.add([OmittedLine(left_out=left_out)])
                 listener.note(because("left-out", target=target.key, way=group.way, why=why))
                 continue
+            time_left.begin_group(at)
+            took = _measure_group(plan, group, measuring, left, time_left)
+            longest[group.way] = max(longest[group.way], took)
 
-            def tell_time_left(share: float, at: int = at) -> None:
-                """Tell it as if each group took as long. ``share``: of this group that is measured."""
-                spent, done = time.monotonic() - began, at + share
-                if done:
-                    listener.left(max(0.0, min(spent / done * (len(wanted) - done), plan.seconds - spent)))
 
-            longest[group.way] = max(longest[group.way], _measure_group(plan, group, measuring, left, tell_time_left))
+def _planned_set_s(plan: ContentionPlan, group: PeerGroup, measuring: Measuring) -> float:
+    """About how long one set of a group takes, s; none if the stack cannot be measured so."""
+    if group.way == "threads" and why_one_thread(facts_of_stack(group.targets[0].stack)):
+        return 0.0
+    return _Set(plan, group, 0, measuring, dict(enumerate(group.cases))).planned_s()
 
 
 def _measure_group(
-    plan: ContentionPlan, group: PeerGroup, measuring: Measuring, left: float, tell: Callable[[float], None]
+    plan: ContentionPlan,
+    group: PeerGroup,
+    measuring: Measuring,
+    left: float,
+    time_left: ContentionTimeLeft,
 ) -> float:
     """Measure the planned sets, or as many as fit ``left`` seconds. Returns the seconds that all would take.
 
@@ -98,18 +112,28 @@ def _measure_group(
         target = group.targets[0].key
         step = because("measuring-set", way=group.way, target=target, number=measured + 1, sets=plan.sets)
         measuring.listener.working(step)
+        time_left.begin_set()
         with _Set(plan, group, next(numbers), measuring, cases, forgives=forgives) as one:
-            measuring.add(one.lines())
+            measuring.add(_told(one.lines(), time_left))
             fits_again = 2 * (time.monotonic() - begin) <= left
             if one.died and forgives and not fits_again:
                 measuring.add(one.failed("failed", one.died))
         forgives = forgives and not one.died
         measured += not one.died
         each = (time.monotonic() - begin) / max(1, measured)
-        tell(measured / plan.sets if cases else 1.0)
+        if not one.died:
+            time_left.end_set()
+        time_left.tell()
         if each * (measured + 1) > left:
             break
     return each * plan.sets
+
+
+def _told(lines: Iterable[WindowLine], time_left: ContentionTimeLeft) -> Iterator[WindowLine]:
+    """The lines; the time left is told after each."""
+    for line in lines:
+        yield line
+        time_left.tell()
 
 
 class _Set(ExitStack):
@@ -165,6 +189,19 @@ class _Set(ExitStack):
             self.busy = [self._start({}) for _ in range(max(self._numbers()))]
         yield from self._measure(list(self._together()))
         yield from self._measure(list(self._alone(later)))  # a process can be slower in its first windows
+
+    def planned_s(self) -> float:
+        """About how long all windows take, and to start the processes, s."""
+        windows = [*self._alone(self.plan.repeats), *self._together()]
+        placed = [one for one in windows if processors_of_peers(one.placement, self._targets(one)) is not None]
+        processes = max((one.peers for one in placed), default=1) if self.group.way != "threads" else 1
+        at_once = len(every_processor()) or 1
+        opening_s = _OPENS_IN_S * (1 + processes / at_once)
+        return opening_s + sum(self._length_ns(one) / 1e9 + _BESIDE_WINDOW_S for one in placed)
+
+    def _length_ns(self, window: _Window) -> int:
+        plan = self.plan
+        return plan.short_ns if window.kind == "short" else plan.long_ns + plan.each_ns * window.peers
 
     def _numbers(self) -> list[int]:
         """The numbers of peers, without one alone; those of busy processes are half and all of the processors."""
@@ -239,7 +276,7 @@ class _Set(ExitStack):
         count = 1 if self.group.way in ("threads", "busy") else window.peers
         children = self.children[window.first : window.first + count]
         short, long = min(plan.short, self.most[window.case]), self.units[window.case]
-        length = plan.short_ns if window.kind == "short" else plan.long_ns + plan.each_ns * window.peers
+        length = self._length_ns(window)
         most = plan.most_short if window.kind == "short" else plan.most_long
         units = [
             short if window.kind == "short" or (window.kind == "slices" and i == 0) else long for i in range(count)

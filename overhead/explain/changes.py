@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -44,11 +44,17 @@ _LEAST_S, _OPENING_S, _MOST_S, _CALIBRATING = 0.3, 3.0, 1800.0, 300
 steps that a process makes besides those that it samples: calibration, anchors."""
 
 
+_ATTEMPT_TAKES_S, _COMPILING_TAKES_S = 1.0, 30.0
+"""What an attempt takes besides loading the step, and one that compiles, s: only for the time left."""
+
+
 class _CountingWaits(Listener):
     """A listener that hands everything on, and adds up how long runs waited for other runs, s."""
 
     def __init__(self, inner: Listener) -> None:
         self._inner, self.waited_s = inner, 0.0
+        self.later_s = 0.0
+        """What follows the run that measures now, s."""
 
     def note(self, what: RunNote) -> None:
         self._inner.note(what)
@@ -60,12 +66,16 @@ class _CountingWaits(Listener):
         self._inner.working(what)
 
     def left(self, seconds: float) -> None:
-        self._inner.left(seconds)
+        self._inner.left(seconds + self.later_s)
 
     def end(self) -> None:
         self._inner.end()
 
+    def waiting(self, seconds: float) -> None:
+        self._inner.waiting(seconds)
+
     def waited(self, seconds: float) -> None:
+        self._inner.waited(seconds)
         self.waited_s += seconds
         if seconds >= 1:
             self.note(because("waited-beside-seconds", seconds=seconds))
@@ -97,6 +107,8 @@ class Changes:
         """When everything must end, by ``time.monotonic()``. Compilation gets more time."""
         self.loading_s = 3.0
         """How long a process takes to load the step, s."""
+        self.conditions_s = 0.0
+        """How long it takes to measure the step under other conditions, which is done last, s."""
 
     def time_alone(self) -> Timing:
         """The times of the step, without alternatives."""
@@ -109,6 +121,7 @@ class Changes:
             return timing
         if self._left_s() > _PROCESSES * self._sampled_s:
             self._longer = True
+            self._listener.later_s = 0.0
             again = self.time_alone()
             wall = again.calls[0].figure("complete") or wall
             timing = msgspec.structs.replace(again, ratios=timing.ratios)
@@ -146,6 +159,7 @@ class Changes:
         self._job = msgspec.structs.replace(self._job, vary=bool(against), later_s=2 * _IN_TURN_S)
         jobs = {AGAINST: msgspec.structs.replace(self._job, against=against)} if against else {}
         jobs |= {name: msgspec.structs.replace(self._job, alternative=name, vary=False) for name in names}
+        self._listener.later_s = self.conditions_s
         found = self._tried(jobs) if jobs else {}
         timing, timed = self._times({name: job for name, job in jobs.items() if found[name].status == "ok"}, found)
         found |= timed
@@ -160,12 +174,21 @@ class Changes:
             if not asked_for and self._left_s() < 2 * self.loading_s:
                 found[name] = _alternative(name, "refused", because("no-time-for-alternative"))
                 continue
+            self._tell_time_left(list(jobs)[len(found) :], len(jobs))
             doing = because("attempting-with-compilation", name=name) if compiles else because("attempting", name=name)
             self._listener.working(doing)
             made = self._attempted(job, limit_s=COMPILE_S if compiles else ATTEMPT_S)
             found[name] = self._compared(name, made)
             self.ends += time.monotonic() - began if compiles else 0.0
         return found
+
+    def _tell_time_left(self, attempts: Sequence[str], others: int) -> None:
+        """Tell it before the first of these attempts, of which so many are measured in turn with the step."""
+        each_s = self.loading_s + _ATTEMPT_TAKES_S
+        attempts_s = sum(_COMPILING_TAKES_S if _change(name).compiles else each_s for name in attempts)
+        measuring_s = self.least_s + _PROCESSES * _IN_TURN_S * (1 + others)
+        measuring_s = min(measuring_s, max(self.least_s, self.time_left_s() - attempts_s))
+        self._listener.left(attempts_s + measuring_s)
 
     def _compared(self, name: str, made: Attempt) -> record.Alternative:
         """The alternative; its status is ``ok`` if it can be timed."""

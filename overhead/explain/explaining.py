@@ -111,6 +111,7 @@ def explain(
         job = AttemptJob(setup=source.setup, path=source.path)
         changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=_left_out(profile))
         changes.ends, changes.loading_s = began + seconds, profile.loading_s
+        changes.conditions_s = profile.loading_s + conditions_s(profile.found.one_ns / 1e9)
         if changes.least_s > changes.time_left_s():
             step_s, minutes = profile.found.one_ns / 1e9, math.ceil(changes.least_s / 60)
             listener.note(because("step-takes-long", step_s=step_s, minutes=minutes, seconds=seconds))
@@ -158,8 +159,6 @@ def _wait_for_other_runs(listener: Listener) -> None:
 
     def waiting(seconds: float) -> None:
         nonlocal waited_s
-        if waited_s is None:
-            listener.note(because("waiting-for-another-run"))
         waited_s = seconds
         listener.waiting(seconds)
 

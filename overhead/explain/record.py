@@ -257,6 +257,10 @@ class Explanation(Shown, _Part, kw_only=True):
         """Whether it was made from a trace, of which nobody knows the machine."""
         return self.machine.id == UNKNOWN_MACHINE
 
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as plain data. ``format`` and ``version`` come first, so that a reader can tell the kind."""
+        return {"format": self.format, "version": self.version, **msgspec.to_builtins(self)}
+
 
 def missing(name: str, reason: Why, unit: str = "ns") -> Figure:
     """A figure without a value, and the reason."""
@@ -268,14 +272,9 @@ def renamed(figure: Figure | None, name: str, reason: Why = NOT_MEASURED) -> Fig
     return msgspec.structs.replace(figure, name=name) if figure else missing(name, reason)
 
 
-def to_dict(found: Explanation) -> dict[str, Any]:
-    """The explanation as plain data. ``format`` and ``version`` come first, so that a reader can tell the kind."""
-    return {"format": found.format, "version": found.version, **msgspec.to_builtins(found)}
-
-
 def encode_explanation(found: Explanation) -> bytes:
     """The explanation as indented JSON."""
-    return msgspec.json.format(msgspec.json.encode(to_dict(found)), indent=1) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(found.to_dict()), indent=1) + b"\n"
 
 
 def save_explanation(path: Path, found: Explanation) -> None:

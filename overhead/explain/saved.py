@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from overhead.blocks.parts import Part
 from overhead.bounded_files import read_whole
 from overhead.errors import BadFile
 from overhead.explain.conditions import CONDITIONS_BY_OLDER_NAME
-from overhead.explain.record import EXPLAIN_FORMAT, EXPLAIN_VERSION, Alternative, Explanation, to_dict
-from overhead.explain.show import explanation_blocks, timing_blocks
+from overhead.explain.record import EXPLAIN_FORMAT, EXPLAIN_VERSION, Alternative, Explanation
 from overhead.explain.timing import Timing
 from overhead.loading.figures import with_sound_answer
 
@@ -23,14 +20,12 @@ _MAX_BYTES = 4_000_000
 _Answer = TypeVar("_Answer", Explanation, Timing)
 
 
-def saved(path: Path, format: str) -> tuple[dict[str, Any], Iterator[Part]] | None:
-    """The answer in a file as data and as blocks; None if the format is of another slice. Raises ``BadFile``."""
+def saved(path: Path, format: str) -> Explanation | Timing | None:
+    """The answer in a file; None if the format is of another slice. Raises ``BadFile``."""
     if format == EXPLAIN_FORMAT:
-        explanation = read_explanation(path)
-        return to_dict(explanation), explanation_blocks(explanation)
+        return read_explanation(path)
     if format == _TIME_FORMAT:
-        timing = read_timing(path)
-        return timing.to_dict(), timing_blocks(timing)
+        return read_timing(path)
     return None
 
 

@@ -152,7 +152,14 @@ def rank_blocks(found: Explanation) -> Iterator[Part]:
             "waits for others",
             "others wait for it",
         ]
-        yield Table("The ranks, and their waits in collectives", columns, rows, numeric=range(1, 6), optional=(3, 2, 1))
+        _, step, host, device, waits, makes_wait = range(6)
+        yield Table(
+            "The ranks, and their waits in collectives",
+            columns,
+            rows,
+            numeric=(step, host, device, waits, makes_wait),
+            optional=(device, host, step),
+        )
 
 
 def alternative_blocks(found: Explanation) -> Iterator[Part]:
@@ -170,7 +177,9 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
     ]
     columns = ["what would change it", "faster", InMicroseconds("step"), "remark", "making it", "pays off after"]
     if rows:
-        table = Table("What was tried", columns, rows, numeric=(1, 2, 4, 5), optional=((4, 5), 2))
+        _, faster, step, _, making, pays_off = range(6)
+        numeric, optional = (faster, step, making, pays_off), ((making, pays_off), step)
+        table = Table("What was tried", columns, rows, numeric=numeric, optional=optional)
         yield table.without_empty()
 
 
@@ -180,7 +189,8 @@ def condition_blocks(found: Explanation) -> Iterator[Part]:
     rows = [[alternative_name(one), *_times_cells(one), sentence(one.reason)] for one in tried]
     columns = ["the step in one process", "faster", InMicroseconds("step"), "remark"]
     if rows:
-        table = Table("Under other conditions", columns, rows, numeric=(1, 2), optional=(2,))
+        _, faster, step, _ = range(4)
+        table = Table("Under other conditions", columns, rows, numeric=(faster, step), optional=(step,))
         yield table.without_empty(2)
 
 
@@ -205,8 +215,14 @@ def synchronisation_blocks(found: Explanation) -> Iterator[Part]:
     ]
     if rows:
         columns = ["synchronisation", "line", "calls", InMicroseconds("waits")]
+        _, _, calls, waits = range(4)
         table = Table(
-            "Calls that wait for the device, by line", columns, rows, numeric=(2, 3), optional=(2,), most=_MOST_ROWS
+            "Calls that wait for the device, by line",
+            columns,
+            rows,
+            numeric=(calls, waits),
+            optional=(calls,),
+            most=_MOST_ROWS,
         )
         yield table.without_empty()
 
@@ -229,13 +245,14 @@ def operation_blocks(found: Explanation) -> Iterator[Part]:
         yield Text([UNRANKED])
     elif rows:
         columns = ["operation", "line", "calls", InMicroseconds("CPU time"), "share", InMicroseconds("device")]
+        _, _, calls, host, share, device = range(6)
         yield Table(
             "Operations by CPU time",
             columns,
             rows,
-            numeric=(2, 3, 4, 5),
+            numeric=(calls, host, share, device),
             sortable=True,
-            optional=(5, 2, 4),
+            optional=(device, calls, share),
             most=_MOST_ROWS,
         ).without_empty()
 

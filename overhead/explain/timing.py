@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from overhead import __version__, machine, results
-from overhead.comparing import CaseVerdict, changed_versions, compare
 from overhead.errors import BadFile, SaidInOneLine, UsageError, check_text, in_words
 from overhead.explain.call_spec import (
     CALLED_AS,
@@ -42,12 +41,10 @@ from overhead.explain.record import missing
 from overhead.explain.steps import step_named
 from overhead.explain.user_statement import SILENCE_S, try_statements
 from overhead.explain.waits import NOTHING
-from overhead.loading.reduce import load
 from overhead.measure.sampling.anchors import ANCHORS
 from overhead.probes import unload_plugin
 from overhead.profiles import Plan
 from overhead.public import Shown
-from overhead.reading.next_run import next_run
 from overhead.results import (
     METHOD_VERSION,
     Figure,
@@ -68,6 +65,9 @@ from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener, listening
 from overhead.runner.run import Interrupted, RunRequest, measure
 from overhead.runner.schedule import Choice
+
+if TYPE_CHECKING:
+    from overhead.comparing import CaseVerdict
 
 _STACK = Path(__file__).with_name("call_stack.py")
 _MOST_CALLS = 8
@@ -393,6 +393,8 @@ def _measured(
     spec: CallSpec, first: Timing, plan: Plan, silence_s: float, listener: Listener
 ) -> tuple[Outcome, dict[str, CaseVerdict]]:
     """The finished run, and by case the verdicts for two interpreters. Raises ``TimeInterrupted``."""
+    from overhead.comparing import compare  # not needed for the first answer, which comes sooner without it
+
     with handing_over_spec(spec), tempfile.TemporaryDirectory() as folder:  # ``measure`` empties ``scratch``
         try:
             limits, plugins = WorkerLimits(silence_s=silence_s), [str(_STACK)]
@@ -436,6 +438,8 @@ def _first_row(
 
 def _cut_short(first: Timing, journals: Sequence[Path] = ()) -> Timing:
     """What was measured before an interruption: the costs in the journals, and first answers where there is none."""
+    from overhead.loading.reduce import load
+
     records: list[Record] = []
     for journal in journals:
         with contextlib.suppress(UsageError):  # it ends before the first process did
@@ -477,6 +481,9 @@ def sampling_plan(found: Sequence[FoundCall]) -> Plan:
 
 
 def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], others_may_fail: bool) -> Timing:
+    from overhead.comparing import changed_versions
+    from overhead.reading.next_run import next_run
+
     sides = [one.fingerprint for one in (outcome, outcome.second) if one]
     records = [record for side in sides for record in side.records]
     for number, record in enumerate(records[: 1 if others_may_fail else None], 1):

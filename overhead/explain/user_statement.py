@@ -61,7 +61,7 @@ _MOST_CALLS = 256
 _forks: list[None] = []
 _MOST_TEXT = 2000
 """Most characters of a message that is passed on."""
-_SAMPLED_S, _MOST_SAMPLED_S, _BETWEEN_WAITS_NS = 0.4, 1.5, 1e6
+_SAMPLED_S, _MOST_SAMPLED_S, _BETWEEN_WAITS_NS = 0.4, 2.0, 1e6
 """How long a statement runs for the samples of its parts; how long where a busy machine gives few; and the time of its
 calls between two waits: a device can take so many without making the host wait."""
 _LONG_CALL_NS = 2_500_000

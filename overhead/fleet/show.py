@@ -26,7 +26,8 @@ def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     yield Text([words.all_nodes(found.nodes, found.false_alarms)])
     if shown := [node for node in found.nodes if node.slow]:
         rows = [_row(node) for node in sorted(shown, key=lambda node: (node.verdict, node.name))]
-        yield Table(words.NODES_NOT_OK, words.NODE_COLUMNS, rows, optional=(4,))
+        _, _, _, _, healthy_so_slow, _ = range(6)
+        yield Table(words.NODES_NOT_OK, words.NODE_COLUMNS, rows, optional=(healthy_so_slow,))
     told: list[str] = []
     for group in found.groups:
         told += _group_sentences(group)

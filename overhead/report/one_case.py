@@ -73,7 +73,8 @@ def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
         for f in record.figures
     ]
     columns = ["figure", "value", "unit", "status", "processes", "reason"]
-    yield Table("Figures", columns, rows, numeric=(1, 4), optional=(4,), important=(5,))
+    _, value, _, _, in_processes, reason = range(6)
+    yield Table("Figures", columns, rows, (value, in_processes), optional=(in_processes,), important=(reason,))
     processes = medians_by_record(run, path).get(record.key, [])
     line, points = line_of(record)[0], []
     for p in measured_points(record):
@@ -83,7 +84,10 @@ def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
         ends = f"{between(min(own), max(own))} ({len(own)})" if own else ""
         points.append([f"{p.n:,}", median, between(p.q1 / 1e3, p.q3 / 1e3), off, ends])
     columns = ["n", f"T(n), {MICRO}, median", "quartiles", "off the line, %", "medians of the processes"]
-    yield Table("The time of a chain of n", columns, points, numeric=range(5), optional=(4, 2)).without_empty()
+    _, _, quartiles, _, of_processes = range(5)
+    yield Table(
+        "The time of a chain of n", columns, points, numeric=range(5), optional=(of_processes, quartiles)
+    ).without_empty()
     yield Text([] if processes else [ONLY_WITH_SAMPLES], quiet=True)
 
 

@@ -21,6 +21,7 @@ from overhead.devices import same_adapter
 from overhead.locks import device_lock
 from overhead.machine import redacted
 from overhead.measure.sampling.events import Settings
+from overhead.probes import registry
 from overhead.profiles import Plan
 from overhead.results import (
     DiedLine,
@@ -392,7 +393,8 @@ def _planned_processes(runs: Sequence[InterpreterRun]) -> list[PlannedProcess]:
     planned = []
     for run in runs:
         for task in run.tasks:
-            seconds = measuring_s(task.seconds, len(task.assignments))
+            stack = registry().get(task.target.stack)
+            seconds = measuring_s(task.seconds, len(task.assignments), stack.cost if stack else "fast")
             planned.append(PlannedProcess(_kind(run, task), seconds, task.processes))
     return planned
 

@@ -63,7 +63,8 @@ def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:
     for t in (target for row in rows for target in row.targets):
         targets.append([t.stack, t.api, words.device(t), t.driver])
     if targets:
-        yield Table(words.STACKS_HERE, ["stack", "api", "device", "driver"], targets, optional=(3,))
+        _, _, _, driver = range(4)
+        yield Table(words.STACKS_HERE, ["stack", "api", "device", "driver"], targets, optional=(driver,))
     yield from missing_blocks([one for row in rows for one in row.missing])
     if notes := [row.note for row in rows if row.note]:
         yield Text(notes)

@@ -25,7 +25,6 @@ from typing import Literal
 from overhead import results
 from overhead.errors import CannotWrite, UsageError, raising_cannot_write
 from overhead.loading import files
-from overhead.loading.reduce import reduce_journal
 from overhead.machine import redacted
 from overhead.public import Shown
 from overhead.reading.missing_values import missing_stack
@@ -251,6 +250,8 @@ def write_lines(lines: Iterable[JournalLine], out: Path | None) -> Outcome:
 
 
 def _write(journal: Journal) -> Outcome:
+    from overhead.loading.reduce import reduce_journal  # after the measurement: a run begins sooner without it
+
     journal.keep()
     journal.sync()
     source = journal.path

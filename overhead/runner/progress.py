@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, TextColumn
 
 from overhead.errors import UsageError
-from overhead.locks import DEVICE_LOCK, shared_folder
+from overhead.locks import DEVICE_LOCK, device_lock_holder, shared_folder
 from overhead.reading.plain_text import plain
 from overhead.runner.events import RunNote, RunStep
 from overhead.words import runner as words
@@ -40,7 +40,7 @@ class Listener:
         """Receive how long a wait for other runs took, after its end: a limit of time does not count it."""
 
     def left(self, seconds: float) -> None:
-        """Receive about how much longer the run takes; not before the first process of each target has ended."""
+        """Receive about how much longer the run takes: from its plan at first, then corrected again and again."""
 
     def end(self) -> None:
         """Receive that the run has ended."""
@@ -48,12 +48,12 @@ class Listener:
 
 _LINE_EVERY_S = 20.0
 """Outside a terminal a line is printed this often: a log of a run of ten minutes stays short."""
+_TELLS_WAIT_AFTER_S = 3.0
+"""Outside a terminal a shorter wait is not worth a line: two runs at once wait for each other again and again."""
 _SILENT_AT_MOST_S = 10.0
 """Outside a terminal a step is told after so long without a line, as long as no time left is known."""
 _SILENT_AT_FIRST_S = 2.0
 """The first step is told sooner. What is refused at once has no line but its error."""
-_NAMES_LOCK_AFTER_S = 60.0
-"""Who waits for longer than this may want to know what holds the lock: the longest turn of a run is shorter."""
 
 
 class Progress(Listener):
@@ -71,8 +71,10 @@ class Progress(Listener):
             transient=True,
             disable=not self._console.is_terminal,
         )
-        self._began = self._last_line = 0.0
-        self._has_waited = False
+        self._began = clock()
+        self._last_line = -_LINE_EVERY_S
+        self._last_wait_line = -_LINE_EVERY_S
+        self._holder: int | None = None
         self._task = self._bar.add_task("", total=1.0, left="")
         self._last_said = clock() - _SILENT_AT_MOST_S + _SILENT_AT_FIRST_S
         self._tells_time_left = False
@@ -90,13 +92,8 @@ class Progress(Listener):
         self.end()
 
     def begin(self) -> None:
-        """Show the bar, or outside a terminal say when the time left is known."""
-        self._began = self._last_line = self._clock()
+        """Show the bar. The time left comes at once."""
         self._bar.start()
-        if self._console.is_terminal:
-            self._bar.update(self._task, left=words.TIME_LEFT_UNKNOWN)
-        else:
-            self.note(words.MEASURING_BEGINS)
 
     def working(self, now: RunStep) -> None:
         """Show beside the bar what the run does now; outside a terminal, print it after a silence."""
@@ -107,23 +104,28 @@ class Progress(Listener):
             self.note(f"  {words.step(now)}")
 
     def waiting(self, seconds: float) -> None:
-        """Say beside the bar how long this run has waited for another; outside a terminal, print it now and then."""
-        what = words.waiting_for_another_run(seconds)
-        if seconds >= _NAMES_LOCK_AFTER_S:
-            what += words.lock_that_is_held(str(shared_folder() / DEVICE_LOCK))
+        """Say beside the bar for which process this run has waited, and how long; outside a terminal now and then."""
+        self._holder = self._holder or device_lock_holder()
+        what = words.waiting_for_another_run(seconds, self._holder, str(shared_folder() / DEVICE_LOCK))
         self._describe(what)
-        if not self._console.is_terminal and (self._is_time_for_line() or not self._has_waited):
+        is_due = self._clock() - self._last_wait_line >= _LINE_EVERY_S
+        if not self._console.is_terminal and is_due and seconds >= _TELLS_WAIT_AFTER_S:
+            self._last_wait_line = self._clock()
             self.note(what)
-        self._has_waited = True
+
+    def waited(self, seconds: float) -> None:
+        """Another process may hold the lock next time."""
+        self._holder = None
 
     def left(self, seconds: float) -> None:
-        """Move the bar; outside a terminal, print the time left every 20 s."""
+        """Move the bar; outside a terminal, print the time left at first and then every 20 s."""
         self._tells_time_left = True
         elapsed = self._clock() - self._began
         left = words.time_left(seconds)
         self._bar.update(self._task, completed=elapsed / (elapsed + seconds + 1e-9), left=left)
         self._bar.refresh()
-        if not self._console.is_terminal and self._is_time_for_line():
+        if not self._console.is_terminal and self._clock() - self._last_line >= _LINE_EVERY_S:
+            self._last_line = self._clock()
             self.note(f"  {left}")
 
     def end(self) -> None:
@@ -135,13 +137,6 @@ class Progress(Listener):
         room = max(20, self._console.width - _BESIDE)
         self._bar.update(self._task, description=shortened(what, room))
         self._bar.refresh()
-
-    def _is_time_for_line(self) -> bool:
-        """Whether the last line is long ago. The caller then prints one."""
-        if self._clock() - self._last_line < _LINE_EVERY_S:
-            return False
-        self._last_line = self._clock()
-        return True
 
 
 def shortened(text: str, room: int) -> str:

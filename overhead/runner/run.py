@@ -176,9 +176,10 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
             rng = random.Random(os.fsencode(journals[0].path.name))
             try:
                 _measure_planned(runs, request, listener, rng)
+                listener.working(because("forming-the-figures"))
+                return write_files(journals)
             finally:
                 listener.end()
-            return write_files(journals)
         except BaseException as error:
             kept = [journal.path for journal in journals if journal.kept]
             if kept and isinstance(error, KeyboardInterrupt):

@@ -6,16 +6,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from overhead.profiles import Cost
+
 OPENING_S = 2.5
 """What a process takes to start, open its cases and release them: 1.7 to 3 s for one case of torch, and 2 to 6 s for
 each process of all stacks of a machine with two processors, where a compiling stack takes 20."""
 BESIDE_SAMPLES_S = 1.0
-CASE_BESIDE_SAMPLES_S = 0.3
+CASE_BESIDE_SAMPLES_S: Mapping[Cost, float] = {"cheap": 0.3, "fast": 0.3, "slow": 4.0, "polling": 4.0}
 """A process measures this much longer than it samples, and a case adds so much: 2.3 s with 1.1 s of samples of five
-cases, 3.1 s with 1.9 s of nine, 5.1 s with 4.0 s of one."""
+cases, 3.1 s with 1.9 s of nine, 5.1 s with 4.0 s of one. A page of a browser: 36 to 44 s with 4.7 s of eight cases."""
 _MOST_TIMES_SLOWER = 2.0
-"""A first process may have taken so many times as long as later ones do: jax measured for 10 s, then for 8, PyOpenCL for
-10, then 5."""
+"""A first process may have taken so many times as long as later ones do: jax measured for 10 s and then for 8,
+PyOpenCL for 10 and then for 5."""
 _TRUST_S = 5.0
 """The plan counts like so many seconds of work that took as long as planned, when the rest of the plan is corrected."""
 
@@ -80,9 +82,9 @@ class PlannedProcess:
     times: int
 
 
-def measuring_s(sampled_s: float, cases: int) -> float:
-    """How long a process measures that samples so many cases for so long, s."""
-    return BESIDE_SAMPLES_S + sampled_s + CASE_BESIDE_SAMPLES_S * cases
+def measuring_s(sampled_s: float, cases: int, cost: Cost) -> float:
+    """How long a process measures that samples so many cases of this cost for so long, s."""
+    return BESIDE_SAMPLES_S + sampled_s + CASE_BESIDE_SAMPLES_S[cost] * cases
 
 
 @dataclass

@@ -19,8 +19,6 @@ from overhead.runner.events import (
 from overhead.words.format import few
 from overhead.words.reasons import sentence
 
-MEASURING_BEGINS = "measuring; the time left is known after the first process of each stack"
-TIME_LEFT_UNKNOWN = "time left not known yet"
 STACKS_HERE = "Stacks on this machine"
 NOT_HERE = "Not available on this machine"
 UNUSABLE_PACKAGE = "a package that cannot be used"
@@ -70,14 +68,10 @@ def _of_side(side: str, text: str) -> str:
     return f"{side}: {text}" if side else text
 
 
-def waiting_for_another_run(seconds: float) -> str:
-    """That this run has waited so long for another one."""
-    return f"waiting for another run on this machine, {seconds:.0f} s so far"
-
-
-def lock_that_is_held(lock: str) -> str:
-    """What the other run holds; stands after ``waiting_for_another_run``."""
-    return f"; it holds {lock}"
+def waiting_for_another_run(seconds: float, holder: int | None, lock: str) -> str:
+    """That this run has waited so long for another one. ``holder``: its process. ``lock``: the file that it holds."""
+    which = f"process {holder}" if holder is not None else f"which holds {lock}"
+    return f"waiting for another run on this machine ({which}), {seconds:.0f} s so far"
 
 
 def time_left(seconds: float) -> str:

@@ -202,3 +202,40 @@ def test_no_alternative_is_attempted_after_the_time_of_the_user() -> None:
 def test_alternatives_that_do_not_apply_are_left_out() -> None:
     made = changes({"": Attempt(outcome(1.0)), **REFUSED}, times_of(1e6), leave_out=[PINNED])
     assert PINNED not in [one.name for one in made.try_all()[1]]
+
+
+def test_the_time_left_is_told_before_each_attempt_and_holds_what_comes_later() -> None:
+    left: list[float] = []
+
+    class Told(Listener):
+        def left(self, seconds: float) -> None:
+            left.append(seconds)
+
+    def timed(spec: Any, listener: Listener, **more: Any) -> Any:
+        listener.left(9.0)
+        return times_of(10e6)
+
+    answers = {"": Attempt(outcome(1.0)), **REFUSED}
+    made = Changes(JOB, FOUND, Told(), lambda job, limit_s: answers[job.alternative], timed)
+    made.conditions_s = 5.0
+    made.try_all(compiled=False)
+    *before, measuring = left
+    assert len(before) > 1
+    assert before == sorted(before, reverse=True)
+    assert min(before) > made.least_s + made.conditions_s
+    assert measuring == 14.0
+
+
+def test_a_wait_for_other_runs_reaches_the_listener() -> None:
+    waits: list[float] = []
+
+    class Told(Listener):
+        def waiting(self, seconds: float) -> None:
+            waits.append(seconds)
+
+    def timed(spec: Any, listener: Listener, **more: Any) -> Any:
+        listener.waiting(3.0)
+        return times_of(10e6)
+
+    Changes(JOB, FOUND, Told(), timed=timed).time_alone()
+    assert waits == [3.0]

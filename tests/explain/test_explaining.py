@@ -8,6 +8,7 @@ import functools
 import json
 import math
 import re
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ class Noting(Listener):
 def test_a_function_that_runs_long_at_its_first_call_is_noted_while_it_runs(
     steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(explaining.threading, "Timer", FakeTimer)
+    monkeypatch.setattr(threading, "Timer", FakeTimer)
     listener = Noting()
     with explaining._noting_a_long_start(listener) as doing:
         for _ in range(steps):
@@ -393,7 +394,7 @@ def test_a_wait_for_another_run_is_said_with_its_length(tmp_path: Path, monkeypa
     monkeypatch.setattr(explaining, "Changes", refused)
     (tmp_path / "a.py").write_text("def step(): pass\n")
     found = explain(f"{tmp_path}/a.py:step", alternatives="eager", seconds=60, listener=Notes())
-    assert first_code(notes) == "waiting-for-another-run"
+    assert first_code(notes) == "waited-for-another-run"
     assert [note.values["seconds"] for note in by_code(notes).values() if "seconds" in note.values] == [97, 50]
     assert "no-time-for-conditions" not in by_code(found.not_seen), "waiting is not counted"
 

@@ -12,8 +12,8 @@ import pytest
 from overhead.errors import UsageError
 from overhead.explain import user_statement
 from overhead.explain.call_spec import CallSpec
-from overhead.explain.user_statement import try_statements
-from overhead.results import because, codes_of
+from overhead.explain.user_statement import CallChain, try_statements
+from overhead.results import Reason, because, codes_of
 
 
 def test_a_statement_on_the_processor_needs_no_wait() -> None:
@@ -23,6 +23,19 @@ def test_a_statement_on_the_processor_needs_no_wait() -> None:
     assert (found.waits, found.api, found.adapter) == (["none"], "CPU", "CPU")
     assert "numpy" in found.packages
     assert 0 < found.one_ns < 1e8
+
+
+def test_a_statement_that_awaits_is_tried_and_runs_as_a_chain() -> None:
+    setup = "made = []\nasync def f():\n    made.append(1)\n    return 1"
+    spec = try_statements(CallSpec(calls=["await f()"], setup=setup))
+    assert spec.found[0].waits == ["none"]
+    chain = CallChain(spec, 0)
+    chain.issue(3)
+    chain.issue(4)
+    chain.wait()
+    assert chain.executed() == 7
+    assert len(chain._statement.names["made"]) == 7
+    chain.close()
 
 
 @pytest.mark.needs("jax")
@@ -41,17 +54,7 @@ REFUSED = {
     "os._exit": (CallSpec(calls=["import os; os._exit(3)"]), "CALL: the process ended with exit code 3"),
     "a call that works three times": (
         CallSpec(calls=["next(i)"], setup="i = iter(range(3))"),
-        "CALL cannot be repeated: the first calls work, then CALL: StopIteration: next(i)",
-    ),
-    "a name that SETUP does not define": (
-        CallSpec(calls=["np.zeros(3)"]),
-        "CALL: NameError: name 'np' is not defined: np.zeros(3); a statement has only the names of --setup, such as "
-        '--setup "import numpy as np"',
-    ),
-    "a module that SETUP does not import": (
-        CallSpec(calls=["math.sqrt(2)"]),
-        "CALL: NameError: name 'math' is not defined: math.sqrt(2); a statement has only the names of --setup, such as "
-        '--setup "import math"',
+        "CALL cannot be repeated: ",
     ),
     "a method that is not called": (CallSpec(calls=["x.append"], setup="x = []"), "CALL reads x.append and does not"),
     "a coroutine": (CallSpec(calls=["f()"], setup="async def f(): pass"), "CALL returns a coroutine"),
@@ -79,6 +82,19 @@ REFUSED = {
     "the second of two": (CallSpec(calls=["1", "f()"]), "statement 2: CALL: NameError"),
     "a fork": (CallSpec(calls=["os.fork()"], setup="import os"), "CALL cannot be measured: it forks"),
 }
+
+
+@pytest.mark.parametrize(
+    ("call", "example"),
+    [("np.zeros(3)", "import numpy as np"), ("math.sqrt(2)", "import math"), ("await made(1)", "made = ...")],
+)
+def test_a_name_that_setup_does_not_define_is_told_with_what_to_give(call: str, example: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        try_statements(CallSpec(calls=[call]))
+    why = refused.value.why
+    assert isinstance(why, Reason)
+    assert why.code == "name-not-in-setup"
+    assert why.values["example"] == example
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -13,9 +13,12 @@ from rich.console import Console
 
 from overhead.profiles import Plan
 from overhead.results import Together
+from overhead.runner import progress as progress_module
 from overhead.runner.campaign import InterpreterRun, WorkerLimits
 from overhead.runner.progress import Listener, Progress, shortened
+from overhead.runner.time_left import Durations
 from overhead.runner.workers import Job
+from overhead.words.runner import time_left
 from tests.fakes.workers import FakeJournal, FakeWorker, FakeWorkers, faked
 from tests.runner.test_campaign import InOrder, task
 
@@ -72,7 +75,8 @@ def estimated(
     plan = Plan(processes=5, target=0.1, sampling_s=None, wall_s=wall_s, case_s=1.0)
     limits = WorkerLimits(turn_s=TURN_S, open_workers=8, memory_bytes=1)
     tasks = [task("a", processes=5)]
-    together = [Together(id="1", side=side) for side in sides] or [None]
+    compared = [Together(id="1", side=side) for side in sides]
+    together: list[Together | None] = [*compared] or [None]
     runs = [InterpreterRun(FakeJournal(), tasks, together=one) for one in together]  # type: ignore[arg-type]
     Waiting(runs, plan, estimates, [], InOrder(1), limits).run()
     return estimates, workers.clock()
@@ -171,27 +175,65 @@ def test_what_runs_now_is_cut_after_a_word(room: int) -> None:
     assert kept == text or text[len(kept)] in " ,"
 
 
-def test_seconds_below_five_are_told_and_no_sentence_on_the_start_stays() -> None:
+def test_seconds_below_five_are_told_and_no_line_of_its_own_stays() -> None:
     console, out = terminal(120)
     with Progress(console) as progress:
         progress.begin()
-        before = out.getvalue()
         for seconds in (4.0, 3.0, 2.0):
             progress.left(seconds)
+        before = out.getvalue()
     assert "\n" not in before, "a line of its own would stay on the screen"
-    text = out.getvalue().removeprefix(before)
-    assert all(f"about {seconds} s left" in text for seconds in (4, 3, 2))
-    assert "known" not in text
+    assert all(f"about {seconds} s left" in before for seconds in (4, 3, 2))
 
 
-def test_a_log_says_for_how_long_the_run_waits() -> None:
-    out, now = io.StringIO(), 0.0
-    progress = Progress(Console(file=out, width=200), clock=lambda: now)
+def log() -> tuple[Progress, io.StringIO, list[float]]:
+    """The progress as a log gets it, and its clock."""
+    out, now = io.StringIO(), [0.0]
+    return Progress(Console(file=out, width=200), clock=lambda: now[0]), out, now
+
+
+def test_a_log_says_for_which_process_and_how_long_the_run_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "device_lock_holder", lambda: 4321)
+    progress, out, now = log()
     progress.begin()
     for _ in range(300):
-        progress.waiting(now)
-        now += 0.2
+        progress.waiting(now[0])
+        now[0] += 0.2
     waits = [line for line in out.getvalue().splitlines() if "waiting" in line]
     assert 2 <= len(waits) <= 4
-    assert "0 s" in waits[0]
-    assert "40 s" in waits[-1]
+    assert all("4321" in line for line in waits)
+    assert "3 s" in waits[0]
+    assert "43 s" in waits[-1]
+
+
+def test_short_waits_fill_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "device_lock_holder", lambda: None)
+    progress, out, now = log()
+    for _ in range(5):
+        progress.waiting(0.0)
+        progress.waiting(0.2)
+        progress.waited(0.4)
+        now[0] += 30.0
+    assert out.getvalue() == ""
+
+
+def test_a_log_has_the_first_estimate_at_once_and_then_one_every_twenty_seconds() -> None:
+    progress, out, now = log()
+    progress.begin()
+    for _ in range(50):
+        progress.left(60.0 - now[0])
+        now[0] += 1.0
+    assert [line.strip() for line in out.getvalue().splitlines()] == [
+        time_left(seconds) for seconds in (60.0, 40.0, 20.0)
+    ]
+
+
+def test_work_of_a_kind_that_was_not_done_takes_as_much_longer_than_planned_as_others() -> None:
+    durations = Durations({"a": 10.0, "b": 10.0})
+    durations.took("a", 40.0)
+    assert 20.0 < durations.expected_s("b") <= 40.0
+    durations.took("a", 10.0)
+    assert durations.expected_s("a") == 10.0
+    durations.runs_for("a", 30.0)
+    assert durations.expected_s("a") == 30.0
+    assert durations.rest_s("a") == 0.0

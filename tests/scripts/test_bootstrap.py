@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -36,6 +37,7 @@ def calls(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Calls:
         return 0
 
     monkeypatch.setattr(script, "call", call)
+    monkeypatch.setattr(script, "pip_install", lambda arguments: call(["pip", "install", *arguments]))
     return made
 
 
@@ -152,9 +154,55 @@ def test_a_failing_pip_is_reported_in_one_line(
     script: ModuleType, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("EXTRAS", "none")
-    monkeypatch.setattr(script, "call", lambda command, **more: 1 if "pip" in command else 0)
+    monkeypatch.setattr(script, "call", lambda command, **more: 0)
+    monkeypatch.setattr(
+        script, "pip", lambda *arguments: [sys.executable, "-c", "print('no network'); raise SystemExit(1)"]
+    )
     assert script.main(["test"]) == 1
     assert capsys.readouterr().out.splitlines()[-1].startswith("overhead: test failed: pip could not install")
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("  Downloading numpy-2.4.0-cp311-cp311-manylinux_2_28_x86_64.whl (16.6 MB)", ["numpy", "16.6 MB"]),
+        ("  Downloading https://example.org/whl/torch-2.13.0-cp311-none.whl (1.2 GB)", ["torch", "1.2 GB"]),
+        ("Installing collected packages: a, b, c", ["3 packages"]),
+        ("  Downloading six-1.17.0-py2.py3-none-any.whl (11 kB)", []),
+        ("  Downloading small-1.0-py3-none-any.whl (0.4 MB)", []),
+        ("Requirement already satisfied: torch>=2.6 in /x", []),
+        ("", []),
+    ],
+)
+def test_set_up_says_what_pip_downloads(script: ModuleType, line: str, names: list[str]) -> None:
+    step = script.pip_step(line)
+    assert bool(step) == bool(names)
+    assert all(name in step for name in names)
+
+
+@needs_ensurepip
+def test_an_environment_is_made_once_and_replaced_only_with_the_reason(
+    script: ModuleType, calls: Calls, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(script, "in_venv", lambda code: True)
+
+    def said(version: str, system: str = "false") -> str:
+        settings = f"include-system-site-packages = {system}\nversion = {version}\n"
+        (root / ".venv" / "pyvenv.cfg").write_text(settings)
+        calls.clear()
+        script.make_venv(False)
+        out = capsys.readouterr().out
+        assert bool(calls) == bool(out)
+        return out
+
+    here = "{}.{}.{}".format(*sys.version_info)
+    shutil.rmtree(root / ".venv")
+    (root / ".venv").mkdir()
+    assert "whole" in said(here)
+    assert said(here) == ""
+    assert "3.2.1" in (other := said("3.2.1"))
+    assert sys.executable in other
+    assert "SYSTEM_PACKAGES" in said(here, "true")
 
 
 def test_make_clean_does_not_remove_measurements(script: ModuleType, root: Path) -> None:

@@ -258,8 +258,7 @@ TEMPLATES = {
         "the function has run for {seconds:.0f} s: if it is a whole program, press Ctrl-C and name one iteration: a "
         "function that returns step(); see docs/explain.md"
     ),
-    "waiting-for-another-run": "waiting for another run on this machine; --seconds does not count this",
-    "waited-for-another-run": "waited {seconds:.0f} s for another run",
+    "waited-for-another-run": "waited {seconds:.0f} s for another run; --seconds does not count this",
     # What a replay for Perfetto calls its parts.
     "end-of-step": "the end of the step",
     "queue-is-full": "the queue is full",

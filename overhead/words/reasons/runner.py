@@ -22,6 +22,7 @@ TEMPLATES = {
     "wall-reached": (
         "the time limit of {limit_s:.0f} s is reached, so the rest of process {process} of {processes} is not measured"
     ),
+    "forming-the-figures": "measured; the figures are formed",
     "stack-sets-variable": "{target}: this stack sets {variable} itself, so --env does not change it",
     "nothing-to-measure": "nothing to measure: {why}",
     "interrupted-run": 'interrupted; everything measured is in {files}; to see it: print(overhead.load("{first}"))',

@@ -1,0 +1,65 @@
+"""How much longer ``overhead contention`` takes: from its windows at first, then from the sets that were measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from overhead.contention.plan import ContentionPlan
+from overhead.runner.progress import Listener
+from overhead.runner.time_left import Durations
+
+
+class ContentionTimeLeft:
+    """Tells a listener the time left of all groups.
+
+    ``sets_s``: of each group how long a set should take. ``clock``: seconds.
+    """
+
+    def __init__(
+        self,
+        plan: ContentionPlan,
+        sets_s: Sequence[float],
+        listener: Listener,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._plan, self._listener, self._clock = plan, listener, clock
+        self._kinds = [str(at) for at in range(len(sets_s))]
+        self._durations = Durations(dict(zip(self._kinds, sets_s, strict=True)))
+        self._began_s = self._set_began_s = clock()
+        self._at = 0
+        self._measured = 0
+
+    def begin(self) -> None:
+        """The first group begins now: a wait for other runs is over."""
+        self._began_s = self._set_began_s = self._clock()
+
+    def begin_group(self, at: int) -> None:
+        """The group at this position begins; those before it are measured or left out."""
+        self._at, self._measured = at, 0
+
+    def begin_set(self) -> None:
+        """A set of the group begins."""
+        self._set_began_s = self._clock()
+
+    def end_set(self) -> None:
+        """A set of the group is measured."""
+        self._durations.took(self._kinds[self._at], self._clock() - self._set_began_s)
+        self._set_began_s = self._clock()
+        self._measured += 1
+
+    def tell(self) -> None:
+        """Tell the seconds until all groups are measured, or until the time of the plan is over."""
+        left_s = self._left_of_group_s()
+        for kind in self._kinds[self._at + 1 :]:
+            left_s += self._plan.sets * self._durations.expected_s(kind)
+        limit_s = self._plan.seconds - (self._clock() - self._began_s)
+        self._listener.left(max(0.0, min(left_s, limit_s)))
+
+    def _left_of_group_s(self) -> float:
+        sets = self._plan.sets - self._measured
+        if sets <= 0 or not self._kinds:
+            return 0.0
+        kind = self._kinds[self._at]
+        self._durations.runs_for(kind, self._clock() - self._set_began_s)
+        return self._durations.rest_s(kind) + (sets - 1) * self._durations.expected_s(kind)

@@ -1,0 +1,37 @@
+"""What a file holds that a command has written: a run, or the saved answer of a command of a slice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from overhead.loading import reduce
+from overhead.loading.files import OtherAnswer
+from overhead.results import Fingerprint
+from overhead.slices import of_slices
+
+
+def load(path: str | Path) -> Fingerprint | Any:
+    """Read what a command has written: a run, or the answer of ``time --json`` or ``explain --out``.
+
+    path: a file, or a folder of runs, of which the newest is read. The samples of a run that was interrupted make a
+        run too.
+
+    A run is a ``Fingerprint`` with all figures. It prints as the tables of ``overhead show``. An answer of ``time`` or
+    ``explain`` is what the function of that name returns.
+
+    Raises ``BadFile``, one line that names the file.
+    """
+    try:
+        return reduce.load(path)
+    except OtherAnswer as answered:
+        return saved_answer(Path(path), answered)
+
+
+def saved_answer(path: Path, answered: OtherAnswer) -> Any:
+    """The answer of a command of a slice in a file. Raises ``answered``, the error of reading it as a run."""
+    for slice in of_slices("saved"):
+        found = slice.saved(path, answered.format)
+        if found is not None:
+            return found
+    raise answered

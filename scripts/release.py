@@ -1,0 +1,398 @@
+"""Build what a release uploads into ``dist`` and check it: ``make release``. It uploads nothing.
+
+Each check prints one line: ``ok``, or ``failed`` with what to do. The exit code is 1 if a check failed.
+"""
+
+from __future__ import annotations
+
+import email
+import email.message
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import venv
+import zipfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from scripts.long_description import relative_links  # noqa: E402
+
+MOST_BASE_MB = 25.0
+"""All wheels of the base install, in MB of 1,000,000 bytes."""
+OF_SDIST = {"CHANGELOG.md", "LICENSE", "Makefile", "PKG-INFO", "README.md", "pyproject.toml"}
+OF_SDIST_FOLDERS = ("docs/", "overhead/", "scripts/", "tests/")
+NEVER = re.compile(r"(^|/)(__pycache__|\.git|\.venv|build|reports/local)/|\.py[co]$")
+RUN = "run"
+NEEDS_TORCH = "not run: it needs torch, some 200 MB; the same command is run with a call of Python's own"
+README_COMMANDS: dict[str, str] = {
+    "pip install .": RUN,
+    'overhead time "x.add_(1)" -s "import torch; x = torch.zeros(256)"': NEEDS_TORCH,
+    "make report": "not run: it measures for minutes",
+    "make test": "not run: the tests have a workflow of their own",
+    "pip install overhead": "not run: for the index, once this release is uploaded",
+}
+"""Each command of README.md: ``run`` here, or why it is not."""
+INSTALLED_COMMANDS = (
+    ("overhead", "--help"),
+    ("overhead", "time", "--quick", "sorted(a)", "-s", "a = [3, 1, 2]"),
+    ("overhead", "show"),
+    ("python", "-c", "import overhead; overhead.time, overhead.load"),
+)
+"""What is run with the wheel, and with the sdist, in an empty environment and an empty folder."""
+
+
+class Failed(Exception):
+    """A check failed: what is wrong, and what to do."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """The two files of a release."""
+
+    sdist: Path
+    wheel: Path
+
+
+# What is checked, from names and texts
+
+
+def check_wheel_files(packed: Collection[str], wanted: Collection[str]) -> str:
+    """Check the names of the files of a wheel against those that it should have. Returns what is said of it."""
+    found = {name for name in packed if ".dist-info/" not in name}
+    if missing := set(wanted) - found:
+        raise Failed(f"it lacks {_few(missing)}: see tool.hatch.build.targets.wheel in pyproject.toml")
+    if strange := found - set(wanted):
+        raise Failed(f"it has {_few(strange)}: leave it out in tool.hatch.build of pyproject.toml, or commit it")
+    return f"{len(found)} files"
+
+
+def check_sdist_files(packed: Collection[str]) -> str:
+    """Check the names of the files of an sdist. Returns what is said of it."""
+    missing = {name for name in OF_SDIST if name not in packed}
+    missing |= {folder for folder in OF_SDIST_FOLDERS if not any(name.startswith(folder) for name in packed)}
+    if missing:
+        raise Failed(f"it lacks {_few(missing)}: see tool.hatch.build.targets.sdist in pyproject.toml")
+    if strange := {name for name in packed if NEVER.search(name)}:
+        raise Failed(f"it has {_few(strange)}: remove it (make clean), or leave it out in pyproject.toml")
+    return f"{len(packed)} files"
+
+
+def check_no_paths(files: Mapping[str, bytes], places: Collection[str]) -> str:
+    """Check that no file names a folder of this machine. ``places``: those folders."""
+    for name, content in files.items():
+        for place in places:
+            if place.encode() in content:
+                raise Failed(f"{name} names {place}, a folder of this machine: write it without")
+    return f"none of {len(files)} files names a folder of this machine"
+
+
+def newest_version(changelog: str) -> str:
+    """The version of the newest section of the changelog, such as ``0.2.0`` or ``Unreleased``; '' if there is none."""
+    found = re.search(r"^## \[([^\]]+)\]", changelog, re.M)
+    return found[1] if found else ""
+
+
+def check_version(version: str, changelog: str, tag: str = "") -> str:
+    """Check the version of the wheel against the changelog, and the tag if there is one."""
+    newest = newest_version(changelog)
+    if newest == "Unreleased":
+        raise Failed(
+            f"it is {version}, and the newest section of CHANGELOG.md is Unreleased: name that section "
+            "[VERSION] - DATE, and set __version__ in overhead/__init__.py"
+        )
+    if newest != version:
+        raise Failed(
+            f"it is {version}, and the newest section of CHANGELOG.md {newest or 'is missing'}: change one of them "
+            "(__version__ in overhead/__init__.py)"
+        )
+    if tag and tag != f"v{version}":
+        raise Failed(f"it is {version}, and the tag {tag}: tag v{version}")
+    return version
+
+
+def check_licence(metadata: email.message.Message, packed: Collection[str]) -> str:
+    """Check that the metadata names the licence, and the wheel has its text."""
+    licence = metadata.get("License-Expression", "")
+    if not licence:
+        raise Failed("the metadata names none: set project.license in pyproject.toml")
+    if not any(name.endswith("/licenses/LICENSE") for name in packed):
+        raise Failed("its text is not in the wheel: set project.license-files in pyproject.toml")
+    return str(licence)
+
+
+def check_description(metadata: email.message.Message) -> str:
+    """Check that the long description is README.md, with links that hold on the page of an index."""
+    if metadata.get("Description-Content-Type", "").partition(";")[0] != "text/markdown":
+        raise Failed("it is not marked as Markdown: see scripts/long_description.py")
+    text = str(metadata.get_payload())
+    if not text.startswith("# overhead"):
+        raise Failed("it is not README.md: see scripts/long_description.py")
+    if relative := relative_links(text):
+        raise Failed(
+            f"{len(relative)} of its links name files beside README.md, such as {relative[0]}, which an index does not "
+            "have: set Repository in project.urls of pyproject.toml"
+        )
+    return "README.md with absolute links"
+
+
+def commands_of(text: str) -> Iterator[tuple[int, str]]:
+    """The commands in the code blocks of a Markdown text, and those marked for a release, with the number of the line.
+
+    In a block with a prompt (``$``) the other lines are output.
+    """
+    block: list[tuple[int, str]] = []
+    is_fenced = False
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        if line.startswith("```"):
+            is_fenced = not is_fenced
+        elif is_fenced or line.startswith("    "):
+            block.append((number, line.strip()))
+            continue
+        elif not line.strip() and block and not is_fenced:
+            continue  # a block goes on after an empty line
+        yield from _commands_of_block(block)
+        block = []
+        if marked := re.fullmatch(r"<!-- release: (.*) -->", line.strip()):
+            yield number, marked[1]
+    yield from _commands_of_block(block)
+
+
+def _commands_of_block(block: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    has_prompt = any(line.startswith("$ ") for _, line in block)
+    for number, line in block:
+        if has_prompt and not line.startswith("$ "):
+            continue
+        command = re.sub(r"\s+#\s.*", "", line.removeprefix("$ ")).strip()
+        if command:
+            yield number, command
+
+
+def check_readme(text: str, known: Mapping[str, str]) -> str:
+    """Check that each command of README.md is run here, or that it is known why not."""
+    commands = list(commands_of(text))
+    for number, command in commands:
+        if command not in known:
+            raise Failed(f"line {number}: `{command}` is not known: add it to README_COMMANDS in scripts/release.py")
+    shown = {command for _, command in commands}
+    if unused := known.keys() - shown:
+        raise Failed(f"README_COMMANDS in scripts/release.py has {_few(unused)}, which README.md has not: remove it")
+    reasons = [f"`{command}` {known[command]}" for command in sorted(shown) if known[command] != RUN]
+    return "; ".join([f"{len(shown) - len(reasons)} of {len(shown)} commands run", *reasons])
+
+
+def check_size(sizes: Mapping[str, int]) -> str:
+    """Check the bytes of the wheels of the base install, which are given by name."""
+    total_mb = sum(sizes.values()) / 1e6
+    largest = max(sizes, key=lambda name: sizes[name])
+    said = f"{total_mb:.1f} MB in {len(sizes)} wheels, the largest is {largest} with {sizes[largest] / 1e6:.1f} MB"
+    if total_mb >= MOST_BASE_MB:
+        raise Failed(f"{said}; {MOST_BASE_MB:.0f} MB are allowed: move a dependency into an extra")
+    return said
+
+
+def _few(names: Collection[str]) -> str:
+    shown = sorted(names)[:3]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+# What is built and installed
+
+
+def wanted_files(root: Path) -> set[str]:
+    """The files that the wheel should have: all of the package, and those that pyproject.toml adds."""
+    package = (path for path in (root / "overhead").rglob("*") if path.is_file())
+    names = {path.relative_to(root).as_posix() for path in package}
+    settings = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
+    added = settings["targets"]["wheel"].get("force-include", {})
+    return {name for name in names if not NEVER.search(name)} | set(added.values())
+
+
+def build(root: Path, out: Path) -> Built:
+    """The sdist of the repository and its wheel, in the folder ``out``, which is emptied."""
+    shutil.rmtree(out, ignore_errors=True)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-t", "wheel", "-d", str(out)]
+    _call(command, root, "install hatchling, which the extra dev has")
+    (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
+    return Built(sdist, wheel)
+
+
+def files_of_wheel(path: Path) -> dict[str, bytes]:
+    """The files of a wheel by name."""
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def files_of_sdist(path: Path) -> dict[str, bytes]:
+    """The files of an sdist by name, without the folder that holds all."""
+    files = {}
+    with tarfile.open(path) as archive:
+        for member in archive.getmembers():
+            content = archive.extractfile(member)
+            if content is not None:
+                files[member.name.partition("/")[2]] = content.read()
+    return files
+
+
+def metadata_of(files: Mapping[str, bytes]) -> email.message.Message:
+    """The metadata of a wheel."""
+    (name,) = [name for name in files if name.endswith(".dist-info/METADATA")]
+    return email.message_from_string(files[name].decode())
+
+
+def _call(command: list[str], folder: Path, mend: str) -> str:
+    """Run a command without Python's variables of this process. Returns its output, or raises ``Failed``."""
+    settings = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    try:
+        done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=300)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"`{shlex.join(command)}` takes over 300 s: {mend}") from None
+    if done.returncode:
+        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        why = " ".join(last) or "no output"
+        raise Failed(f"`{shlex.join(command)}` ended with {done.returncode} ({why}): {mend}")
+    return done.stdout
+
+
+def download(wheel: Path, folder: Path) -> dict[str, int]:
+    """Download the base install of the wheel into a folder. Returns the bytes of each wheel by its name."""
+    command = [sys.executable, "-m", "pip", "download", "-q", "--only-binary=:all:", "-d", str(folder), str(wheel)]
+    _call(command, folder, "it needs the network or a folder of wheels")
+    return {path.name.partition("-")[0]: path.stat().st_size for path in folder.glob("*.whl")}
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An empty virtual environment, and an empty folder where its programs run."""
+
+    place: Path
+    folder: Path
+
+    @classmethod
+    def make(cls, place: Path) -> Environment:
+        """Make both in this folder."""
+        venv.create(place / "environment", with_pip=True)
+        (place / "empty").mkdir()
+        return cls(place / "environment", place / "empty")
+
+    def program(self, name: str) -> str:
+        """The path of a program of the environment."""
+        return str(self.place / ("Scripts" if sys.platform == "win32" else "bin") / name)
+
+    def install(self, what: str, folder: Path, wheels: Path, *, isolated: bool) -> None:
+        """Install what is named, with dependencies from the folder ``wheels`` alone. ``isolated``: a build is too."""
+        command = [self.program("python"), "-m", "pip", "install", "-q"]
+        if isolated:
+            command += ["--no-index", "--find-links", str(wheels)]
+        _call([*command, what], folder, "see what pip says, in an empty environment")
+
+    def run_commands(self, commands: Collection[tuple[str, ...]]) -> str:
+        """Run each command in the empty folder."""
+        for program, *arguments in commands:
+            _call([self.program(program), *arguments], self.folder, "it must work in the base install")
+        where = "import overhead, pathlib; print(pathlib.Path(overhead.__file__).resolve())"
+        used = _call([self.program("python"), "-c", where], self.folder, "it must import").strip()
+        if not Path(used).is_relative_to(self.place.resolve()):
+            raise Failed(f"the program comes from {used}: install it into the environment itself")
+        return f"{len(commands)} commands run in an empty environment"
+
+
+# The checks, in order
+
+
+class Checks:
+    """Runs checks and prints a line for each."""
+
+    def __init__(self) -> None:
+        self.failed = 0
+
+    def check(self, name: str, run: Callable[[], str]) -> bool:
+        """Run one check. Returns whether it passed."""
+        try:
+            said = run()
+        except Failed as failure:
+            self.failed += 1
+            print(f"failed  {name}: {failure}", flush=True)
+            return False
+        print(f"ok      {name}: {said}", flush=True)
+        return True
+
+
+def check_all(root: Path, out: Path, checks: Checks) -> None:
+    """Build, and run all checks. What is built stays in ``out``."""
+    built: list[Built] = []
+
+    def built_files() -> str:
+        built.append(build(root, out))
+        return " and ".join(f"{path.name} ({path.stat().st_size / 1e6:.1f} MB)" for path in vars(built[0]).values())
+
+    readme = (root / "README.md").read_text("utf-8")
+    changelog = (root / "CHANGELOG.md").read_text("utf-8")
+    tag = os.environ.get("GITHUB_REF_NAME", "") if os.environ.get("GITHUB_REF_TYPE") == "tag" else ""
+    checks.check("README.md", lambda: check_readme(readme, README_COMMANDS))
+    if not checks.check("build", built_files):
+        return
+    wheel, sdist = files_of_wheel(built[0].wheel), files_of_sdist(built[0].sdist)
+    metadata = metadata_of(wheel)
+    places = {str(root), str(Path.home()), sys.prefix} - {"/", "/root"}
+    checks.check("wheel", lambda: check_wheel_files(wheel, wanted_files(root)))
+    checks.check("sdist", lambda: check_sdist_files(sdist))
+    checks.check("paths", lambda: check_no_paths({**wheel, **sdist}, places))
+    checks.check("version", lambda: check_version(metadata["Version"], changelog, tag))
+    checks.check("licence", lambda: check_licence(metadata, wheel))
+    checks.check("long description", lambda: check_description(metadata))
+    with tempfile.TemporaryDirectory() as name:
+        _check_installs(Path(name), built[0], checks)
+
+
+def _check_installs(place: Path, built: Built, checks: Checks) -> None:
+    wheels = place / "wheels"
+    wheels.mkdir()
+    checks.check("size of the base install", lambda: check_size(download(built.wheel, wheels)))
+
+    def from_wheel() -> str:
+        (place / "wheel").mkdir()
+        environment = Environment.make(place / "wheel")
+        environment.install(str(built.wheel), place, wheels, isolated=True)
+        return environment.run_commands(INSTALLED_COMMANDS)
+
+    def from_sdist() -> str:
+        with tarfile.open(built.sdist) as archive:
+            archive.extractall(place / "source", filter="data")
+        (source,) = (place / "source").iterdir()
+        (place / "sdist").mkdir()
+        environment = Environment.make(place / "sdist")
+        environment.install(".", source, wheels, isolated=False)
+        return environment.run_commands(INSTALLED_COMMANDS)
+
+    checks.check("wheel installed", from_wheel)
+    checks.check("sdist installed by pip install .", from_sdist)
+
+
+def main() -> int:
+    """Build and check; returns the exit code."""
+    checks = Checks()
+    out = ROOT / "dist"
+    check_all(ROOT, out, checks)
+    if checks.failed:
+        print(f"{checks.failed} failed; nothing was uploaded")
+        return 1
+    version = metadata_of(files_of_wheel(next(out.glob("*.whl"))))["Version"]
+    print("all passed; nothing was uploaded. To upload, push the tag, and the workflow `release` does it:")
+    print(f"    git tag v{version} && git push origin v{version}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

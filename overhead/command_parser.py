@@ -83,10 +83,13 @@ class CommandParser(argparse.ArgumentParser):
         """Raise ``WrongArguments`` if the value is none of the choices of this argument."""
         if action.choices is None or value in action.choices:
             return
-        commands = self._commands()
-        if action is commands:
-            unknown = unknown_name("command", value, commands.choices)
-            meant = commands.choices[unknown.near] if unknown.near else self
+        if action is self._commands():
+            if value == "help":  # as in other programs
+                self.print_help()
+                self.exit()
+            commands: Any = action.choices
+            unknown = unknown_name("command", value, commands)
+            meant = commands[unknown.near] if unknown.near else self
             meant.error(str(unknown), unknown.near)
         name = "/".join(action.option_strings) or action.metavar or action.dest
         unknown = unknown_name(f"value of {name}", str(value), map(str, action.choices))

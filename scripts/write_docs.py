@@ -355,7 +355,7 @@ def explained() -> str:
             wall = found.get("step", {}).get("wall", {})
             low, high = (wall.get(end, 0.0) / 1e6 for end in ("low", "high"))
             verdict = found["verdict"]["kind"] if "verdict" in found else found["failed"]
-            row += [verdict, f"{low:.3g} to {high:.3g}" if high > low > 0 else "not resolved", str(found["seconds"])]
+            row += [verdict, f"{low:.3g} to {high:.3g}" if high > low > 0 else "too uncertain", str(found["seconds"])]
         rows.append(row)
     times = ["a step, ms", "seconds"]
     return _table(["program", "bound by", "verdict", *times, "busy host: verdict", *times], rows)

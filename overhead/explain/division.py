@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -92,47 +92,36 @@ def divided(samples: Sequence[Sample], thread: SampledThread) -> Division:
     kept = [sample for sample in samples if not names.is_suite(sample.file)]
     if len(kept) < _FEWEST:
         return Division(samples=len(kept), reason=because("too-few-samples", samples=len(kept), fewest=_FEWEST))
-    owner_of_site = _native_sites(kept, names)
+    native_sites = _native_sites(kept, names)
     seen = _Seen()
     for sample in kept:
-        seen.add(*_part_of(sample, names, owner_of_site), _file_name(sample.object) or GENERATED)
+        seen.add(*_part_of(sample, names, native_sites), _file_name(sample.object) or GENERATED)
     seen.settle()
     return Division(parts=seen.parts(len(kept)), samples=len(kept))
 
 
-def _part_of(sample: Sample, names: _Names, owner_of_site: Mapping[int, str]) -> tuple[_Counted, str]:
-    """What a sample counts for, and its package."""
+def _part_of(sample: Sample, names: _Names, native_sites: Collection[int]) -> tuple[_Counted, str]:
+    """What a sample counts for, and the package of its own code."""
     if sample.in_system:
         return "system", ""
-    is_foreign = names.is_foreign(sample.object)
-    package = owner_of_site.get(sample.instruction, "")
-    if is_foreign:
-        package = package or names.package_of_object(sample.object)
-    if not package:
-        own = names.package_of_file(sample.file)
-        if own is None:
-            return "python", ""
-        return ("library-python", own) if own else ("own-python", "")
     name = _file_name(sample.object)
-    if name.startswith(_DRIVERS):
-        return "driver", name.partition(".so")[0]
-    if not is_foreign:
-        return ("either" if name.startswith(_SYSTEM_OBJECTS) else "interpreter", package)
-    return ("binding" if _EXTENSION.search(name) else "library", package)
+    if names.is_foreign(sample.object):
+        if name.startswith(_DRIVERS):
+            return "driver", name.partition(".so")[0]
+        return "binding" if _EXTENSION.search(name) else "library", names.package_of_object(sample.object)
+    if sample.instruction in native_sites:
+        return "either" if name.startswith(_SYSTEM_OBJECTS) else "interpreter", ""
+    own = names.package_of_file(sample.file)
+    if own is None:
+        return "python", ""
+    return ("library-python", own) if own else ("own-python", "")
 
 
-def _native_sites(samples: Iterable[Sample], names: _Names) -> dict[int, str]:
-    """By the address of an instruction that runs compiled code of a library: the package of that code."""
-    counted: dict[int, Counter[str]] = defaultdict(Counter)
-    for sample in samples:
-        is_foreign = names.is_foreign(sample.object)
-        counted[sample.instruction][names.package_of_object(sample.object) if is_foreign else ""] += 1
-    found = {}
-    for instruction, packages in counted.items():
-        others = packages.pop("", 0)
-        if packages and packages.total() >= _FOREIGN_SHARE * (packages.total() + others):
-            found[instruction] = packages.most_common(1)[0][0]
-    return found
+def _native_sites(samples: Sequence[Sample], names: _Names) -> set[int]:
+    """The addresses of the instructions that run compiled code of a library."""
+    all_samples = Counter(sample.instruction for sample in samples)
+    foreign = Counter(sample.instruction for sample in samples if names.is_foreign(sample.object))
+    return {site for site, count in foreign.items() if count >= _FOREIGN_SHARE * all_samples[site]}
 
 
 class _Seen:
@@ -167,7 +156,7 @@ class _Seen:
         self._share_out("either", _COMPILED_PARTS)
 
     def parts(self, whole: int) -> list[CallPart]:
-        """The parts that any sample counts for."""
+        """The parts that any sample counts for, and the user's own Python, of which everybody asks."""
         return [
             CallPart(
                 name=name,
@@ -176,7 +165,7 @@ class _Seen:
                 objects={one: n / whole for one, n in self._objects[name].most_common()},
             )
             for name in PARTS
-            if self._counts[name]
+            if self._counts[name] or name == "own-python"
         ]
 
     def _share(self, name: PartName, whole: int) -> Figure:

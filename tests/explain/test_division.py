@@ -7,18 +7,21 @@ import sys
 from pathlib import Path
 from time import perf_counter
 
+import msgspec
 import pytest
 
 from overhead.errors import Unavailable, UsageError
 from overhead.explain import sampled_thread, thread_sampler
 from overhead.explain.call_spec import CallSpec
-from overhead.explain.division import GENERATED, STANDARD, Division, divided
+from overhead.explain.division import GENERATED, STANDARD, CallPart, Division, divided
 from overhead.explain.sampled_thread import Phase, SampledThread, this_thread
+from overhead.explain.saved import read_timing
 from overhead.explain.show import timing_blocks
 from overhead.explain.thread_sampler import Sample
 from overhead.explain.user_statement import try_statements
 from overhead.probes.common.statements import StatementLoop
-from overhead.results import because, code_of
+from overhead.results import Value, Why, because, code_of
+from overhead.words.reasons import in_words
 from tests.fakes import timings as made
 
 PACKAGES = "/venv/lib/python3.12/site-packages"
@@ -48,7 +51,15 @@ def samples(count: int, file: str, instruction: int, object: str, *, in_system: 
 
 
 def shares(division: Division) -> dict[str, float]:
-    return {part.name: round(part.share.value or 0.0, 3) for part in division.parts}
+    return {part.name: round(part.share.value, 3) for part in division.parts if part.share.value}
+
+
+def share_of(part: CallPart | None) -> Value:
+    """The share of a part, which must be there, with its interval."""
+    assert part is not None
+    found = part.share.measured
+    assert found is not None
+    return found
 
 
 def test_python_is_told_from_compiled_code_by_the_instruction_that_enters_it() -> None:
@@ -66,7 +77,7 @@ def test_python_is_told_from_compiled_code_by_the_instruction_that_enters_it() -
     compiled = division.part("binding-and-library")
     assert compiled is not None
     assert (compiled.of, list(compiled.objects)) == (["numpy"], [Path(ONE_OBJECT).name])
-    assert compiled.share.low < 0.25 < compiled.share.high
+    assert share_of(compiled).floor < 0.25 < share_of(compiled).ceiling
 
 
 def test_a_binding_is_told_from_its_library_where_they_are_separate_files() -> None:
@@ -85,11 +96,11 @@ def test_memory_functions_that_either_part_may_call_widen_both_intervals() -> No
     without = [*samples(100, OWN, 1, LIBRARY), *samples(100, OWN, 1, BINDING)]
     division = divided([*without, *samples(200, OWN, 1, LIBC)], THREAD)
     assert shares(division) == {"binding": 0.5, "library": 0.5}
-    for part in division.parts:
-        assert part.share.low < 0.25
-        assert part.share.high > 0.75
+    for part in [one for one in division.parts if one.name != "own-python"]:
+        assert share_of(part).floor < 0.25
+        assert share_of(part).ceiling > 0.75
     alone = divided([*samples(100, OWN, 1, LIBRARY), *samples(100, OWN, 1, LIBC)], THREAD)
-    assert alone.parts[0].share.low > 0.95
+    assert share_of(alone.part("binding-and-library")).floor > 0.95
 
 
 def test_a_driver_and_calls_of_the_operating_system_are_parts_of_their_own() -> None:
@@ -102,9 +113,12 @@ def test_a_driver_and_calls_of_the_operating_system_are_parts_of_their_own() -> 
         THREAD,
     )
     assert shares(division) == {"binding-and-library": 0.3, "driver": 0.5, "system": 0.2}
-    driver = division.part("driver")
-    assert driver is not None
-    assert driver.of == ["libcuda"]
+    assert {part.name: part.of for part in division.parts} == {
+        "own-python": [],
+        "binding-and-library": ["torch"],
+        "driver": ["libcuda"],
+        "system": [],
+    }
 
 
 def test_the_standard_library_is_no_python_of_the_user_and_generated_code_is_compiled() -> None:
@@ -117,7 +131,13 @@ def test_the_standard_library_is_no_python_of_the_user_and_generated_code_is_com
         THREAD,
     )
     found = {part.name: part.of for part in division.parts}
-    assert found == {"library-python": [STANDARD], "binding-and-library": [GENERATED]}
+    assert found == {"own-python": [], "library-python": [STANDARD], "binding-and-library": [GENERATED]}
+
+
+def test_that_none_of_the_time_is_the_users_own_python_is_said_with_what_the_samples_allow() -> None:
+    own = share_of(divided(samples(200, OWN, 1, LIBRARY), THREAD).part("own-python"))
+    assert own.value == 0
+    assert 0 < own.ceiling < 0.03
 
 
 def test_python_code_of_no_known_file_is_shared_out_and_code_of_the_suite_left_out() -> None:
@@ -149,7 +169,8 @@ def test_the_parts_add_up_to_the_call() -> None:
     )
     assert sum(part.share.value or 0.0 for part in division.parts) == pytest.approx(1.0)
     for part in division.parts:
-        assert 0.0 <= part.share.low <= part.share.value <= part.share.high <= 1.0
+        share = share_of(part)
+        assert 0.0 <= share.floor <= share.value <= share.ceiling <= 1.0
 
 
 def test_few_samples_give_no_parts() -> None:
@@ -179,16 +200,24 @@ NOT_HERE = ("sampling-needs-linux", "sampling-needs-processor", "sampling-not-pe
 """Why a system allows no samples, or a very busy one too few."""
 
 
+def test_a_saved_answer_keeps_how_a_call_divides(tmp_path: Path) -> None:
+    figures = [made.figure("complete", 1_000.0, 990.0, 1_010.0)]
+    timing = made.timing(made.call("f()", figures, division=divided(samples(200, OWN, 1, LIBRARY), THREAD)))
+    file = tmp_path / "time.json"
+    file.write_bytes(msgspec.json.encode(in_words(timing.to_dict())))
+    assert read_timing(file).calls[0].division == timing.calls[0].division
+
+
 def of_call(call: str, setup: str = "") -> Division:
     """How a running call divides; the test is skipped where it cannot be sampled."""
+    reason: Why = ""
     for _ in range(3):
         (found,) = try_statements(CallSpec(calls=[call], setup=setup, first=True)).found
         assert found.division is not None
-        if code_of(found.division.reason) not in NOT_HERE:
-            break
-    else:
-        pytest.skip(str(found.division.reason))
-    return found.division
+        reason = found.division.reason
+        if code_of(reason) not in NOT_HERE:
+            return found.division
+    pytest.skip(str(reason))
 
 
 def python_of(division: Division) -> float:
@@ -243,9 +272,7 @@ def test_a_function_in_c_takes_nearly_all_of_its_call() -> None:
 
 def test_a_call_that_waits_is_said_to_be_in_the_operating_system() -> None:
     division = of_call("time.sleep(1e-4)", "import time")
-    system = division.part("system")
-    assert system is not None
-    assert system.share.value > 0.5
+    assert share_of(division.part("system")).value > 0.5
 
 
 @pytest.mark.parametrize("name", ["plain", "caf\u00e9", "\u6f22\u5b57"])
@@ -260,7 +287,7 @@ def test_an_installed_package_is_told_from_a_file_of_the_user_in_any_folder(tmp_
     of_library = of_call("a_package.work()", setup).part("library-python")
     assert of_library is not None
     assert of_library.of == ["a_package"]
-    assert of_library.share.value > 0.7
+    assert share_of(of_library).value > 0.7
 
 
 def test_a_call_that_ends_its_process_while_it_is_sampled_is_refused_with_the_next_one() -> None:

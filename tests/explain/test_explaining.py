@@ -8,6 +8,7 @@ import functools
 import json
 import math
 import re
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ class Noting(Listener):
 def test_a_function_that_runs_long_at_its_first_call_is_noted_while_it_runs(
     steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(explaining.threading, "Timer", FakeTimer)
+    monkeypatch.setattr(threading, "Timer", FakeTimer)
     listener = Noting()
     with explaining._noting_a_long_start(listener) as doing:
         for _ in range(steps):

@@ -66,12 +66,11 @@ RUNS = (
 def strings_of(module: Path) -> Iterator[str]:
     """The string constants that have more than one word. Docstrings are for programmers, and one word may be a code."""
     tree = ast.parse(module.read_text("utf-8"))
-    documents = {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
+    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents
-        if is_text and " " in node.value:
+        if not isinstance(node, ast.Constant) or id(node) in documents:
+            continue
+        if isinstance(node.value, str) and " " in node.value:
             yield _VALUE.sub("", node.value)
 
 

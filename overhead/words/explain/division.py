@@ -28,15 +28,14 @@ def division_rule(samples: str) -> str:
     """Where the shares are from. ``samples``: how many, of each call."""
     return (
         f"The shares are from {samples} samples of one process: where its thread was at random moments, with 95 % "
-        "intervals. Nothing slows the call while it runs."
+        "intervals. In another process they may lie a few points higher or lower."
     )
 
 
-DEVICE_APART = "The device's time is a budget of its own: the host's parts say nothing of it."
+DEVICE_APART = "The device's time is a separate budget: these shares say nothing of it."
 BINDING_MEANS = (
-    "The binding turns arguments of Python into those of the library and its results into objects; the interpreter's "
-    "functions that it calls count for it. Memory functions, such as malloc, may be called by either: the intervals "
-    "allow both."
+    "The binding reads the arguments from Python and makes objects of the results. The interpreter's functions that it "
+    "calls count for it. All compiled code calls memory functions such as malloc: the intervals allow each caller."
 )
 
 
@@ -46,14 +45,14 @@ def short_division(division: Division) -> str:
 
 
 def _whole(call: str, cost: Figure | None, on_device: bool) -> str:
-    until = " on the host, until it returns" if on_device else ""
+    until = " on the CPU until it returns" if on_device else ""
     if cost is None or not cost.measured:
         return f"{call}{until}"
     return f"{call}, {micro_spread(cost)} {MICRO}{until}"
 
 
 def _shown(division: Division) -> list[CallPart]:
-    return [part for part in division.parts if (part.share.value or 0.0) >= _LEAST_SHOWN]
+    return [part for part in division.parts if part.name == "own-python" or (part.share.value or 0.0) >= _LEAST_SHOWN]
 
 
 def _said(part: CallPart) -> str:

@@ -17,8 +17,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 FROM_AN_INDEX = re.compile(r"pip install (--?[\w-]+ )*[\"'\\]*overhead\b(?! @)")
-FOR_THE_RELEASE = re.compile(r"<!-- release:.*?-->", re.DOTALL)
+FOR_THE_RELEASE = re.compile(r"<!-- release: .* -->")
 """The lines for an index, which the documents show once it holds the package."""
+KNOWS_THE_MARKED = {"scripts/release.py"}
+"""It checks the marked lines of README.md, so it holds them."""
 TEXTS = {"", ".html", ".j2", ".js", ".json", ".md", ".py", ".sh", ".toml", ".txt", ".yml"}
 
 
@@ -89,7 +91,7 @@ def test_no_text_says_to_install_this_package_from_an_index() -> None:
     wrong = []
     for name in done.stdout.split():
         path = ROOT / name
-        if path.suffix not in TEXTS or not path.is_file():
+        if path.suffix not in TEXTS or name in KNOWS_THE_MARKED or not path.is_file():
             continue
         text = FOR_THE_RELEASE.sub("", path.read_text("utf-8"))
         wrong += [f"{name}: {found[0]}" for found in FROM_AN_INDEX.finditer(text)]
@@ -98,7 +100,7 @@ def test_no_text_says_to_install_this_package_from_an_index() -> None:
 
 def test_the_lines_for_the_time_after_the_release_are_marked() -> None:
     text = (ROOT / "docs" / "installing.md").read_text("utf-8")
-    assert [FROM_AN_INDEX.search(block) is not None for block in FOR_THE_RELEASE.findall(text)] == [True]
+    assert [FROM_AN_INDEX.search(block) is not None for block in FOR_THE_RELEASE.findall(text)] == [True, True]
 
 
 def test_the_workflow_to_copy_installs_the_package_from_no_index() -> None:

@@ -220,11 +220,11 @@ def test_a_run_on_a_full_disk_has_the_lines_written_so_far(tmp_path: Path, monke
         (["run", "-p", "numpy", "--out", "{tmp}/raises.py/x"], "Not a directory"),
         (["run", "-p", "numpy", "--out", "{tmp}/foreign.json"], "exists"),
         (["show", "{tmp}/nowhere.json"], "No such file"),
-        (["show", "{tmp}/foreign.json"], "not a fingerprint"),
-        (["show", "{tmp}/cut.json"], "not a fingerprint"),
+        (["show", "{tmp}/foreign.json"], "not the file of a run"),
+        (["show", "{tmp}/cut.json"], "not the file of a run"),
         (["show", "{tmp}/foreign.jsonl"], "line 1"),
         (["show", "{tmp}"], "a folder; name one of its files"),
-        (["report", "{tmp}/foreign.json"], "not a fingerprint"),
+        (["report", "{tmp}/foreign.json"], "not the file of a run"),
     ],
 )
 def test_a_run_with_invalid_arguments_prints_one_line_and_exits_with_2(

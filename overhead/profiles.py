@@ -53,6 +53,8 @@ class Plan:
     """The number of GPUs that the seconds are for: with more, they grow in proportion. 0 if they never grow."""
     folder_per_node: bool = False
     """Whether each node has its own folder in the output folder, so that many nodes can share a disk."""
+    opening_s: float = 0.0
+    """How long a process should take to open its cases, if that is known; only for the time left."""
     min_rounds: int = 6
     max_rounds: int = 400
 

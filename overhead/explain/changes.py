@@ -232,7 +232,7 @@ class Changes:
             timing = self._timed(
                 self.spec(*jobs.values()),
                 self._listener,
-                plan=self._plan(len(jobs), compiles),
+                plan=dataclasses.replace(self._plan(len(jobs), compiles), opening_s=self._opening_s(jobs, tried)),
                 others_may_fail=True,
                 silence_s=COMPILE_S if compiles else ATTEMPT_S,
             )
@@ -254,6 +254,11 @@ class Changes:
             else:
                 found[name] = _alternative(name, "failed", reasons[name])
         return timing, found
+
+    def _opening_s(self, jobs: Collection[str], tried: Mapping[str, record.Alternative]) -> float:
+        """How long a process takes to load the step and to make these alternatives, each as long as in its attempt."""
+        making_ns = sum(tried[name].making.value or 0.0 for name in jobs)
+        return self.loading_s + _OPENING_S + making_ns / 1e9
 
     def spec(self, *others: AttemptJob) -> CallSpec:
         """The step as ``step()``, and these others after it, for a process that times them."""

@@ -24,7 +24,7 @@ SUITE = str(Path(__file__).parents[1]) + os.sep
 _FOLDERS = operator.itemgetter("stdlib", "platstdlib", "purelib", "platlib")(sysconfig.get_paths())
 _NOT_OWN = (SUITE, *_FOLDERS, "<frozen", "<overhead")
 """The beginnings of file names of code that does not belong to the program."""
-_EXAMPLE = SUITE + os.path.join("explain", "example.py")
+EXAMPLE = SUITE + os.path.join("explain", "example.py")
 """The example stands for a program of a user."""
 _MOST = 100_000
 """How many objects are visited. A step that reaches more is described in part."""
@@ -232,7 +232,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 def is_own_code(code: types.CodeType) -> bool:
     """Whether code belongs to the program, and not to the standard library, an installed package or this one."""
-    return code.co_filename == _EXAMPLE or not code.co_filename.startswith(_NOT_OWN)
+    return code.co_filename == EXAMPLE or not code.co_filename.startswith(_NOT_OWN)
 
 
 def _of_object(value: Any) -> Iterator[tuple[str, Any]]:

@@ -27,7 +27,7 @@ from msgspec import Struct
 from overhead.errors import UsageError, check_text, one_line, unknown_name
 from overhead.explain.call_spec import setup_of
 from overhead.explain.record import CallSite
-from overhead.explain.state import SUITE, is_own_code
+from overhead.explain.state import EXAMPLE, SUITE, is_own_code
 
 _MOST_NAMED = 8
 """So many functions of a file are named where none was given."""
@@ -341,7 +341,8 @@ def call_site(frame: types.FrameType | None, folder: str, libraries: Sequence[st
     inside = ""
     while frame is not None:
         code = frame.f_code
-        if is_own_code(code) or not code.co_filename.startswith((*libraries, SUITE, "<")):
+        is_passed_over = code.co_filename.startswith((*libraries, SUITE, "<")) and code.co_filename != EXAMPLE
+        if not is_passed_over:
             line = f"{_shown(code.co_filename, folder)}:{frame.f_lineno}"
             if is_own_code(code):
                 return CallSite(line=line, inside=inside)

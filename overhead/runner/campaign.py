@@ -39,7 +39,7 @@ from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.output import Journal
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Task
-from overhead.runner.time_left import PlannedProcess, RunTimeLeft, measuring_s
+from overhead.runner.time_left import OPENING_S, PlannedProcess, RunTimeLeft, measuring_s
 from overhead.runner.workers import Job, Pause, Ready, WorkerDied, WorkerProcess
 from overhead.workloads import stack_works
 
@@ -166,7 +166,8 @@ class Campaign:
         """By target key, workers of the next replicate that are ready: those of targets that are slow to open."""
         self._began_s = self._waited_s = 0.0
         self._wall_s = math.inf if plan.wall_s is None else plan.wall_s * len(runs)
-        self._time_left = RunTimeLeft(_planned_processes(runs), self._wall_s, _LEAST_PROCESSES)
+        planned, opening_s = _planned_processes(runs), max(OPENING_S, plan.opening_s)
+        self._time_left = RunTimeLeft(planned, self._wall_s, _LEAST_PROCESSES, opening_s)
 
     def start_worker(self, job: Job, environment: Mapping[str, str], interpreter: Interpreter) -> WorkerProcess:
         """Start a worker with this job and these environment variables."""

@@ -106,14 +106,20 @@ class RunTimeLeft:
     """The time left of a run of processes in groups, round by round: each kind has a process in each of its rounds.
 
     All times are seconds since the run began. ``limit_s``: no group begins later, and no round that would end later
-    once ``least_rounds`` are measured.
+    once ``least_rounds`` are measured. ``opening_s``: of a process, as planned.
     """
 
-    def __init__(self, planned: Iterable[PlannedProcess], limit_s: float = math.inf, least_rounds: int = 0) -> None:
+    def __init__(
+        self,
+        planned: Iterable[PlannedProcess],
+        limit_s: float = math.inf,
+        least_rounds: int = 0,
+        opening_s: float = OPENING_S,
+    ) -> None:
         self._planned = {one.kind: one for one in planned}
         self._limit_s, self._least_rounds = limit_s, least_rounds
         self._rounds = max((one.times for one in self._planned.values()), default=0)
-        self._beside = Durations(dict.fromkeys(self._planned, OPENING_S))
+        self._beside = Durations(dict.fromkeys(self._planned, opening_s))
         self._measuring = Durations({one.kind: one.measuring_s for one in self._planned.values()})
         self._round = -1
         self._waiting: list[str] = []

@@ -85,16 +85,13 @@ def test_the_profile_of_a_training_step_on_the_processor_has_its_operations_with
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize(
-    ("function", "what"),
-    [
-        ("fifth", "train.py:23, in fifth: RuntimeError: the fifth"),
-        ("exits", "the process ended with exit code 3"),
-    ],
+    ("function", "fact"),
+    [("fifth", "train.py:23, in fifth: RuntimeError: the fifth"), ("exits", "exit code 3")],
 )
-def test_a_step_that_cannot_be_explained_is_refused_in_one_line(program: str, function: str, what: str) -> None:
+def test_a_step_that_cannot_be_explained_is_refused_in_one_line(program: str, function: str, fact: str) -> None:
     with pytest.raises(UsageError) as caught:
         profile(program, function)
-    assert what in str(caught.value)
+    assert fact in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

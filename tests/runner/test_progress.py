@@ -16,7 +16,7 @@ from overhead.results import Together
 from overhead.runner import progress as progress_module
 from overhead.runner.campaign import InterpreterRun, WorkerLimits
 from overhead.runner.progress import Listener, Progress, shortened
-from overhead.runner.time_left import Durations
+from overhead.runner.time_left import Durations, PlannedProcess, RunTimeLeft
 from overhead.runner.workers import Job
 from overhead.words.runner import time_left
 from tests.fakes.workers import FakeJournal, FakeWorker, FakeWorkers, faked
@@ -237,3 +237,8 @@ def test_work_of_a_kind_that_was_not_done_takes_as_much_longer_than_planned_as_o
     durations.runs_for("a", 30.0)
     assert durations.expected_s("a") == 30.0
     assert durations.rest_s("a") == 0.0
+
+
+def test_a_plan_that_knows_how_long_processes_open_gives_the_right_first_estimate() -> None:
+    planned = [PlannedProcess("a", 4.0, 3)]
+    assert RunTimeLeft(planned, opening_s=20.0).left_s(0.0) == pytest.approx(3 * 24.0)

@@ -15,7 +15,8 @@ class Term:
     """A term.
 
     ``forms``: further spellings in texts that mean the same. ``field``: what the file of a run calls it, where that is
-    another word. ``column``: the heading of its column in tables, without the unit.
+    another word. ``column``: the heading of its column in tables, without the unit. ``is_common``: other sentences use
+    the word too, so texts do not link it.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Term:
     forms: tuple[str, ...] = ()
     field: str = ""
     column: str = ""
+    is_common: bool = False
 
     @property
     def id(self) -> str:
@@ -31,7 +33,9 @@ class Term:
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """All spellings that texts and headings of columns have."""
+        """All spellings that link to the glossary, in texts and headings of columns."""
+        if self.is_common:
+            return ()
         return (self.name, *self.forms, *([f"{self.column}, {MICRO}"] if self.column else []))
 
 
@@ -153,21 +157,39 @@ FIGURE_TERMS = (
 
 GLOSSARY = (
     *FIGURE_TERMS,
-    Term("stack", "A library or interface that launches work on a device, such as PyTorch, the CUDA driver or Dawn."),
-    Term("case", "One way to launch work: a stack on a device, with its caller, pattern, workload and parameters."),
+    Term(
+        "stack",
+        "A library or interface that launches work on a device, such as PyTorch, the CUDA driver or Dawn.",
+        is_common=True,
+    ),
+    Term(
+        "case",
+        "One way to launch work: a stack on a device, with its caller, pattern, workload and parameters.",
+        is_common=True,
+    ),
     Term("base case", "The usual way to launch one small operation through a stack. Every run measures it."),
-    Term("pattern", "How a chain is handed to the device, such as per-submit or one-pass."),
-    Term("caller", "What calls the library: Python, compiled code, or a page in a browser."),
-    Term("workload", "The computation of a step, such as `recurrence` or a token of `qwen2.5-0.5b`."),
-    Term("sample", "One timing of one chain of n launches, its wait included."),
-    Term("n", "The number of launches in a chain, or of the dispatches, calls or steps that it repeats."),
-    Term("unit", "In files and in Python: what a chain repeats. Its cost is the cost of one launch, dispatch or step."),
-    Term("turn", "A part of a process in which the unpinned cost of a case is measured, for at least 100 ms."),
-    Term("share", "A part of a time, in per cent of the whole. The whole is named beside it."),
-    Term("wait", "A call that returns when the device has finished its work: a synchronisation."),
+    Term("pattern", "How a chain is handed to the device, such as per-submit or one-pass.", is_common=True),
+    Term("caller", "What calls the library: Python, compiled code, or a page in a browser.", is_common=True),
+    Term("workload", "The computation of a step, such as rmsnorm, or a token of a language model.", is_common=True),
+    Term("sample", "One timing of one chain of n launches, its wait included.", is_common=True),
+    Term(
+        "n", "The number of launches in a chain, or of the dispatches, calls or steps that it repeats.", is_common=True
+    ),
+    Term(
+        "unit",
+        "In files and in Python: what a chain repeats. Its cost is the cost of one launch, dispatch or step.",
+        is_common=True,
+    ),
+    Term(
+        "turn",
+        "A part of a process in which the unpinned cost of a case is measured, for at least 100 ms.",
+        is_common=True,
+    ),
+    Term("share", "A part of a time, in per cent of the whole. The whole is named beside it.", is_common=True),
+    Term("wait", "A call that returns when the device has finished its work.", ("synchronisation",), is_common=True),
     Term(
         "kernel launch overhead",
-        "The time that a launch takes beyond the work of its kernel: in Python, the library, the driver and the device.",
+        "The time that a launch takes beyond the work of its kernel: in Python, the library, the driver and the GPU.",
         ("launch overhead",),
     ),
     Term("dispatch", "One kernel handed to the device: a dispatch in WebGPU and Vulkan, a launch in CUDA."),
@@ -178,7 +200,7 @@ GLOSSARY = (
     Term("step", "One iteration of a computation, such as a training step. A step may take many launches."),
     Term(
         "chain",
-        "n launches in a row, with one wait at the end. Each launch reads what the last one wrote. The whole chain is timed.",
+        "n launches in a row, with one wait at the end. Each reads what the last one wrote. The whole chain is timed.",
     ),
     Term("variant", "One of several ways to run the same computation, such as a CUDA graph or a fused kernel."),
     Term(
@@ -209,7 +231,7 @@ GLOSSARY = (
     Term("one-pass", "All dispatches are in one pass of one command buffer, which is submitted once.", ("one pass",)),
     Term(
         "per-pass",
-        "Each dispatch has its own pass. For a token of a language model: each token has. All are in one command buffer.",
+        "Each dispatch (of a language model: each token) has its own pass. All passes are in one command buffer.",
     ),
     Term("per-k", "A submission follows every k dispatches."),
     Term("replay", "A recorded graph or command buffer is launched again. The cost is that of one node."),
@@ -251,7 +273,7 @@ GLOSSARY = (
     ),
     Term(
         "profile",
-        "How long and how exactly a run measures: quick, default or thorough. The profiler is another thing: it traces a step.",
+        "How long a run measures: quick, default or thorough. A profiler is another thing: it traces a step.",
     ),
     Term(
         "software adapter",

@@ -247,7 +247,7 @@ GLOSSARY = (
     ),
     Term("wait-each", "The CPU waits after each dispatch (a synchronisation)."),
     Term("read-each", "The CPU reads a value back after each dispatch."),
-    Term("hybrid", "One part of each step runs on the CPU, the other part on the device."),
+    Term("hybrid", "The steps run on the CPU and on the device in turn. The state is copied in between."),
     Term("interval", "The range in brackets: 95 % confidence within this run. Another run may lie outside."),
     Term(
         "noisy",

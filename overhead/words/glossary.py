@@ -61,13 +61,13 @@ FIGURE_TERMS = (
     ),
     Term(
         "enqueue time",
-        "How long a launch takes until its call returns. The device may still work.",
+        "How long a launch takes until its call returns. At this time the device may still work.",
         field="issue",
         column="enqueue",
     ),
     Term(
         "CPU time",
-        "How long the CPU is busy with one launch: its enqueue time and its share of the wait.",
+        "How long the CPU is busy with one launch: the enqueue time, and CPU time in the wait.",
         field="host",
         column="CPU time",
     ),
@@ -177,7 +177,7 @@ GLOSSARY = (
     ),
     Term(
         "unit",
-        "In files and in Python: what a chain repeats. Its cost is the cost of one launch, dispatch or step.",
+        "In files and in the Python API: what a chain repeats, such as a launch, a dispatch or a step.",
         is_common=True,
     ),
     Term(
@@ -247,7 +247,7 @@ GLOSSARY = (
     ),
     Term("wait-each", "The CPU waits after each dispatch (a synchronisation)."),
     Term("read-each", "The CPU reads a value back after each dispatch."),
-    Term("hybrid", "The steps run on the CPU and on the device in turn. The state is copied in between."),
+    Term("hybrid", "Steps run on the CPU and on the device in turn. The state is copied before each step."),
     Term("interval", "The range in brackets: 95 % confidence within this run. Another run may lie outside."),
     Term(
         "noisy",

@@ -50,12 +50,14 @@ from overhead.results import (
     Figure,
     Fingerprint,
     Machine,
+    Reason,
     Record,
     Scalar,
     Why,
     WithFigures,
     about,
     because,
+    codes_of,
     ratio,
     together,
 )
@@ -78,6 +80,12 @@ _CALLS_PER_PROCESS = 60
 """Calls of a slow statement that a process samples."""
 _MOST_VERSIONS = 32
 """So many versions that differ are named."""
+_OF_PROCESSES = {
+    "processes-measured": "processes-of-call",
+    "worker-died": "process-of-call-died",
+    "workers-died": "processes-of-call-died",
+}
+"""Notes of a run that name a worker, each with the one of ``time`` that does not."""
 _OF_RECORD = ("status", "reason", "bound", "flags", "figures")
 
 
@@ -342,7 +350,7 @@ def time_statements(
         silence_s = min(silence_s, _LEAST_SILENCE_S + 3 * (monotonic() - began) + 100 * slowest_s + anchors_s)
     plan = plan or sampling_plan(spec.found * max(1, len(spec.threads)))
     outcome, judged = _measured(spec, first, plan, silence_s, listener)
-    return _timing(first, outcome, judged, others_may_fail)
+    return _timing(first, outcome, judged, others_may_fail, plan.wall_s)
 
 
 @contextlib.contextmanager
@@ -480,7 +488,23 @@ def sampling_plan(found: Sequence[FoundCall]) -> Plan:
     return Plan(processes=processes, target=0.03, sampling_s=1.001 * sampling_s, wall_s=wall_s, case_s=case_s)
 
 
-def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], others_may_fail: bool) -> Timing:
+def _notes_of(side: Fingerprint, wall_s: float | None) -> Iterator[Why]:
+    """The flags of a run of this time limit, without the names that the run has for its processes."""
+    died = any(codes_of(flag) & {"worker-died", "workers-died"} for flag in side.flags)
+    for flag in side.flags:
+        if not isinstance(flag, Reason) or flag.code not in _OF_PROCESSES:
+            yield flag
+            continue
+        values = {name: value for name, value in flag.values.items() if name != "worker"}
+        if flag.code == "processes-measured" and wall_s is not None and not died:
+            yield because("processes-of-call-in-time", **values, limit_s=wall_s)
+        else:
+            yield because(_OF_PROCESSES[flag.code], **values)
+
+
+def _timing(
+    first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], others_may_fail: bool, wall_s: float | None
+) -> Timing:
     from overhead.comparing import changed_versions
     from overhead.reading.next_run import next_run
 
@@ -493,7 +517,7 @@ def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], 
     for row, record in zip(first.calls, records, strict=True):
         again = next_run(record, first.machine)
         calls.append(replace(row, **_of_record(record), next_run=[again.floor, again.ceiling] if again else None))
-    notes: list[Why] = list(dict.fromkeys(flag for side in sides for flag in side.flags))
+    notes: list[Why] = list(dict.fromkeys(note for side in sides for note in _notes_of(side, wall_s)))
     if len(sides) > 1 and (changed := changed_versions(sides[0], sides[1])):
         versions = [because("versions-of-both", field=one.field, base=one.base, new=one.new) for one in changed]
         notes.append(because("versions-of-interpreters", versions=together(*versions[:_MOST_VERSIONS])))

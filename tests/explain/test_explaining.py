@@ -33,7 +33,7 @@ from overhead.explain.record import (
 )
 from overhead.explain.saved import read_explanation
 from overhead.explain.show import explanation_blocks
-from overhead.explain.steps import StepSource
+from overhead.explain.steps import CALLING_THE_FUNCTION, StepSource
 from overhead.explain.timing import Timing
 from overhead.explain.verdict import judge_times
 from overhead.results import Figure, Reason, codes_of
@@ -63,17 +63,18 @@ class FakeTimer:
 
     def __init__(self, seconds: float, call: Callable[..., None], arguments: list[object]) -> None:
         self.seconds, self._ring = seconds, functools.partial(call, *arguments)
-        self.ended = False
+        self.started = self.ended = False
         FakeTimer.made = self
 
     def start(self) -> None:
-        pass
+        assert not self.ended, "a timer that was cancelled never goes off"
+        self.started = True
 
     def cancel(self) -> None:
         self.ended = True
 
     def go_off(self) -> None:
-        if not self.ended:
+        if self.started and not self.ended:
             self._ring()
 
 
@@ -85,20 +86,21 @@ class Noting(Listener):
         self.told.append(told)
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2])
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
 def test_a_function_that_runs_long_at_its_first_call_is_noted_while_it_runs(
     steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(threading, "Timer", FakeTimer)
     listener = Noting()
     with explaining._noting_a_long_start(listener) as doing:
-        for _ in range(steps):
-            doing("loading the program")
+        for what in ["loading the program", CALLING_THE_FUNCTION, "the step"][:steps]:
+            doing(what)
         FakeTimer.made.go_off()
-    assert [first_code([told]) for told in listener.told] == ["start-takes-long"] * (steps < 2)
+    is_in_first_call = steps == 2
+    assert [first_code([told]) for told in listener.told] == ["start-takes-long"] * is_in_first_call
     assert FakeTimer.made.seconds == explaining.LONG_START_S
     FakeTimer.made.go_off()
-    assert len(listener.told) == (steps < 2)
+    assert len(listener.told) == is_in_first_call
 
 
 def test_a_host_bound_step_with_one_read_is_explained_with_verdict_counts_and_lines() -> None:

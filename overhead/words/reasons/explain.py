@@ -50,7 +50,10 @@ TEMPLATES = {
         "undisturbed one."
     ),
     # What on the host makes steps long or uneven.
-    "no-cause-on-the-host": "No cause was found on the CPU. overhead doctor names what disturbs this machine.",
+    "no-cause-on-the-host": (
+        "Nothing was found on the CPU that makes the times of the steps differ: no other programs, CPU limits or "
+        "garbage collection. overhead doctor checks the rest of this machine."
+    ),
     "waits-for-a-processor": (
         "For {share:percent} of the time the step's thread waits for a processor ({preemptions:,.0f} switches a "
         "second): stop other programs, or give it cores of its own."
@@ -106,9 +109,16 @@ TEMPLATES = {
     "no-verdict": "No verdict: {why}.",
     "no-verdict-without-a-check": "No verdict: the profile could not be checked against a measurement ({why}).",
     "no-verdict-of-the-replay": (
-        "No verdict: the profile accounts for {replayed_ns:micro} µs of a step, and {measured_ns:micro} µs were "
-        "measured. {apart_ns:micro} µs are not understood."
+        "No verdict on what bounds the step: by the profile a step takes {replayed_ns:micro} µs, and without the "
+        "profiler {measured_ns:micro} µs were measured. The difference of {apart_ns:micro} µs is more than overhead "
+        "allows (15 %)."
     ),
+    "device-works-in-the-step": (
+        "The device works for {busy_ns:micro} of the {wall_ns:micro} µs of a step ({share:percent}). Faster kernels "
+        "can save no more than that."
+    ),
+    "calls-that-wait": "{number:count call} in each step {number:wait} for the device: {lines}.",
+    "waits-at-line": "{line} ({what:short})",
     "no-verdict-of-the-profile": "No verdict: the profile does not explain the time of the step ({why}).",
     "replay-takes-another-time": (
         "the profile gives {ratio:factor} the measured time; a difference of {allowed:percent} is allowed"
@@ -226,7 +236,9 @@ TEMPLATES = {
     # What is missing.
     "not-profiled": "Launches, synchronisations, operations and gaps are not known: {why}.",
     "no-device-work-to-see": "No work on a GPU was seen, so there are no launches, synchronisations and gaps.",
-    "waits-of-streams-not-modelled": "The check of the profile does not model waits of one stream for another.",
+    "waits-of-streams-not-modelled": (
+        "The step uses several streams, and the check of the profile does not contain waits of one stream for another."
+    ),
     "steps-of-other-operations": (
         "{unknown} of {steps:count profiled step} run other operations than the steps that were profiled without "
         "CUPTI. Their CPU times contain what CUPTI adds."
@@ -254,9 +266,10 @@ TEMPLATES = {
         "a step takes {step_s:.2g} s, so measuring it takes up to {minutes:count minute}, longer than --seconds "
         "{seconds:g}; Ctrl-C ends early and keeps the profile"
     ),
+    "calling-the-function": "calling the function",
     "start-takes-long": (
-        "the function has run for {seconds:.0f} s: if it is a whole program, press Ctrl-C and name one iteration: a "
-        "function that returns step(); see docs/explain.md"
+        "the function has run for {seconds:.0f} s: if it runs a whole program, press Ctrl-C and name a function that "
+        "returns one iteration, step(); see docs/explain.md"
     ),
     "waited-for-another-run": "waited {seconds:.0f} s for another run; --seconds does not count this",
     # What a replay for Perfetto calls its parts.

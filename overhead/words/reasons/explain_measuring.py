@@ -64,6 +64,10 @@ TEMPLATES = {
         "cannot be captured as a CUDA graph, because state on the CPU changes with every step: {names}{more:and-more}; "
         "capturable=True keeps the counters of PyTorch's optimisers on the device"
     ),
+    "capture-meets-a-wait": (
+        "a CUDA graph cannot contain a call that waits for the device, here {what:short}: take this call out of the "
+        "step to try a graph; {error}"
+    ),
     "no-time-for-alternative": "not tried, because no time was left; a larger --seconds gives it some",
     "one-attempt": "one attempt, and its first step",
     "gain-not-resolved": "the gain is too uncertain",
@@ -297,7 +301,7 @@ TEMPLATES = {
     "setup-without-webgpu-device": "SETUP must give the device a name: device = adapter.request_device_sync()",
     # The times of statements.
     "first-answer": "a first answer, from one process: the cost between n = {few} and n = {many}",
-    "first-answer-of-row": "first answer, from one process; other processes may differ: {row}",
+    "first-answer-of-row": "first answer, from one process (another process may measure more or less): {row}",
     "interrupted-time": (
         "interrupted; measured until then: {calls}; the attribute timing of this exception has it, and "
         "sys.last_value is the exception if nothing caught it"
@@ -317,6 +321,12 @@ TEMPLATES = {
     "row-without-cost": "{row} has no cost",
     "rows-without-cost": "{first} and {second} has no cost",
     "ratio-not-formed": "it cannot be formed",
+    "processes-of-call": "Only {measured} of {planned} processes measured.",
+    "processes-of-call-in-time": (
+        "Only {measured} of {planned} processes measured: one more would end after the time limit of {limit_s:.0f} s."
+    ),
+    "process-of-call-died": "1 process died, and its samples do not count: {why}.",
+    "processes-of-call-died": "{processes} processes died, and their samples do not count; the last one: {why}.",
     # What a profile does not tell.
     "measured-beside-the-profile": "measured next to the profile",
     "profile-unreadable": "the profile cannot be read: {why}",

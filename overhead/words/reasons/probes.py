@@ -150,7 +150,7 @@ TEMPLATES = {
     "variable-names-no-program": "the variable {variable} names no program: {named}",
     "set-variable-to-browser": "set {variable} to a browser's program",
     "no-browser-found": "no browser {browser} was found",
-    "install-browser": "install it, or set the variable {variable} to its program",
+    "install-browser": "install the browser, or set the variable {variable} to the path of its program",
     "page-has-no-caller": "in a page the calls come from JavaScript, not from {caller}",
     "browser-closed": "the browser is closed",
     "browser-silent": "{browser} gave no answer for {limit_s:.0f} s",

@@ -57,6 +57,7 @@ from overhead.results import (
     WithFigures,
     about,
     because,
+    code_of,
     codes_of,
     ratio,
     together,
@@ -80,12 +81,6 @@ _CALLS_PER_PROCESS = 60
 """Calls of a slow statement that a process samples."""
 _MOST_VERSIONS = 32
 """So many versions that differ are named."""
-_OF_PROCESSES = {
-    "processes-measured": "processes-of-call",
-    "worker-died": "process-of-call-died",
-    "workers-died": "processes-of-call-died",
-}
-"""Notes of a run that name a worker, each with the one of ``time`` that does not."""
 _OF_RECORD = ("status", "reason", "bound", "flags", "figures")
 
 
@@ -492,14 +487,20 @@ def _notes_of(side: Fingerprint, wall_s: float | None) -> Iterator[Why]:
     """The flags of a run of this time limit, without the names that the run has for its processes."""
     died = any(codes_of(flag) & {"worker-died", "workers-died"} for flag in side.flags)
     for flag in side.flags:
-        if not isinstance(flag, Reason) or flag.code not in _OF_PROCESSES:
-            yield flag
-            continue
-        values = {name: value for name, value in flag.values.items() if name != "worker"}
-        if flag.code == "processes-measured" and wall_s is not None and not died:
-            yield because("processes-of-call-in-time", **values, limit_s=wall_s)
-        else:
-            yield because(_OF_PROCESSES[flag.code], **values)
+        values = flag.values if isinstance(flag, Reason) else {}
+        match code_of(flag):
+            case "processes-measured":
+                counts = {name: values[name] for name in ("measured", "planned")}
+                if died or wall_s is None:
+                    yield because("processes-of-call", **counts)
+                else:
+                    yield because("processes-of-call-in-time", **counts, limit_s=wall_s)
+            case "worker-died":
+                yield because("process-of-call-died", why=values["why"])
+            case "workers-died":
+                yield because("processes-of-call-died", processes=values["processes"], why=values["why"])
+            case _:
+                yield flag
 
 
 def _timing(

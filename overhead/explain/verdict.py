@@ -130,13 +130,15 @@ def verdict_reasons(found: record.Explanation, known_by: Callable[[Why], Hashabl
 
 def _known_without_verdict(found: record.Explanation) -> list[Why]:
     """What holds of a step although its replay fails the check: the work of the device, and the calls that wait."""
-    times, busy_ns = resolved_times(found.step.wall), found.step.busy.value
-    if found.replay.ok or found.replay.ratio is None or len(times) != 1 or not busy_ns:
+    wall, busy = found.step.wall.measured, found.step.busy.measured
+    if found.replay.ok or found.replay.ratio is None or wall is None or busy is None:
         return []
     said: list[Why] = []
-    share = busy_ns / times[0]
-    if share <= 1:
-        said.append(because("device-works-in-the-step", busy_ns=busy_ns, wall_ns=times[0], share=share))
+    if len(resolved_times(found.step.wall)) == 1 and 0 < busy.value <= wall.value:
+        # The ends of the share follow from those of the step, which varies more.
+        share = Value(busy.value / wall.value, busy.value / wall.ceiling, busy.value / wall.floor)
+        both = {"busy_ns": busy.value, **value_named("wall_ns", wall)}
+        said.append(because("device-works-in-the-step", **both, **value_named("share", share)))
     waits = found.synchronisations
     if waits:
         lines = [because("waits-at-line", line=row.site.line or "?", what=row.what) for row in waits[:_MOST_WAITS]]

@@ -176,15 +176,15 @@ VALUE_FORMATS: Mapping[str, Callable[[Any, str], str]] = {
 }
 """By the first word of a format: the text of a value and of what follows this word. Others are Python's own.
 
-``micro``: ns as µs, without unit; ``micro-spread``: with its interval; ``micro-interval``: that alone with its
-unit, in brackets. ``percent``: of a share; ``percent-spread``: with its interval. ``spread``: a number with its
-interval. ``factor``: a ratio; ``factor-or-many``: 0 stands for one that is too large; ``factor-spread``: with its
-interval. ``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with its noun. ``verb``, ``wait``: is or
-are, waits or wait, for so many. ``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside in one
-line, of at most N or 60 characters. ``and-more``: how many names are left out. ``at``: a line, if it is known.
+``micro``: ns as µs, without unit; ``micro-spread``: with its interval; ``micro-interval``: that alone with its unit,
+in brackets. ``percent``: of a share; ``percent-spread``: with its interval. ``spread``: a number with its interval.
+``factor``: a ratio; ``factor-or-many``: 0 stands for one that is too large; ``factor-spread``: with its interval.
+``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with its noun. ``verb``: is or are, for so
+many; ``wait``: waits or wait. ``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside
+in one line, of at most N or 60 characters. ``and-more``: how many names are left out. ``at``: a line, if it is known.
 ``more``: what follows a semicolon, if there is anything. ``capital``: with a capital letter. ``bound``: what bounds a
-step. ``called``: who makes the calls. ``told-by``: what tells two speeds apart. ``install``: the command for
-extras with commas between.
+step. ``called``: who makes the calls. ``told-by``: what tells two speeds apart. ``install``: the command for extras
+with commas between.
 """
 
 

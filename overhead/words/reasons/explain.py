@@ -114,8 +114,8 @@ TEMPLATES = {
         "allows (15 %)."
     ),
     "device-works-in-the-step": (
-        "The device works for {busy_ns:micro} of the {wall_ns:micro} µs of a step ({share:percent}). Faster kernels "
-        "can save no more than that."
+        "The device works for {busy_ns:micro} µs of each step, about {share:percent} of a step of "
+        "{wall_ns:micro-spread} µs. Faster kernels can save no more than that."
     ),
     "calls-that-wait": "{number:count call} in each step {number:wait} for the device: {lines}.",
     "waits-at-line": "{line} ({what:short})",
@@ -237,7 +237,7 @@ TEMPLATES = {
     "not-profiled": "Launches, synchronisations, operations and gaps are not known: {why}.",
     "no-device-work-to-see": "No work on a GPU was seen, so there are no launches, synchronisations and gaps.",
     "waits-of-streams-not-modelled": (
-        "The step uses several streams, and the check of the profile does not contain waits of one stream for another."
+        "The check of the profile leaves out that one stream waits for another, if the step uses several streams."
     ),
     "steps-of-other-operations": (
         "{unknown} of {steps:count profiled step} run other operations than the steps that were profiled without "

@@ -149,7 +149,7 @@ def test_a_share_at_the_edge_of_a_wide_interval_is_shown_as_its_interval_alone(
 ) -> None:
     figure = Figure(name="share", unit="share", value=share, low=low, high=high, processes=1)
     division = Division(parts=[CallPart(name="driver", share=figure, of=["libcuda"])], samples=1600)
-    brackets = division_sentence("x.item()", division, None, on_device=False).count("(")
+    brackets = division_sentence("call", division, None, on_device=False).count("(")
     assert brackets == has_value
 
 

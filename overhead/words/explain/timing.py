@@ -152,7 +152,7 @@ def unpinned(low: float, high: float, which: str) -> str:
 
 
 LEFT_OUT = (
-    "Either other programs use the CPU cores, or some calls cost much more than most (as when a list grows). The "
+    "Either other programs take CPU cores, or some calls cost much more than most (as when a list grows). The "
     "undisturbed cost leaves out both."
 )
 """Why all processes that are not pinned met more than the cost."""

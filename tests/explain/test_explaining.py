@@ -37,7 +37,7 @@ from overhead.explain.show import explanation_blocks
 from overhead.explain.steps import CALLING_THE_FUNCTION, StepSource
 from overhead.explain.timing import Timing
 from overhead.explain.verdict import judge_times, verdict_reasons
-from overhead.results import Figure, Reason, codes_of
+from overhead.results import Figure, Reason, Why, codes_of
 from overhead.runner.progress import Listener
 from overhead.words.explain.step import taken_as_step
 from overhead.words.reasons import sentence
@@ -95,7 +95,8 @@ def test_a_function_that_runs_long_at_its_first_call_is_noted_while_it_runs(
     monkeypatch.setattr(threading, "Timer", FakeTimer)
     listener = Noting()
     with explaining._noting_a_long_start(listener) as doing:
-        for what in ["loading the program", CALLING_THE_FUNCTION, "the step"][:steps]:
+        doings: list[Why] = ["loading the program", CALLING_THE_FUNCTION, "the step"]
+        for what in doings[:steps]:
             doing(what)
         FakeTimer.made.go_off()
     is_in_first_call = steps == 2
@@ -125,7 +126,8 @@ def test_without_a_verdict_what_is_known_comes_first() -> None:
     assert codes[:3] == ["device-works-in-the-step", "calls-that-wait", "no-verdict-of-the-replay"]
     works, waits, _ = (by_code([one])[code] for one, code in zip(found.verdict.sentences, codes[:3], strict=False))
     assert works.values["share"] == pytest.approx(101_000 / 3e6)
-    assert works.values["share_low"] < works.values["share"] < works.values["share_high"]
+    low, share, high = (float(str(works.values[name])) for name in ("share_low", "share", "share_high"))
+    assert low < share < high
     assert "decode.py:18" in sentence(waits)
     assert verdict_reasons(found) == found.verdict.sentences
     assert "device-works-in-the-step" not in by_code(decode_explained().verdict.sentences)

@@ -39,7 +39,7 @@ _MET_ALPHA = 0.3
 _ROW_INCHES = 0.4
 _TITLE_ROWS, _TITLE_ABOVE = 0.65, 0.75
 """Height of the title of a group, and its distance from the middle of its first row, in rows."""
-_TITLE_LETTERS, _ABOUT_LETTERS = 90, 150
+_TITLE_LETTERS, _ABOUT_LETTERS = 90, 120
 _FONT, _SMALL = 9, 8
 _BAND = "#f1f3f5"
 _LEFT_ROOM = 6

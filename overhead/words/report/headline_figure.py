@@ -39,7 +39,7 @@ def stack_reason(missing: MissingStack) -> str:
 
 def more_missing(number: int) -> str:
     """How many more stacks are missing, and where their reasons stand."""
-    return f"{count(number, 'more missing stack')}: on the page All cases."
+    return f"The page All cases lists {count(number, 'more missing stack')}."
 
 
 def picture_title(costs: DispatchCosts) -> str:

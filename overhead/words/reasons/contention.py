@@ -38,7 +38,9 @@ TEMPLATES = {
     "slower-processors-or-spinning-lock": (
         "{seen}, and the CPU time grew {cpu:spread} times: the CPU cores are slower, or a lock keeps them busy."
     ),
-    "enqueue-time-tells-nothing": "{seen}. In this case the enqueue time does not tell whether the device or a lock limits.",
+    "enqueue-time-tells-nothing": (
+        "{seen}. In this case the enqueue time does not tell whether the device or a lock limits."
+    ),
     "peers-wait-for-device": "{seen}: the device limits the launches.",
     "device-gives-slices": (
         "{seen}: the device gives time slices of {slice:micro} µs, and each switch takes {switch:micro} µs."

@@ -14,7 +14,7 @@ from overhead.claims.rules import VERDICTS, published
 from overhead.devices import Processor
 from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetLabel
-from overhead.results import Value
+from overhead.results import Reason, Value, Why
 from overhead.words.format import MICRO, TIMES, count, listed, number, positive_spread, spread
 from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import sentence
@@ -199,11 +199,19 @@ def _told(test: ClaimTest, found: Sequence[ClaimValue], begin: str = "") -> Iter
         if known:
             yield f"{where}, {test.quantity.replace(VALUE, listed(known))}{of_run}."
         missing = [one for one in values if one.measured is None]
-        for why in dict.fromkeys(sentence(one.reason or one.status) for one in missing):
+        for why in dict.fromkeys(map(_reason, missing)):
             if test.kind == "fails":
                 yield f"{where}, {test.quantity.replace(VALUE, why)}{of_run}."
             else:
                 yield f"{where}, there is no value{of_run}: {why}."
+
+
+def _reason(one: ClaimValue) -> str:
+    """Why there is no value, without the names of the figure and of the status that JSON has before the reason."""
+    why: Why = one.reason or one.status
+    while isinstance(why, Reason) and why.code == "about":
+        why = why.values["why"]
+    return sentence(why)
 
 
 def _value(test: ClaimTest, one: ClaimValue) -> str:

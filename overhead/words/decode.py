@@ -13,13 +13,11 @@ from overhead.words.reasons import one_line
 
 BATCH_MATTERS = (
     "From the batch on at which a step is device-bound, launch overhead no longer matters: the CPU enqueues the step "
-    "in "
-    "less time than the device needs for the step."
+    "in less time than the device needs for the step."
 )
 BATCH_CAPTION = (
     "Circles: the time of a step. Triangles: the enqueue time of the step. Squares: the device time of the step. "
-    "Vertical lines: "
-    "intervals. Hollow: noisy. Both axes are logarithmic."
+    "Vertical lines: intervals. Hollow: noisy. Both axes are logarithmic."
 )
 FUSED_CAPTION = "Circle: no fusion. Cross: all fusions. Hollow: noisy. The axis is logarithmic."
 _READ = {"token": ", 4 bytes read after each", "logits": ", all logits read after each"}
@@ -39,8 +37,7 @@ def intro(found: DecoderResults) -> str:
         "on the device. The results of each variant were compared with float64 on 32 given tokens before the variant "
         "was "
         "timed. Dispatches are counted in the program that ran: for PyTorch its operations, for ONNX Runtime the "
-        "nodes of "
-        "its graph."
+        "nodes of its graph."
     )
 
 
@@ -51,8 +48,7 @@ def batch_intro(found: DecoderResults) -> str:
         "one sequence, so a larger batch costs the device more time, but the CPU hardly more. The kernels of the "
         "lowered program (all stacks "
         "but PyTorch and ONNX Runtime) read each weight once for all sequences, but these kernels are slower than "
-        "the matrix "
-        "products that PyTorch calls. So compare device times only within one variant."
+        "the matrix products that PyTorch calls. So compare device times only within one variant."
     )
 
 

@@ -18,7 +18,7 @@ def _sentence(place: Place) -> str:
     boards = count(place.boards, "other board", formed("boards", *place.counted))
     others = f"the published runs on {boards} of this kind"
     costs = whole(place.costs, formed("count", *place.counted))
-    median = f"In the median, those runs take {number(within(place.times, 0.01))} times as long."
+    median = f"In the median, the other runs take {number(within(place.times, 0.01))} times as long as this run."
     if not place.lowest and not place.highest:
         return f"All {costs} CPU-bound costs of this run lie within the range of {others}. {median}"
     said = []

@@ -18,7 +18,7 @@ ABOUT_MANY_AT_ONCE = (
     "What a kernel launch costs while other processes or threads of the same machine launch kernels too."
 )
 ADDS_A_TENSOR = "On this page PyTorch runs x.add_(y); on the first page PyTorch runs x.add_(1)."
-RANGE_IS_NOISY = "A range without a value means noisy."
+RANGE_IS_NOISY = "A range without a value is the interval of a noisy cost."
 RANGE_ABOVE = (
     "K callers do at most K times as much work as one caller. If a range goes above K, the cost at K=1 is noisy."
 )
@@ -163,7 +163,8 @@ def most_peers(way: Way, found: MostPeers) -> str:
     alone = "alone" if way == "busy" else "one alone"
     noisy = [name(row) for row in found.noisy]
     unclear = f" Not included, because too noisy: {listed(noisy)}." if noisy else ""
-    return f"{begin} {times} as much as {alone}.{unclear}"
+    what = "as much as" if way == "busy" else "as much work as"
+    return f"{begin} {times} {what} {alone}.{unclear}"
 
 
 def meeting(way: Way, found: MeetAtDevice) -> str:

@@ -14,8 +14,7 @@ def indirect(found: IndirectCosts) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
         f"Avoid dispatchIndirect in {stack(first)}: a {first.before.unit} {called(first)} costs "
-        f"{cost_text(first.before)} "
-        f"{MICRO} with it, and {cost_text(first.after)} {MICRO} without it.",
+        f"{cost_text(first.before)} {MICRO} with it, and {cost_text(first.after)} {MICRO} without it.",
         f"{intervals(found.changes)}. This applies if the CPU knows the number of workgroups.",
     )
 

@@ -18,8 +18,7 @@ METHOD_NOTE = (
     "The result of every variant was compared with NumPy in float64 before the variant was timed; a variant with a "
     "wrong "
     "result has no time. A time is for one chain and one wait, without recording and compiling. \u2248 marks a time "
-    "that "
-    "was not measured but calculated from shorter chains: one-off cost + steps \u00d7 cost of a step."
+    "that was not measured but calculated from shorter chains: one-off cost + steps \u00d7 cost of a step."
 )
 CHEAPEST = "The fastest variant that was measured, at the number of steps of the workload"
 

@@ -15,17 +15,16 @@ ONLY_WITH_SAMPLES = (
 LINES_READ_AS = (
     "A chain of n dispatches, launches or calls is timed for several n. T(n) is the time of the chain. The cost is "
     "what one more of them adds to T(n). The flat part at the left is the one-off cost. Both axes are logarithmic, "
-    "so a "
-    "straight line looks bent.",
-    "Dots: the median of one process. Crosses: longer chains, which test whether long chains have the same cost. Lower "
-    "panel: distance from the line, in % of T(n); one thin line for each process. Grey area: the distance from the "
-    "line "
-    "that the method accepts. A case is called nonlinear if most processes lie outside of the grey area by more than "
-    "the "
-    "processes vary. A cross can lie outside because the CPU was slower at that moment; the check takes that into "
-    "account.",
+    "so a straight line looks bent.",
+    "Each dot is the median of one process. Each cross is a longer chain, which tests whether long chains have the "
+    "same "
+    "cost. The lower panel shows the distance from the line, in % of T(n), with one thin line for each process. The "
+    "grey "
+    "area is the distance from the line that the method accepts. A case is called nonlinear if most processes lie "
+    "outside of the grey area by more than the processes vary. A cross can lie outside because the CPU was slower at "
+    "that moment; the check takes that into account.",
     f'Where a panel says "{QUARTILES_ONLY}", a vertical line shows the quartiles of the processes.',
-    "Dashed: a line through the medians, in a case for which no cost can be stated.",
+    "A dashed line goes through the medians: no cost can be stated for this case.",
 )
 
 

@@ -10,8 +10,7 @@ IDEA = (
     "is fitted: T(n) = one-off cost + cost \u00d7 n. The cost is the time that one more of them adds. The one-off cost "
     "is the time of one submission and one wait, and does not depend on n.",
     "A total divided by a count mixes the cost with the one-off cost. So such a quotient is too high, by how much "
-    "depends "
-    "on the count and on the wait.",
+    "depends on the count and on the wait.",
 )
 
 

@@ -47,9 +47,8 @@ _ACTS = {
 _DOUBTS = {"": "", "below-zero": DOUBTS["below-zero"], "no-effect": "too small to measure"}
 _STEPS = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
 _READ_AS = (
-    "All calls are from Python, unless the row says otherwise. A range without a value means noisy; single-shot "
-    "latency "
-    "is always a range."
+    "All calls are from Python, unless the row says otherwise. A range without a value is noisy; single-shot "
+    "latency is always a range."
 )
 
 

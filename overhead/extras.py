@@ -1,7 +1,7 @@
 """What an extra of this package adds, and the command that installs it.
 
-The command names the packages themselves, ``pip install numba``, and not ``pip install "overhead[torch]"``. So it works
-from a clone and from a wheel, and needs no index that holds this package.
+The command names the packages that an extra adds, and not this package with its extra. So it works from a clone and
+from a wheel, and needs no index that holds this package.
 """
 
 from __future__ import annotations

@@ -169,10 +169,9 @@ class _Stopper:
             # WNOWAIT only looks. Without it this would take the end of the process from whoever started it, and who
             # needs its exit code.
             found = os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-            has_ended = found is None or found.si_code not in (os.CLD_TRAPPED, os.CLD_STOPPED)
-            if has_ended:
+            if found is None or found.si_code not in (os.CLD_TRAPPED, os.CLD_STOPPED):  # it has ended
                 return False
-            # It has stopped and not ended, so that much is taken.
+            # The thread has stopped. Only that news is taken.
             os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WNOHANG)
             self._is_stopped = found.si_status == _EVENT_STOP
             if self._is_stopped:

@@ -60,7 +60,9 @@ class CommandParser(argparse.ArgumentParser):
         found, left = super().parse_known_args(arguments, namespace)
         if left:
             surplus = " ".join(left)
-            self.error(f"{surplus}: too many arguments; several must stand together, not around an option")
+            raise WrongArguments(
+                f"{surplus}: too many arguments; several must stand together, not around an option", self.format_usage()
+            )
         return found, left
 
     def format_help(self) -> str:

@@ -172,8 +172,8 @@ def _gamma_ratio(a: float) -> float:
 def _beta_fraction(a: float, b: float, x: float) -> float:
     """The continued fraction of the incomplete beta function, DLMF 8.17.22, by the modified method of Lentz.
 
-    The method makes the fraction from its front to its end: each part multiplies the value by ``c * d``, until that is
-    1 within rounding. Raises ``ArithmeticError`` if it does not come to an end; a value that is no number stays so.
+    The method evaluates the fraction from its front: each part multiplies the value by ``c * d``, until that is 1
+    within rounding. Raises ``ArithmeticError`` where it does not converge; of NaN the result is NaN.
     """
     c, d = 1.0, 1 - (a + b) * x / (a + 1)
     d = 1 / _not_zero(d)
@@ -193,7 +193,7 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
             return found
     if math.isnan(found):
         return found
-    raise ArithmeticError(f"the continued fraction for a = {a}, b = {b}, x = {x} has no end")
+    raise ArithmeticError("no convergence", a, b, x)
 
 
 def _not_zero(value: float) -> float:

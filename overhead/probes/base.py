@@ -37,13 +37,17 @@ _ATTRIBUTES: Mapping[str, Any] = {
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-    """The cases of a target: a base case (``base``), and the other values of each axis, the most important first.
+    """The cases of a target: a base case, and other values for each axis of the base case.
 
-    ``axes``: by axis its other values. An axis is a field of ``Case`` (``pattern``, ``caller``, ``dependency``) or a
-    key of the base's ``params``. A key that the base lacks is an error, unless None is among the values: it stands for
-    the absent parameter. ``extra``: further cases that differ from the base in more than one axis, for example pairs
-    that will be subtracted. ``early``: cases that every run has, as it has the base. ``allowed``: returns False for a
-    case that must be left out, such as a meaningless combination.
+    - ``base``: the base case.
+    - ``axes``: for each axis, its other values, the most important first. An axis is a field of ``Case``
+      (``pattern``, ``caller``, ``dependency``) or a key of the base's ``params``. A key that the base lacks is an
+      error, unless None is among its values. None stands for a case without the parameter.
+    - ``extra``: further cases that differ from the base in more than one axis, for example two cases whose costs
+      will be subtracted.
+    - ``early``: cases that every run measures, as it measures the base.
+    - ``allowed``: a function that returns False for a case that must be left out, such as a meaningless
+      combination.
     """
 
     base: Case
@@ -123,21 +127,23 @@ class Probe(abc.ABC):
     title: ClassVar[str]
     """A few words that describe the stack, for tables."""
     mend: ClassVar[Why] = ""
-    """The command or step that adds what the stack needs."""
+    """The command or step that installs what the stack needs."""
     distributions: ClassVar[tuple[str, ...]] = ()
-    """Names of installed packages whose versions belong in the record."""
+    """Names of installed packages whose versions the file of a run shall have."""
     worker_packages: ClassVar[tuple[str, ...]] = ()
     """Packages that its worker imports besides the library, msgspec and NumPy; they must be in another Python too."""
     on_request: ClassVar[bool] = False
-    """True if the stack is measured only when named, because it takes long or opens windows, as a browser does."""
+    """True if a run measures the stack only if you name the stack, because it takes long or opens windows, as a
+    browser does."""
     same_calls: ClassVar[bool] = False
-    """True if all callers make the same calls of the library (docs/callers.md). Only then is Python's share formed."""
+    """True if all callers make the same calls of the library (docs/callers.md). Only then does a run compute the share
+    of Python."""
     cost: ClassVar[_Cost] = "fast"
-    """The time of a sample. ``cheap``: a call on the host alone; ``fast``: a unit and its wait take well under 1 ms;
-    ``slow``: milliseconds; ``polling``: the wait polls rarely."""
+    """How long a sample takes. ``cheap``: a call without a device; ``fast``: one call and its wait take well under 1
+    ms; ``slow``: a call takes milliseconds; ``polling``: the wait rarely looks whether the work is done."""
     facts: ClassVar[StackFacts] = StackFacts()
-    """How a reader names, colours and groups the stack, which the file of a run carries. Those of the suite's own
-    stacks are in ``results/stack_facts.toml`` instead. Without a label the title is it."""
+    """How readers name, colour and group the stack; the file of a run carries these facts. Those of the suite's own
+    stacks are in ``results/stack_facts.toml`` instead. Without a label, the stack is called by its title."""
 
     @classmethod
     def check_attributes(cls) -> None:
@@ -146,7 +152,9 @@ class Probe(abc.ABC):
             checked(f"{cls.__name__}.{name}", getattr(cls, name, None), kind)
 
     def environments(self) -> list[dict[str, str]]:
-        """Environment variables to add, by name. For each dict in the list, a worker process looks for devices.
+        """Sets of environment variables, each as a dict.
+
+        For each dict, a worker process looks for devices with these variables.
 
         Runs in the parent process, so it must not load a GPU library.
         """
@@ -162,7 +170,7 @@ class Probe(abc.ABC):
 
     @abc.abstractmethod
     def open(self, target: Target, case: Case) -> Chain:
-        """A new chain for the case, compiled and with its memory allocated.
+        """A new chain for the case, with compiled kernels and allocated memory.
 
         Raises ``Unsupported`` if this target cannot run the case, ``Unavailable`` if the target cannot be used, and
         ``Unverified`` if the chain computes wrong values.

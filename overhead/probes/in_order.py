@@ -15,19 +15,23 @@ _PATTERNS = ("per-submit", "wait-each", "read-each")
 
 
 class InOrderChain(Chain):
-    """A chain on a queue that runs its work in order. A unit is one call of ``launch``.
+    """A chain on a queue that runs its work in order. A unit is one call of the function ``launch``.
 
-    These are callables without arguments. ``launch`` puts one unit into the queue. ``finish`` returns when everything
-    in the queue has run. ``read`` returns when a value of the last unit has reached the host; without it ``read-each``
-    is unsupported. ``count`` returns how many units have run, counted from values that they wrote. A bound method or
-    ``functools.partial`` is best, because a Python function around it adds about 50 ns to each unit.
+    - ``launch()`` puts one unit into the queue.
+    - ``finish()`` returns when everything in the queue has run.
+    - ``read()`` returns when a value of the last unit has reached the host. Without ``read``, the pattern
+      ``read-each`` is unsupported.
+    - ``count()`` returns how many units have run, counted from values that the units wrote.
+    - ``window`` says what is timed, such as ``{"operation": "x = x * a + b", "wait": "clFinish"}``.
+    - ``device(n)`` returns the device time of n units; see ``Chain.device``.
+    - ``loop(n)`` issues n units, if that is faster than n calls of ``launch``.
+    - ``synchronous`` is True if ``launch`` returns only when the work is done.
 
-    ``window`` names what is timed, such as ``{"operation": "x = x * a + b", "wait": "clFinish"}``. ``device(n)``
-    returns the device time of n units; see ``Chain.device``. ``loop(n)`` issues n units, if that is faster than n calls
-    of ``launch``. ``synchronous``: True if ``launch`` returns only when the work is done.
+    Give a bound method or a ``functools.partial`` for ``launch``: a Python function around the call adds about 50
+    ns to each unit.
 
-    The chain sets ``latency`` and ``overlap`` by the pattern: ``per-submit``, ``wait-each`` or ``read-each``. Raises
-    ``Unsupported`` for any other.
+    The chain sets ``latency`` and ``overlap`` by the pattern, which is ``per-submit``, ``wait-each`` or
+    ``read-each``. Any other pattern raises ``Unsupported``.
 
     >>> from overhead.results import Case
     >>> done = []

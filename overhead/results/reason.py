@@ -14,9 +14,9 @@ Code = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,63}$(?!\n)")]
 
 
 class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A code, the values that its sentence names, and further reasons that hold too.
+    """A code, the values that its sentence names, and further reasons (``also``) that hold too.
 
-    A value may be a reason itself. Of ``also``, a text is one from outside: an error of a driver, a library or a
+    A value may be a reason itself. A text in ``also`` comes from outside: an error of a driver, a library or a
     user's program.
     """
 

@@ -48,11 +48,13 @@ class _Base(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True)
 
 
 class Case(_Base, kw_only=True):
-    """The coordinates of one chain: what is run, on a given target.
+    """What one chain runs on a given target. A value that is not allowed raises ``BadValue``.
 
-    ``pattern``, ``caller``, ``dependency``: see docs/callers.md and docs/method.md. ``unit``: what one unit of work is,
-    for the reader (``launch``, ``dispatch``). ``workload``: ``step`` for the stack's own step. ``params``: everything
-    else that tells cases apart, such as ``{"wait": "event"}``. A value that is not allowed raises ``BadValue``.
+    - ``pattern``, ``caller``, ``dependency``: how the work is launched, who calls, and whether each piece of work
+      reads what the piece before it wrote (docs/method.md, docs/callers.md).
+    - ``unit``: the word for one piece of work that is repeated, as readers see it (``launch``, ``dispatch``).
+    - ``workload``: ``step`` for the stack's own step, otherwise the name of a workload.
+    - ``params``: everything else that tells cases apart, such as ``{"wait": "event"}``.
     """
 
     pattern: Pattern
@@ -101,13 +103,20 @@ class _OnTarget(_Base, kw_only=True):
 class Target(_OnTarget, kw_only=True):
     """A stack on a device in an environment. One worker process measures one target.
 
-    ``stack``: the probe's ``name``. ``api``: any name; well-known ones get the spelling of ``KNOWN_APIS``, and "CPU"
-    means that the processor does the work. ``adapter``: the device's name. ``device``: an id (``base.device_id``) or
-    number that tells devices of the same name apart. ``software``: True if a processor imitates a GPU (llvmpipe, pocl).
-    ``executes``: False if nothing runs the work. ``environment``: set by the suite from ``Probe.environments``.
-    ``driver``, ``versions``: for the record. ``options``: the probe's own data to find the device again (an adapter
-    index, say), not part of the identity. ``same_calls``: set by the suite from ``Probe.same_calls``; older journals
-    lack it. A value that is not allowed raises ``BadValue``.
+    A value that is not allowed raises ``BadValue``.
+
+    - ``stack``: the ``name`` of the probe.
+    - ``api``: any name. Well-known names get the spelling of ``KNOWN_APIS``. "CPU" means that the CPU does the
+      work.
+    - ``adapter``: the name of the device.
+    - ``device``: an id (``base.device_id``) or number that tells devices of the same name apart.
+    - ``software``: True if a CPU imitates a GPU (llvmpipe, pocl).
+    - ``executes``: False if nothing runs the work.
+    - ``environment``: set by the suite from ``Probe.environments``.
+    - ``driver``, ``versions``: written to the file of the run as they are.
+    - ``options``: data with which the probe finds the device again, such as an adapter index. Targets that differ
+      only in ``options`` are the same target.
+    - ``same_calls``: set by the suite from ``Probe.same_calls``. Older journals have no ``same_calls``.
     """
 
     driver: Name = ""
@@ -128,12 +137,12 @@ class Target(_OnTarget, kw_only=True):
 
 
 class Figure(Shown, _Base, kw_only=True):
-    """A number with its interval, or the reason why there is none. Times in ns.
+    """A number with its interval, or the reason why there is no number. Times are in ns.
 
-    ``holds_from``, ``holds_to``: of a slope, the smallest and the largest n between which T(n) was seen to be this
-    line; 0 where that was not looked at. ``ok`` says nothing of other n.
-    ``modes``: both values of a ``bimodal`` figure; of a ``nonlinear`` one the cost up to the line's largest n and
-    beyond, where anchors told both.
+    - ``holds_from``, ``holds_to``: the smallest and the largest n between which T(n) was seen to be a line with
+      this slope; 0 if that was not checked. A status ``ok`` says nothing about other n.
+    - ``modes``: for a ``bimodal`` figure, its two values. For a ``nonlinear`` figure, the cost up to the largest n
+      of the line and the cost beyond, if longer chains told both.
     """
 
     name: FigureName
@@ -163,7 +172,7 @@ class Figure(Shown, _Base, kw_only=True):
 
 
 class Point(_Base, kw_only=True):
-    """One n of the ladder over all processes: medians and quartiles, ns."""
+    """The times of chains of one length n, over all processes: medians and quartiles, ns."""
 
     n: Count
     issue: float
@@ -173,9 +182,9 @@ class Point(_Base, kw_only=True):
 
 
 class ProcessorCost(_Base, kw_only=True):
-    """The unpinned cost of a unit on one processor, ns. Only older files have it.
+    """The unpinned cost on one CPU core, ns. Only older files have this field.
 
-    ``serves_interrupts``: whether this processor handles interrupts of a GPU.
+    ``serves_interrupts``: whether this CPU core handles interrupts of a GPU.
     """
 
     cpu: Count
@@ -247,9 +256,9 @@ class Record(Shown, _OnTarget, WithFigures, kw_only=True, dict=True):
 
 
 class Comparison(Shown, _Base, WithFigures, kw_only=True):
-    """A difference or ratio formed per round between cases that alternated in one process.
+    """A difference or ratio of cases that took turns in one process. It is computed in each round.
 
-    ``name``: a row of the table in ``named_comparisons.py``. ``of``, ``against``: record keys.
+    ``name``: a row of the table in ``named_comparisons.py``. ``of``, ``against``: the keys of the compared records.
     """
 
     name: Name
@@ -260,14 +269,19 @@ class Comparison(Shown, _Base, WithFigures, kw_only=True):
 
 
 class Contention(Shown, _Base, WithFigures, kw_only=True):
-    """A case while ``peers`` run it at once (``way``): the slope of T(n) is no line there, so throughput is measured.
+    """A case that several peers (processes or threads) run at once.
 
-    ``peers``: in the way ``busy`` the number of busy processes beside the one that is measured. ``target``: of the
-    first peer; in the way ``devices`` the others have the other devices, of which ``devices`` has the ids. ``figures``:
-    ``cost`` (ns a unit and peer), ``issue`` (of it handing over), ``cpu`` (CPU time), ``each`` (ns a unit of all
-    together), ``slowdown`` and ``work`` (ratios to one peer alone in the same processes), ``ready`` (share of the time
-    in which a peer was ready to run and had no processor), ``slice`` and ``hand_over`` (ns). ``costs``: of each peer,
-    ns. ``limit``: what limits, ``why``: from what that follows.
+    T(n) is no line under contention, so this measures how many launches are done in a given time.
+
+    - ``way``: what the peers are. ``peers``: how many there are. With the way ``busy``, ``peers`` is the number of
+      busy processes beside the one that is measured.
+    - ``target``: the target of the first peer. ``devices``: with the way ``devices``, the ids of all devices.
+    - ``figures``, times in ns: ``cost`` (time per launch of one peer), ``issue`` (enqueue time), ``cpu`` (CPU
+      time), ``each`` (time per launch of all peers together), ``slowdown`` and ``work`` (ratios to one peer alone
+      in the same processes), ``ready`` (share of the time in which a peer was ready to run and had no CPU core),
+      ``slice`` (a time slice of the device) and ``hand_over`` (the time to pass the device on).
+    - ``costs``: the cost of each peer, ns.
+    - ``limit``: what slows the peers. ``why``: the evidence for ``limit``.
     """
 
     way: Way
@@ -290,7 +304,7 @@ class Contention(Shown, _Base, WithFigures, kw_only=True):
 
 
 class MissingStack(_Base, kw_only=True):
-    """A stack or device that could not be measured, why, and the command or step that fixes it (``mend``)."""
+    """A stack or device that could not be measured. ``reason``: why. ``mend``: the command or step that adds it."""
 
     stack: StackName
     reason: Why
@@ -299,7 +313,7 @@ class MissingStack(_Base, kw_only=True):
 
 
 class LeftOut(_Base, kw_only=True):
-    """A case that was not planned, and why."""
+    """A case that was not measured. ``reason``: why the case was left out."""
 
     target: LongText
     case: LongText
@@ -307,14 +321,14 @@ class LeftOut(_Base, kw_only=True):
 
 
 class Gpu(_Base, kw_only=True):
-    """A GPU of a machine. ``software``: True if a processor imitates it."""
+    """A GPU of a machine. ``software``: True if the CPU imitates this GPU."""
 
     name: Name
     software: bool = False
 
 
 class Machine(_Base, kw_only=True):
-    """The identity of a machine: ``id`` hashes CPU model, core count, memory size and hardware GPUs only."""
+    """What identifies a machine. ``id`` is a hash of the CPU model, core count, memory size and hardware GPUs only."""
 
     id: MachineId
     cpu: Name
@@ -327,9 +341,11 @@ Volatile = Annotated[dict[Name, Scalar | list[Name]], Meta(max_length=64)]
 
 
 class Together(_Base, kw_only=True):
-    """One of two runs that alternated process by process: two interpreters, or two sets of environment variables.
+    """The mark of one of two runs that took turns, process by process: two interpreters, or two sets of environment
+    variables.
 
-    ``id`` is the same in both files. Processes with the same number were measured right after each other.
+    ``id`` is the same in the files of both runs. Processes with the same number were measured right after each
+    other.
     """
 
     id: MachineId
@@ -355,10 +371,11 @@ class RunFacts(Struct, kw_only=True, frozen=True):
 
 
 class Fingerprint(Shown, _Base, RunFacts, kw_only=True):
-    """A whole run, without its raw samples. ``environment``: the variables that the run set for its workers.
+    """A whole run, without its raw samples.
 
-    ``example``: this is the run that comes with the program, shown in place of one of this machine.
-    Comparisons with a case that ``is_ufunc_loop`` are dropped: their sides enter the library at different places.
+    ``environment``: the variables that the run set for its workers. ``example``: True for the run that comes with
+    the program. Commands show the example where this machine has no run of its own. Comparisons with a case that
+    ``is_ufunc_loop`` are dropped, because their sides enter the library at different places.
     """
 
     kernels: Annotated[dict[Name, Name], Meta(max_length=200)] = {}

@@ -66,10 +66,13 @@ class _Facts(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True
 class StackRow(_Facts):
     """A way to call the stack that has a row of its own on the front page.
 
-    ``name``: the label inside a sentence; '' if it is the label itself. ``group``: the group of rows that it stands in.
-    ``order``: where the figure has no room, rows with a high order are left out first. ``params``: the parameters of
-    the case; without any it is the stack's base case. ``other_operand``: the operation of compiled code, where that
-    runs another one. ``split_name``: the name of the row with that operation.
+    - ``label``: the name of the row.
+    - ``name``: the name of the row inside a sentence; '' if this is the label.
+    - ``group``: the group of rows in which the row stands.
+    - ``order``: if the chart has too little room, the rows with the highest ``order`` are left out first.
+    - ``params``: the parameters of the row's case. Without ``params`` this is the stack's base case.
+    - ``other_operand``: the operation that compiled code runs, if compiled code runs another operation than Python.
+    - ``split_name``: the name of the row with the operation ``other_operand``.
     """
 
     label: Name
@@ -82,7 +85,9 @@ class StackRow(_Facts):
 
 
 class ChainWayFacts(_Facts):
-    """A way to do a whole chain, which is compared with a CUDA graph of it: its kind, pattern and label."""
+    """A way to run a whole chain, which is compared with a CUDA graph of the same chain: the kind, pattern and label
+    of this way.
+    """
 
     kind: WayKind
     pattern: Pattern
@@ -90,36 +95,46 @@ class ChainWayFacts(_Facts):
 
 
 class GraphMaker(_Facts):
-    """Who makes a graph. ``stack``: that whose launches it records; '' where its nodes stand in the row of none."""
+    """The library that makes a graph. ``stack``: the stack whose launches the graph records; '' if its nodes belong to
+    the row of no stack.
+    """
 
     label: Name
     stack: _Related = ""
 
 
 class ShortWay(_Facts):
-    """A case of the stack with less work on the host, and what to do for it, in words."""
+    """A case of the stack with less CPU time, and in words what to do to get this case."""
 
     params: Params
     advice: LongText
 
 
 class OneThread(_Facts):
-    """Why a process may use the stack in one thread only: its chains share this object ``of`` a library or an API."""
+    """Why a process may use the stack in one thread only: all chains share the object ``shares`` of a library or an
+    API ``of``.
+    """
 
     shares: Name
     of: Name
 
 
 class StackFacts(_Facts):
-    """The facts of one stack. All have a default.
+    """How readers name, colour and group one stack. All fields have a default.
 
-    ``label``: what sentences call the stack; '' for its name. ``colour``: as ``#rrggbb``, with a contrast of at least
-    4.5:1 to white; '' for a colour that follows from the name. ``rows``: its rows on the front page; without any, the
-    base case has one. ``roles``: see ``StackRole``. ``below``: the stack that does the same work with less between
-    caller and driver. ``library``: of a browser, the stack of the WebGPU library inside it. ``graphs``: of a stack of
-    graphs, who makes them, by the parameter ``maker``; a case without this parameter has the first. ``ways``: see
-    ``ChainWayFacts``. ``module``: the Python module of a WebGPU library. ``kernel_files``: how the names of the files
-    with its kernels end; [] if its kernels are in a library, None if not known.
+    - ``label``: the name of the stack in sentences; '' for ``Probe.name``.
+    - ``colour``: written as ``#rrggbb``, with a contrast of at least 4.5:1 to white; '' for a colour that is
+      computed from the name.
+    - ``rows``: the rows of the stack on the front page. Without ``rows``, the base case has one row.
+    - ``roles``: what the stack is for the suite, by the words of ``StackRole``.
+    - ``below``: the stack that does the same work with less code between the caller and the driver.
+    - ``library``: for a browser, the stack of the WebGPU library inside the browser.
+    - ``graphs``: for a stack of graphs, the libraries that make them, by the parameter ``maker``. A case without
+      ``maker`` has the first of them.
+    - ``ways``: the ways to run a whole chain that are compared with a CUDA graph (``ChainWayFacts``).
+    - ``module``: the Python module of a WebGPU library.
+    - ``kernel_files``: the endings of the names of the files that hold the stack's kernels; [] if its kernels are
+      in a library, None if this is not known.
     """
 
     label: Name = ""

@@ -87,4 +87,4 @@ def test_a_run_in_which_every_case_failed_exits_with_1(
     monkeypatch.setattr("overhead.runner.run.run", functools.partial(run_with, plan=PLAN))
     arguments = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "faulty"]
     assert main([*arguments, "--out", str(tmp_path / "r.json")]) == 1
-    assert "no case was measured" in capsys.readouterr().err
+    assert f"overhead show {tmp_path / 'r.json'}" in capsys.readouterr().err

@@ -15,11 +15,12 @@ Samples = list[list[int]]
 
 @dataclass(frozen=True)
 class DeviceTime:
-    """Device time of one chain of ``n`` units that the device started only after all were queued.
+    """Device time of one chain of ``n`` units. The device started the chain only after all of its units were queued.
 
-    ``span``: ns from the start of the first unit to the end of the last. ``busy``: true only if the device provably
-    never waited for work inside the span. ``quantum``: ns, the resolution of the device's clock. ``method``: how the
-    span was measured.
+    - ``span``: ns from the start of the first unit to the end of the last unit.
+    - ``busy``: true only if the device provably never waited for work inside the span.
+    - ``quantum``: the resolution of the device's clock, ns.
+    - ``method``: how the span was measured.
     """
 
     n: int
@@ -66,14 +67,14 @@ class Chain(abc.ABC):
     """
 
     overlap: Overlap = "pipelined"
-    """``pipelined``: the device works while ``issue`` runs, so one unit costs the larger of host and device time.
-    ``serial``: the device starts after ``issue``, so one unit costs their sum. The knee of a queue is looked for in
-    pipelined chains only."""
+    """Whether the device works while ``issue`` runs. ``pipelined``: the device works while ``issue`` runs, so the cost
+    per unit is the larger of CPU time and device time. ``serial``: the device starts after ``issue``, so the cost
+    per unit is their sum. The length at which the queue is full is looked for in pipelined chains only."""
     recorded: bool = False
-    """True if ``prepare(n)`` makes a recording of n units that ``issue(n)`` launches. Each sample is then preceded by
+    """True if ``prepare(n)`` records n units and ``issue(n)`` launches the recording. Each sample is then preceded by
     one warm launch of the same n, instead of one warm unit."""
     max_n: int = 1 << 20
-    """The largest n that the stack accepts in ``issue``."""
+    """The largest n that ``issue`` accepts."""
     wait_spins: bool = False
     """True if ``wait`` keeps the CPU busy until the device is done. The CPU clock is then not sampled, because CPU time
     in ``wait`` would say nothing about deferred work."""
@@ -112,27 +113,30 @@ class Chain(abc.ABC):
         return type(self).sample is not Chain.sample
 
     def prepare(self, n: int) -> None:
-        """Do everything for ``issue(n)`` that belongs outside the window. It must be cheap when repeated for one n.
+        """Do everything that ``issue(n)`` needs and that must not be timed. It must be cheap when repeated for one n.
 
-        Called before every ``issue(n)``, with the same n. The first call for an n may compile or record: its time does
-        not count as sampling, up to the sampling time of the process.
+        Called before every ``issue(n)``, with the same n. The first call for an n may compile or record: its time
+        does not count as sampling, up to the sampling time of the process.
         """
         return
 
     @abc.abstractmethod
     def issue(self, n: int) -> None:
-        """Hand n units to the stack; return when the stack gives control back.
+        """Launch n units, and return when the library returns control. This call is timed.
 
-        Called inside the window with every n of the ladder, from 0 (nothing to issue) to at most ``max_n``.
+        Called with every n of the ladder, from 0 (nothing to issue) to at most ``max_n``.
         """
 
     @abc.abstractmethod
     def wait(self) -> None:
-        """Return when everything issued has finished on the device. Called inside the window, once per ``issue``."""
+        """Return when the device has finished everything that was issued. This call is timed.
+
+        Called once per ``issue``.
+        """
 
     @abc.abstractmethod
     def executed(self) -> int:
-        """The number of units that the device has run since ``open``, derived from values it wrote.
+        """The number of units that the device has run since ``open``, computed from values that the units wrote.
 
         Called outside the window: after calibration, after the one-off values and after each round. The case is
         dropped as ``unverified`` if the number differs from the units issued. Raises ``Unverified``.
@@ -194,7 +198,7 @@ class Chain(abc.ABC):
         return {}
 
     def window(self) -> dict[str, Scalar]:
-        """The contents of the window: submits, passes, bind changes, arguments, wait, recording, validation, precision.
+        """What a sample times: submits, passes, bind changes, arguments, wait, recording, validation, precision.
 
         Called once after ``open``.
         """
@@ -205,5 +209,5 @@ class Chain(abc.ABC):
         return {}
 
     def close(self) -> None:
-        """Release everything. Called once, also after a failure."""
+        """Release all memory and handles. Called once, also after a failure."""
         return

@@ -130,6 +130,7 @@ def divide(samples: Sequence[Sample], thread: SampledThread) -> Division:
     counts = _Counts()
     for sample in kept:
         counts.add(_origin_of(sample, files, is_native=sample.instruction in native))
+    # In this order: each step divides in proportion to the samples that the steps before have given to the parts.
     counts.share_out_unknown_python()
     counts.join_inseparable_parts()
     counts.give_interpreter_to_binding()

@@ -92,7 +92,7 @@ def sampled(thread: SampledThread) -> list[Sample]:
     with _Stopper(thread.pid) as stopper, open(f"/proc/{thread.pid}/mem", "r+b", buffering=0) as memory:
         reader = _Reader(memory.fileno(), thread)
         stops = _stops(stopper, reader)
-        # The process ends after the block, and its map of files with it.
+        # Inside the block: the process may end after it, and its list of files with it.
         mapped_files = _MappedFiles(thread.pid)
     samples = []
     for stop in stops:

@@ -26,7 +26,8 @@ CASE_BESIDE_SAMPLES_S: Mapping[Cost, float] = {"cheap": 0.3, "fast": 0.3, "slow"
 | 9 | 1.9 | 3.1 | 5.6 |
 | 1 | 4.0 | 5.1 | 5.3 |
 | 8 in a page of a browser | 4.7 | 36 to 44 | 37.7 |
-"""
+
+The first round may be planned too long; what its processes take corrects the rounds after it."""
 _MOST_TIMES_SLOWER = 2.0
 """A first process may take so many times as long as later ones: jax measured for 10 s and then for 8, PyOpenCL for 10
 and then for 5."""

@@ -12,7 +12,7 @@ from overhead.errors import UsageError, nearest, unknown_name
 
 
 class Question(enum.StrEnum):
-    """What commands answer, in the order of the help. argparse puts a colon behind each."""
+    """What a command answers. Help lists the commands below these headings, in this order; argparse adds a colon."""
 
     COST = "what it costs on this machine"
     BOUND = "what limits your program"
@@ -23,7 +23,10 @@ class Question(enum.StrEnum):
 
 
 class WrongArguments(UsageError):
-    """Arguments that do not fit. ``usage``: of the command that is meant. ``near``: the word that is probably meant."""
+    """Arguments that do not fit. ``usage``: how to call the command that is meant.
+
+    ``near``: the word that is probably meant, such as ``report`` where ``reprot`` was given; '' if none is near.
+    """
 
     def __init__(self, message: str, usage: str, near: str = "") -> None:
         super().__init__(message)
@@ -32,9 +35,10 @@ class WrongArguments(UsageError):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that raises ``WrongArguments`` instead of ending the program.
+    """A parser that raises ``WrongArguments``, where that of argparse prints and ends the program.
 
-    The whole command line has one, and each command has one with the ``question`` that it answers.
+    The whole command line has one such parser, and each command has one with the ``question`` that it answers. Python
+    gives no public way to the names that begin with ``_`` here; Python 3.11 to 3.13 have them.
     """
 
     def __init__(self, *, question: Question = Question.OTHER, **options: Any) -> None:
@@ -46,32 +50,38 @@ class CommandParser(argparse.ArgumentParser):
         raise WrongArguments(message, self.format_usage(), near)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse, and refuse what is not known here: argparse would do that with the usage of the whole program.
+        """Parse, and refuse what is not known.
 
-        A misspelt option is found before argparse looks for arguments that are missing.
+        argparse would leave what is not known to the parser of the whole program, whose usage names no option of the
+        command. And it would first name arguments that are missing, where an option is only misspelt.
         """
         arguments = sys.argv[1:] if args is None else list(args)
         self._check_options(arguments)
         found, left = super().parse_known_args(arguments, namespace)
         if left:
-            several = " ".join(left)
+            surplus = " ".join(left)
             raise WrongArguments(
-                f"{several}: too many arguments; several must stand together, not around an option", self.format_usage()
+                f"{surplus}: too many arguments; several must stand together, not around an option", self.format_usage()
             )
         return found, left
 
     def format_help(self) -> str:
-        """The help; that of the whole program lists its commands by the questions that they answer."""
+        """The help. That of the whole program lists its commands below the questions that they answer.
+
+        argparse can list all commands in one group only, so this makes the help from argparse's own pieces.
+        """
         commands = self._commands()
         if commands is None:
             return super().format_help()
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
-        listed = list(commands._get_subactions())
+        # The name and the help of each command; its parser, which has the question, is found by the name.
+        names_with_help = list(commands._get_subactions())
         for question in Question:
             formatter.start_section(question)
-            formatter.add_arguments([one for one in listed if commands.choices[one.dest].question is question])
+            of_question = [one for one in names_with_help if commands.choices[one.dest].question is question]
+            formatter.add_arguments(of_question)
             formatter.end_section()
         formatter.start_section("options")
         formatter.add_arguments([action for action in self._actions if action is not commands])
@@ -80,7 +90,10 @@ class CommandParser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Raise ``WrongArguments`` if the value is none of the choices of this argument."""
+        """Raise ``WrongArguments`` if the value is none of the choices of this argument. argparse calls it.
+
+        A command is such a value too: it is one of the choices of the argument that holds all commands.
+        """
         if action.choices is None or value in action.choices:
             return
         if action is self._commands():
@@ -96,27 +109,38 @@ class CommandParser(argparse.ArgumentParser):
         self.error(str(unknown), unknown.near)
 
     def _commands(self) -> Any:
-        """What holds the parsers of the commands; None if this is the parser of one of them."""
-        found = (one for one in self._actions if isinstance(one, argparse._SubParsersAction))
-        return next(found, None)
+        """The argument that holds the parsers of all commands; None if this is the parser of one command."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                return action
+        return None
 
     def _check_options(self, arguments: Sequence[str]) -> None:
         """Raise ``WrongArguments`` for the first option that this parser does not know."""
         known = self._option_string_actions
         for name in self._option_names(arguments):
-            is_begun = any(one.startswith(name) for one in known)
-            has_value_behind = not name.startswith("--") and name[:2] in known
-            if is_begun or has_value_behind:
+            is_start_of_one = any(one.startswith(name) for one in known)  # argparse allows --verb for --verbose
+            is_short = not name.startswith("--")
+            is_short_with_value = is_short and name[:2] in known  # -p5 for -p 5
+            if is_start_of_one or is_short_with_value:
                 continue
-            near = nearest(name, [one for one in known if one.startswith("--")])
+            long_options = [one for one in known if one.startswith("--")]
+            near = nearest(name, long_options)
             hint = f", did you mean {near!r}?" if near else ""
             self.error(f"unknown option {name!r}{hint}", near)
 
     def _option_names(self, arguments: Sequence[str]) -> Iterator[str]:
-        """What argparse takes for options, without values; those of a command are left to its own parser."""
+        """The arguments that argparse takes for options: ``--out`` of ``--out=run.json``.
+
+        The parser of the whole program stops at the name of the command: what follows is for the command's own parser.
+        """
         for argument in arguments:
-            looks_like_one = argument.startswith("-") and argument != "-" and " " not in argument
-            if argument == "--" or not (looks_like_one or self._commands() is None):
+            if argument == "--":  # what follows is no option
                 return
-            if looks_like_one and not self._negative_number_matcher.match(argument):
+            is_option = argument.startswith("-") and argument != "-" and " " not in argument
+            is_command = not is_option and self._commands() is not None
+            if is_command:
+                return
+            is_number = self._negative_number_matcher.match(argument) is not None
+            if is_option and not is_number:
                 yield argument.partition("=")[0]

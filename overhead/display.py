@@ -1,6 +1,7 @@
-"""How the results of the Python API read: the blocks that their command prints, and one line for ``repr``.
+"""How the results of the Python API read: as the tables that their command prints, and in one line for ``repr``.
 
-``overhead.public.Shown`` asks this module. The module ``display`` of a slice registers the results of the slice.
+``overhead.public.Shown``, the base class of results, asks this module. The results of the core are registered at the
+end of this file, and those of a slice, such as ``explain``, in its own module ``display``.
 """
 
 from __future__ import annotations
@@ -28,12 +29,17 @@ _Shown = TypeVar("_Shown")
 _WIDTH_OFF_A_TERMINAL = 100
 """Characters per line where there is no terminal, such as in a notebook."""
 _HEIGHT_OFF_A_TERMINAL = 50
+"""Without effect on the text, but Rich takes a width only with a height."""
 _LONGEST_LINE = 300
+"""A longer ``repr`` is cut, so that a list of results can be read."""
 
 
 @dataclass(frozen=True)
 class Display:
-    """How a class is shown. ``kind``: what ``repr`` calls it, before its ``line``. ``blocks``: None if that is all."""
+    """How a class is shown. ``kind``, ``line``: ``repr`` is ``<overhead KIND: LINE>``.
+
+    ``blocks``: the tables of a result; None for a class that has only its line.
+    """
 
     kind: str
     line: Callable[[Any], str]
@@ -49,12 +55,12 @@ def register_display(
     line: Callable[[_Shown], str],
     blocks: Callable[[_Shown], Iterable[Part]] | None = None,
 ) -> None:
-    """Show the results of this class by these functions."""
+    """Show the results of this class, and of its subclasses, as ``Display`` says."""
     _displays[shown] = Display(kind, line, blocks)
 
 
 def short(result: object) -> str:
-    """What kind of result it is, and the result in one line."""
+    """The kind of the result, and the result in one line."""
     display = _display_of(result)
     return f"{display.kind}: {_line(display, result)}"
 
@@ -70,8 +76,8 @@ def text(result: object) -> str:
         return _line(display, result)
     out = io.StringIO()
     size = shutil.get_terminal_size((_WIDTH_OFF_A_TERMINAL, _HEIGHT_OFF_A_TERMINAL))
-    # Rich breaks sentences between words only where it takes its file for a terminal, and takes a width only with a
-    # height where the variable TERM says that the terminal is a simple one.
+    # Rich breaks a sentence between words only where it takes its file for a terminal. With TERM=dumb it ignores a
+    # width that comes without a height.
     console = Console(
         file=out,
         width=size.columns,
@@ -81,7 +87,8 @@ def text(result: object) -> str:
         color_system=None,
     )
     show(display.blocks(result), console)
-    return "\n".join(row.rstrip() for row in out.getvalue().splitlines()).strip("\n")
+    rows = [row.rstrip() for row in out.getvalue().splitlines()]
+    return "\n".join(rows).strip("\n")
 
 
 def html(result: object) -> str | None:
@@ -97,13 +104,14 @@ def blocks_of(result: object) -> Iterable[Part]:
 
 
 def _display_of(result: object) -> Display:
-    of_slices("display")
+    """How the class of the result, or the nearest of its base classes, is shown."""
+    of_slices("display")  # imports the modules that register the results of slices
     return next(_displays[kind] for kind in type(result).__mro__ if kind in _displays)
 
 
 def outcome_blocks(outcome: Outcome) -> Iterator[Part]:
     """The figures of a run, or the comparison of its two runs."""
-    from overhead.report.brief import end_blocks  # loading it takes longer than the time of one call may
+    from overhead.report.brief import end_blocks  # not at the top: a first ``overhead time`` would wait for it
 
     if outcome.second is None:
         return iter(end_blocks(outcome.fingerprint))

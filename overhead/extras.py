@@ -1,7 +1,7 @@
 """What an extra of this package adds, and the command that installs it.
 
-The command names the packages themselves. So it works from a clone and from a wheel, and needs no index that holds
-this package.
+The command names the packages that an extra adds, and not this package with its extra. So it works from a clone and
+from a wheel, and needs no index that holds this package.
 """
 
 from __future__ import annotations
@@ -13,35 +13,55 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+# The name, the versions and the marker of a requirement such as: mlx[cpu]==0.32.*; sys_platform == 'linux'
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+(\[[\w.,-]+\])?)\s*(?P<versions>[^;]*?)\s*(;\s*(?P<marker>.*))?")
 _ONLY_AT_LEAST = re.compile(r">=[\w.]+")
+"""Versions that the newest one fulfils, so that they need not be in a command."""
 _NEEDS_NO_QUOTES = re.compile(r"[\w.-]+")
+"""A package that no shell reads as something else: one without ``*``, ``<`` or ``[``."""
 _OWN_NAME = "overhead"
 
 
 @functools.cache
 def install_command(*extras: str) -> str:
     """The command that adds the packages of these extras, in any shell: ``pip install numba "wgpu==0.32.*"``."""
-    packages = dict.fromkeys(package for extra in extras for package in packages_of(extra))
-    if not packages:  # whoever copied the folder left out what says it
+    packages: list[str] = []
+    for extra in extras:
+        packages += packages_of(extra)
+    if not packages:  # a copied folder without pyproject.toml or metadata, which say the packages
         return f'pip install ".[{",".join(extras)}]"'
-    return " ".join(["pip install", *(p if _NEEDS_NO_QUOTES.fullmatch(p) else f'"{p}"' for p in packages)])
+    each_once = dict.fromkeys(packages)
+    return " ".join(["pip install", *map(_quoted, each_once)])
+
+
+def _quoted(package: str) -> str:
+    return package if _NEEDS_NO_QUOTES.fullmatch(package) else f'"{package}"'
 
 
 def packages_of(extra: str) -> list[str]:
-    """The packages of an extra on this machine, with their versions where the newest one may not serve."""
+    """The packages of an extra on this machine, with their versions where the newest one may not serve.
+
+    - ``mlx[cpu]==0.32.*; sys_platform == 'linux'``: ``mlx[cpu]==0.32.*`` on Linux, nothing elsewhere
+    - ``jax>=0.5``: ``jax``, since pip installs the newest
+    """
     found = []
     for requirement in sorted(_requirements(extra)):
         parts = _REQUIREMENT.fullmatch(requirement)
         assert parts is not None, requirement
-        if _holds(parts["marker"] or "True", extra):
-            versions = "" if _ONLY_AT_LEAST.fullmatch(parts["versions"]) else parts["versions"]
-            found.append(parts["name"] + versions)
+        marker = parts["marker"]
+        if marker and not _holds(marker, extra):
+            continue
+        serves_newest = _ONLY_AT_LEAST.fullmatch(parts["versions"]) is not None
+        versions = "" if serves_newest else parts["versions"]
+        found.append(parts["name"] + versions)
     return found
 
 
 def _requirements(extra: str) -> Iterator[str]:
-    """The requirements of an extra, as the clone or the metadata of the installed package has them."""
+    """The requirements of an extra: of ``pyproject.toml`` in a clone, else of the metadata of the installed package.
+
+    The metadata has those of all extras, each with a marker such as ``extra == "torch"``; ``_holds`` chooses.
+    """
     folder = Path(__file__).resolve().parents[1]
     if (folder / "pyproject.toml").is_file():
         import tomllib
@@ -51,12 +71,20 @@ def _requirements(extra: str) -> Iterator[str]:
         return
     from importlib.metadata import distributions
 
+    # Only in this folder: elsewhere another version of this package may be installed too.
     for distribution in distributions(name=_OWN_NAME, path=[str(folder)]):
-        yield from (each for each in distribution.requires or [] if "extra ==" in each)
+        for requirement in distribution.requires or []:
+            is_of_an_extra = "extra ==" in requirement
+            if is_of_an_extra:
+                yield requirement
 
 
 def _holds(marker: str, extra: str) -> bool:
-    """Whether the marker of a requirement holds here. Those of this package are expressions of Python too."""
+    """Whether the marker of a requirement holds here: ``sys_platform == "linux" and extra == "mlx"``.
+
+    The markers of this package are also Python expressions of these four names, so ``eval`` reads them. The package
+    ``packaging``, which reads all markers, is no dependency of this one.
+    """
     names = {
         "extra": extra,
         "platform_machine": platform.machine(),

@@ -1,4 +1,7 @@
-"""What a first example can use on this machine, found without importing any of it."""
+"""What a first example can use on this machine: PyTorch or NumPy, with a GPU or without.
+
+``overhead`` alone prints these examples, so nothing is imported for them: ``import torch`` takes seconds.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +15,35 @@ from typing import Literal
 _CUDA_PARTS = ("libtorch_cuda.so", "libtorch_hip.so", "torch_cuda.dll")
 """The libraries of PyTorch's builds for GPUs whose device is named ``cuda``."""
 _DEVICE_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-"""What the drivers of NVIDIA, of AMD, and of Windows for its Linux make where there is a GPU."""
+"""Made where there is a GPU: by NVIDIA's driver, by AMD's driver, and by Windows in its Linux (WSL)."""
 
 
 @dataclass(frozen=True)
 class FirstSteps:
-    """What the examples are written for. ``on_gpu``: PyTorch can reach a GPU by the name ``cuda``, as far as seen."""
+    """What the examples are written for.
+
+    ``on_gpu``: files show that PyTorch can reach a GPU as ``cuda``. They may be wrong: a driver can be too old. Then
+    the example says so when it is run.
+    """
 
     library: Literal["torch", "numpy"]
     on_gpu: bool = False
 
 
 def first_steps() -> FirstSteps:
-    """The library and the device for a first example. Takes milliseconds: it looks for files."""
+    """The library and the device for a first example. Takes milliseconds: it only looks for files."""
     torch = importlib.util.find_spec("torch")
     if torch is None:
         return FirstSteps("numpy")
     libraries = Path(torch.origin or "").parent / "lib"
     is_built_for_gpu = any((libraries / name).is_file() for name in _CUDA_PARTS)
-    return FirstSteps("torch", on_gpu=is_built_for_gpu and _has_gpu())
+    on_gpu = is_built_for_gpu and _has_gpu()
+    return FirstSteps("torch", on_gpu)
 
 
 def _has_gpu() -> bool:
+    """Whether a driver for a GPU is at work; on Windows, whether NVIDIA's is installed, since it makes no such file."""
     if sys.platform == "win32":
-        return os.path.isfile(os.path.join(os.environ.get("SYSTEMROOT", ""), "System32", "nvcuda.dll"))
+        windows = os.environ.get("SYSTEMROOT", "")
+        return os.path.isfile(os.path.join(windows, "System32", "nvcuda.dll"))
     return any(map(os.path.exists, _DEVICE_FILES))

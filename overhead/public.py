@@ -1,4 +1,4 @@
-"""What every name of the Python API has: errors of wrong use in short, and results that print as tables."""
+"""What every name of the Python API has: short errors for wrong use, and results that print as tables."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _Result = TypeVar("_Result")
 class Shown:
     """A result that reads as the tables of its command: with ``print``, in IPython and in a notebook.
 
-    ``repr`` is one line. ``overhead.display`` knows how each class is shown. It stands above the results, and Python
-    asks a result itself for its text, so that module is found by its name.
+    ``repr`` is one line. ``overhead.display`` knows how each class is shown. It imports the results, so they cannot
+    import it: it is imported by its name when a text is asked for.
     """
 
     __slots__ = ()
@@ -45,10 +45,13 @@ def _display() -> Any:
 
 
 def public_function(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """The function as the Python API has it.
+    """The function as the Python API has it, with errors that name the caller's own line.
 
-    Wrong use and Ctrl-C raise with the line of the caller, and not with all the lines of this suite below it. An
-    argument that does not exist raises ``TypeError`` with those that do, and one of a wrong type ``UsageError``.
+    | mistake | raised |
+    |---|---|
+    | an argument that does not exist | ``TypeError``, with the names of those that do |
+    | an argument of a wrong type | ``UsageError`` |
+    | other wrong use, and Ctrl-C | the error of the function, without the lines of this package in its traceback |
     """
     signature = inspect.signature(function)
     known = signature.parameters
@@ -57,14 +60,15 @@ def public_function(function: Callable[_Given, _Result]) -> Callable[_Given, _Re
     def called(*given: _Given.args, **named: _Given.kwargs) -> _Result:
         for name in named:
             if name not in known:
-                raise TypeError(f"{function.__name__}() has no argument {name!r}; it has {', '.join(known)}")
+                names = ", ".join(known)
+                raise TypeError(f"{function.__name__}() has no argument {name!r}; it has {names}")
         importlib.import_module("overhead.words.reasons")  # so that errors say their reasons in words
         try:
             _check_types(signature.bind(*given, **named), known)
             return function(*given, **named)
         except (UsageError, KeyboardInterrupt) as error:
-            raised = error
-        raise raised.with_traceback(None) from None
+            # Python then shows the caller's line last, and not the lines of this package below it.
+            raise error.with_traceback(None) from None
 
     return called
 
@@ -74,7 +78,7 @@ def _is_text(value: object) -> bool:
 
 
 def _is_text_or_none(value: object) -> bool:
-    return value is None or isinstance(value, str)
+    return value is None or _is_text(value)
 
 
 def _is_list_of_texts(value: object) -> bool:
@@ -86,6 +90,7 @@ def _is_bool(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
+    """Whether it is a number; True and False are numbers to Python, but not here."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -94,6 +99,7 @@ def _is_number_or_none(value: object) -> bool:
 
 
 def _is_fingerprint(value: object) -> bool:
+    # By name: the class has ``Shown`` of this module as its base, so this module cannot import it.
     return type(value).__name__ == "Fingerprint"
 
 
@@ -114,14 +120,19 @@ _BY_ANNOTATION: Mapping[str, _Wanted] = {
     "float | None": _Wanted(_is_number_or_none, "a number, or None"),
     "Fingerprint": _Wanted(_is_fingerprint, "what overhead.load returns"),
 }
-"""Python would accept another value and misread it: a text, for example, is a list of letters too."""
+"""By the annotation of an argument, as it is written. Arguments with other annotations are not checked here.
+
+Without a check, a function would misread some values and not refuse them: a text, for example, is a list of letters."""
 
 
 def _check_types(given: inspect.BoundArguments, known: Mapping[str, inspect.Parameter]) -> None:
     """Raise ``UsageError`` for an argument of a wrong type."""
     for name, value in given.arguments.items():
-        wanted = _BY_ANNOTATION.get(known[name].annotation)
-        if wanted is None or known[name].kind is inspect.Parameter.VAR_POSITIONAL:
+        parameter = known[name]
+        wanted = _BY_ANNOTATION.get(parameter.annotation)
+        # The value of ``*calls`` is a tuple, and its annotation is that of one of them.
+        is_tuple_of_values = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+        if wanted is None or is_tuple_of_values:
             continue
         if not wanted.is_met_by(value):
             raise UsageError(f"{name}={value!r:.50}: must be {wanted.said}")

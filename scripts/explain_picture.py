@@ -1,7 +1,8 @@
-"""Draw docs/explain.svg, the terminal after ``overhead explain``, from a recorded answer. ``write_docs.py`` calls it.
+"""Draw docs/explain.svg, which README.md shows: the terminal after ``overhead explain``. ``write_docs.py`` calls this.
 
-The answer is that to a trace of a real training step on an H200, which needs no GPU to explain again. It was recorded
-by the command that the picture shows, with ``--out docs/examples/readme/explain.json``.
+The picture is drawn from a recorded answer, so the same words and figures come out on each machine. The answer explains
+a trace of a real training step on an H200. To record it again needs no GPU: run the command that the picture shows,
+with ``--out docs/examples/readme/explain.json``.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ RECORDED = ROOT / "docs" / "examples" / "readme" / "explain.json"
 PICTURE = ROOT / "docs" / "explain.svg"
 _TRACES = "tests/data/traces"
 _COLUMNS = 96
+"""Characters per line of the picture. No table of the answer hides a column at this width."""
 
 
 def picture() -> str:
@@ -42,8 +44,12 @@ def command(found: Explanation) -> str:
 
 
 def _without_fonts(template: str) -> str:
-    """The template with the reader's own fonts: a picture that loads nothing from the network."""
-    return re.sub(r"@font-face \{\{.*?\}\}\s*", "", template, flags=re.S).replace("Fira Code, ", "")
+    """Rich's template without its font, Fira Code, which a browser would load from the network for each reader.
+
+    The reader's own font of equal widths is used in its place.
+    """
+    without_download = re.sub(r"@font-face \{\{.*?\}\}\s*", "", template, flags=re.S)
+    return without_download.replace("Fira Code, ", "")
 
 
 if __name__ == "__main__":

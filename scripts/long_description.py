@@ -1,4 +1,8 @@
-"""The long description of a release: README.md with links that hold outside the repository. Hatchling runs it."""
+"""The long description of a release: README.md with links that hold outside the repository.
+
+An index of packages shows it on the page of the release. Hatchling runs this file at each build, also at that of an
+sdist by ``pip install .``: ``tool.hatch.metadata.hooks.custom`` in pyproject.toml names it.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,16 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-LINK = re.compile(r"(\]\()([^)\s]+)(\))")
+LINK = re.compile(r"(?P<before>\]\()(?P<target>[^)\s]+)(?P<after>\))")
+"""The end of a link or of a picture: ``](docs/time.md)``."""
 
 
 class LongDescription(MetadataHookInterface):
-    """Sets ``readme``. Without ``Repository`` in ``project.urls`` the links stay relative, and a release fails."""
+    """Sets ``readme`` in the metadata.
+
+    Without ``Repository`` in ``project.urls`` the links stay relative. A build from a copy of the folder works then,
+    and the checks of a release fail (``scripts/release.py``).
+    """
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Set the field in the metadata of the project."""
@@ -24,15 +33,20 @@ class LongDescription(MetadataHookInterface):
 
 
 def with_absolute_links(text: str, repository: str) -> str:
-    """The Markdown text, in which links to files name the repository."""
+    """The Markdown text, in which links to files name the repository.
+
+    ``[time](docs/time.md)`` gets ``https://…/blob/main/docs/time.md``, the page that shows the file; a picture gets
+    ``https://…/raw/main/docs/explain.svg``, the file itself, since a page is no picture.
+    """
     base = repository.rstrip("/")
 
     def absolute(link: re.Match[str]) -> str:
-        target = link[2]
+        target = link["target"]
         if not is_relative(target):
             return link[0]
         is_picture = target.endswith((".png", ".svg"))
-        return f"{link[1]}{base}/{'raw' if is_picture else 'blob'}/main/{target}{link[3]}"
+        kind = "raw" if is_picture else "blob"
+        return f"{link['before']}{base}/{kind}/main/{target}{link['after']}"
 
     return LINK.sub(absolute, text)
 
@@ -44,4 +58,5 @@ def is_relative(target: str) -> bool:
 
 def relative_links(text: str) -> list[str]:
     """The targets of the links of a Markdown text that are files beside it."""
-    return [target for _, target, _ in LINK.findall(text) if is_relative(target)]
+    targets = [link["target"] for link in LINK.finditer(text)]
+    return [target for target in targets if is_relative(target)]

@@ -29,10 +29,14 @@ if str(ROOT) not in sys.path:
 from scripts.long_description import relative_links  # noqa: E402
 
 MOST_BASE_MB = 25.0
-"""All wheels of the base install, in MB of 1,000,000 bytes."""
+"""The most that all wheels of the base install may have together, in MB of 1,000,000 bytes.
+
+A promise to users, not a limit of an index. SciPy alone has 35 MB, so it is in extras."""
 OF_SDIST = {"CHANGELOG.md", "LICENSE", "Makefile", "PKG-INFO", "README.md", "pyproject.toml"}
 OF_SDIST_FOLDERS = ("docs/", "overhead/", "scripts/", "tests/")
+"""What an sdist must have: these files, and a file in each of these folders."""
 NEVER = re.compile(r"(^|/)(__pycache__|\.git|\.venv|build|reports/local)/|\.py[co]$")
+"""What no upload may have: what Python, git, a build or a measurement left in the folder."""
 RUN = "run"
 NEEDS_GPU = "not run: it needs a GPU and torch; the same command is run with a call of Python's own"
 README_COMMANDS: dict[str, str] = {
@@ -44,7 +48,8 @@ README_COMMANDS: dict[str, str] = {
     "make test": "not run: the tests have a workflow of their own",
     "pip install overhead": "not run: for the index, once this release is uploaded",
 }
-"""Each command of README.md: ``run`` here, or why it is not."""
+"""Each command of README.md: ``run`` by these checks, or why it is not. An unknown command fails a check, so that
+whoever adds one to README.md decides here how it is tested."""
 INSTALLED_COMMANDS = (
     ("overhead", "--help"),
     ("overhead", "time", "--quick", "sorted(a)", "-s", "a = [3, 1, 2]"),
@@ -70,7 +75,7 @@ class Built:
 
 
 def check_wheel_files(packed: Collection[str], wanted: Collection[str]) -> str:
-    """Check the names of the files of a wheel against those that it should have. Returns what is said of it."""
+    """Check the names of the files of a wheel against those that it should have. Returns the text after ``ok``."""
     found = {name for name in packed if ".dist-info/" not in name}
     if missing := set(wanted) - found:
         raise Failed(f"it lacks {_few(missing)}: see tool.hatch.build.targets.wheel in pyproject.toml")
@@ -80,9 +85,11 @@ def check_wheel_files(packed: Collection[str], wanted: Collection[str]) -> str:
 
 
 def check_sdist_files(packed: Collection[str]) -> str:
-    """Check the names of the files of an sdist. Returns what is said of it."""
-    missing = {name for name in OF_SDIST if name not in packed}
-    missing |= {folder for folder in OF_SDIST_FOLDERS if not any(name.startswith(folder) for name in packed)}
+    """Check the names of the files of an sdist."""
+    missing = OF_SDIST - set(packed)
+    for folder in OF_SDIST_FOLDERS:
+        if not any(name.startswith(folder) for name in packed):
+            missing.add(folder)
     if missing:
         raise Failed(f"it lacks {_few(missing)}: see tool.hatch.build.targets.sdist in pyproject.toml")
     if strange := {name for name in packed if NEVER.search(name)}:
@@ -106,7 +113,7 @@ def newest_version(changelog: str) -> str:
 
 
 def check_version(version: str, changelog: str, tag: str = "") -> str:
-    """Check the version of the wheel against the changelog, and the tag if there is one."""
+    """Check that the wheel, the newest section of the changelog and the tag, if there is one, name the same version."""
     newest = newest_version(changelog)
     if newest == "Unreleased":
         raise Failed(
@@ -114,8 +121,9 @@ def check_version(version: str, changelog: str, tag: str = "") -> str:
             "[VERSION] - DATE, and set __version__ in overhead/__init__.py"
         )
     if newest != version:
+        found = newest or "is missing"
         raise Failed(
-            f"it is {version}, and the newest section of CHANGELOG.md {newest or 'is missing'}: change one of them "
+            f"it is {version}, and the newest section of CHANGELOG.md {found}: change one of them "
             "(__version__ in overhead/__init__.py)"
         )
     if tag and tag != f"v{version}":
@@ -135,7 +143,8 @@ def check_licence(metadata: email.message.Message, packed: Collection[str]) -> s
 
 def check_description(metadata: email.message.Message) -> str:
     """Check that the long description is README.md, with links that hold on the page of an index."""
-    if metadata.get("Description-Content-Type", "").partition(";")[0] != "text/markdown":
+    content_type = metadata.get("Description-Content-Type", "").partition(";")[0]
+    if content_type != "text/markdown":
         raise Failed("it is not marked as Markdown: see scripts/long_description.py")
     text = str(metadata.get_payload())
     if not text.startswith("# overhead"):
@@ -149,9 +158,11 @@ def check_description(metadata: email.message.Message) -> str:
 
 
 def commands_of(text: str) -> Iterator[tuple[int, str]]:
-    """The commands in the code blocks of a Markdown text, and those marked for a release, with the number of the line.
+    """The commands of a Markdown text, each with the number of its line.
 
-    In a block with a prompt (``$``) the other lines are output.
+    A command is a line of a code block, fenced or indented; in a block with a prompt (``$``) only the lines with one,
+    since the others are output. A comment such as ``<!-- release: pip install overhead -->`` has the
+    command that a release puts there.
     """
     block: list[tuple[int, str]] = []
     is_fenced = False
@@ -161,8 +172,8 @@ def commands_of(text: str) -> Iterator[tuple[int, str]]:
         elif is_fenced or line.startswith("    "):
             block.append((number, line.strip()))
             continue
-        elif not line.strip() and block and not is_fenced:
-            continue  # a block goes on after an empty line
+        elif not line.strip() and block:
+            continue  # in Markdown an indented block goes on after an empty line
         yield from _commands_of_block(block)
         block = []
         if marked := re.fullmatch(r"<!-- release: (.*) -->", line.strip()):
@@ -171,11 +182,14 @@ def commands_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _commands_of_block(block: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The commands of one code block, without prompts and the comments behind them."""
     has_prompt = any(line.startswith("$ ") for _, line in block)
     for number, line in block:
-        if has_prompt and not line.startswith("$ "):
+        is_output = has_prompt and not line.startswith("$ ")
+        if is_output:
             continue
-        command = re.sub(r"\s+#\s.*", "", line.removeprefix("$ ")).strip()
+        without_prompt = line.removeprefix("$ ")
+        command = re.sub(r"\s+#\s.*", "", without_prompt).strip()
         if command:
             yield number, command
 
@@ -189,21 +203,25 @@ def check_readme(text: str, known: Mapping[str, str]) -> str:
     shown = {command for _, command in commands}
     if unused := known.keys() - shown:
         raise Failed(f"README_COMMANDS in scripts/release.py has {_few(unused)}, which README.md has not: remove it")
-    reasons = [f"`{command}` {known[command]}" for command in sorted(shown) if known[command] != RUN]
-    return "; ".join([f"{len(shown) - len(reasons)} of {len(shown)} commands run", *reasons])
+    not_run = [command for command in sorted(shown) if known[command] != RUN]
+    reasons = [f"`{command}` {known[command]}" for command in not_run]
+    count = f"{len(shown) - len(not_run)} of {len(shown)} commands run"
+    return "; ".join([count, *reasons])
 
 
 def check_size(sizes: Mapping[str, int]) -> str:
-    """Check the bytes of the wheels of the base install, which are given by name."""
+    """Check the size of the base install. ``sizes``: bytes of each wheel by its name."""
     total_mb = sum(sizes.values()) / 1e6
     largest = max(sizes, key=lambda name: sizes[name])
-    said = f"{total_mb:.1f} MB in {len(sizes)} wheels, the largest is {largest} with {sizes[largest] / 1e6:.1f} MB"
+    largest_mb = sizes[largest] / 1e6
+    said = f"{total_mb:.1f} MB in {len(sizes)} wheels, the largest is {largest} with {largest_mb:.1f} MB"
     if total_mb >= MOST_BASE_MB:
         raise Failed(f"{said}; {MOST_BASE_MB:.0f} MB are allowed: move a dependency into an extra")
     return said
 
 
 def _few(names: Collection[str]) -> str:
+    """Three of the names, and how many more there are: ``a, b, c and 4 more``."""
     shown = sorted(names)[:3]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
@@ -214,19 +232,22 @@ def _few(names: Collection[str]) -> str:
 
 def wanted_files(root: Path) -> set[str]:
     """The files that the wheel should have: all of the package, and those that pyproject.toml adds."""
-    package = (path for path in (root / "overhead").rglob("*") if path.is_file())
-    names = {path.relative_to(root).as_posix() for path in package}
-    settings = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
-    added = settings["targets"]["wheel"].get("force-include", {})
-    return {name for name in names if not NEVER.search(name)} | set(added.values())
+    files = [path for path in (root / "overhead").rglob("*") if path.is_file()]
+    names = {path.relative_to(root).as_posix() for path in files}
+    of_package = {name for name in names if not NEVER.search(name)}
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    settings = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    added = settings.get("force-include", {})
+    return of_package | set(added.values())
 
 
 def build(root: Path, out: Path) -> Built:
-    """The sdist of the repository and its wheel, in the folder ``out``, which is emptied."""
+    """Build the sdist of the repository and its wheel into the folder ``out``, which is emptied before."""
     shutil.rmtree(out, ignore_errors=True)
     command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-t", "wheel", "-d", str(out)]
     _call(command, root, "install hatchling, which the extra dev has")
-    (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
+    (sdist,) = out.glob("*.tar.gz")
+    (wheel,) = out.glob("*.whl")
     return Built(sdist, wheel)
 
 
@@ -242,8 +263,9 @@ def files_of_sdist(path: Path) -> dict[str, bytes]:
     with tarfile.open(path) as archive:
         for member in archive.getmembers():
             content = archive.extractfile(member)
-            if content is not None:
-                files[member.name.partition("/")[2]] = content.read()
+            if content is not None:  # None for a folder
+                _, _, name = member.name.partition("/")
+                files[name] = content.read()
     return files
 
 
@@ -254,7 +276,11 @@ def metadata_of(files: Mapping[str, bytes]) -> email.message.Message:
 
 
 def _call(command: list[str], folder: Path, mend: str) -> str:
-    """Run a command without Python's variables of this process. Returns its output, or raises ``Failed``."""
+    """Run a command. Returns its output, or raises ``Failed`` with its last line and with ``mend``: what to do.
+
+    The command does not get the variables of this process that steer Python: ``PYTHONPATH`` would let it import the
+    repository, where it should use what is installed.
+    """
     settings = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     try:
         done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=300)
@@ -268,7 +294,7 @@ def _call(command: list[str], folder: Path, mend: str) -> str:
 
 
 def download(wheel: Path, folder: Path) -> dict[str, int]:
-    """Download the base install of the wheel into a folder. Returns the bytes of each wheel by its name."""
+    """Download the wheels that the base install needs into a folder. Returns the bytes of each wheel by its name."""
     command = [sys.executable, "-m", "pip", "download", "-q", "--only-binary=:all:", "-d", str(folder), str(wheel)]
     _call(command, folder, "it needs the network or a folder of wheels")
     return {path.name.partition("-")[0]: path.stat().st_size for path in folder.glob("*.whl")}
@@ -292,19 +318,20 @@ class Environment:
         """The path of a program of the environment."""
         return str(self.place / ("Scripts" if sys.platform == "win32" else "bin") / name)
 
-    def install(self, what: str, folder: Path, wheels: Path, *, isolated: bool) -> None:
-        """Install what is named, with dependencies from the folder ``wheels`` alone. ``isolated``: a build is too."""
+    def install(self, what: str, folder: Path, only_from: Path | None = None) -> None:
+        """Run ``pip install WHAT`` in ``folder``. ``only_from``: a folder of wheels, in place of an index."""
         command = [self.program("python"), "-m", "pip", "install", "-q"]
-        if isolated:
-            command += ["--no-index", "--find-links", str(wheels)]
+        if only_from is not None:
+            command += ["--no-index", "--find-links", str(only_from)]
         _call([*command, what], folder, "see what pip says, in an empty environment")
 
     def run_commands(self, commands: Collection[tuple[str, ...]]) -> str:
-        """Run each command in the empty folder."""
+        """Run each command in the empty folder, and check that Python imports the program from this environment."""
         for program, *arguments in commands:
             _call([self.program(program), *arguments], self.folder, "it must work in the base install")
-        where = "import overhead, pathlib; print(pathlib.Path(overhead.__file__).resolve())"
-        used = _call([self.program("python"), "-c", where], self.folder, "it must import").strip()
+        print_place = "import overhead, pathlib; print(pathlib.Path(overhead.__file__).resolve())"
+        printed = _call([self.program("python"), "-c", print_place], self.folder, "it must import")
+        used = printed.strip()
         if not Path(used).is_relative_to(self.place.resolve()):
             raise Failed(f"the program comes from {used}: install it into the environment itself")
         return f"{len(commands)} commands run in an empty environment"
@@ -314,13 +341,13 @@ class Environment:
 
 
 class Checks:
-    """Runs checks and prints a line for each."""
+    """Runs checks and prints a line for each. ``failed``: how many failed."""
 
     def __init__(self) -> None:
         self.failed = 0
 
     def check(self, name: str, run: Callable[[], str]) -> bool:
-        """Run one check. Returns whether it passed."""
+        """Run one check. Returns whether it passed. A check returns the text after ``ok``, or raises ``Failed``."""
         try:
             said = run()
         except Failed as failure:
@@ -332,22 +359,26 @@ class Checks:
 
 
 def check_all(root: Path, out: Path, checks: Checks) -> None:
-    """Build, and run all checks. What is built stays in ``out``."""
+    """Build, and run all checks. What is built stays in ``out``. Nothing more is checked if the build fails."""
     built: list[Built] = []
 
     def built_files() -> str:
-        built.append(build(root, out))
-        return " and ".join(f"{path.name} ({path.stat().st_size / 1e6:.1f} MB)" for path in vars(built[0]).values())
+        files = build(root, out)
+        built.append(files)
+        return f"{_with_size(files.sdist)} and {_with_size(files.wheel)}"
 
     readme = (root / "README.md").read_text("utf-8")
     changelog = (root / "CHANGELOG.md").read_text("utf-8")
-    tag = os.environ.get("GITHUB_REF_NAME", "") if os.environ.get("GITHUB_REF_TYPE") == "tag" else ""
+    is_of_tag = os.environ.get("GITHUB_REF_TYPE") == "tag"  # set where GitHub runs this
+    tag = os.environ.get("GITHUB_REF_NAME", "") if is_of_tag else ""
     checks.check("README.md", lambda: check_readme(readme, README_COMMANDS))
     if not checks.check("build", built_files):
         return
     wheel, sdist = files_of_wheel(built[0].wheel), files_of_sdist(built[0].sdist)
     metadata = metadata_of(wheel)
-    places = {str(root), str(Path.home()), sys.prefix} - {"/", "/root"}
+    # Files that have nothing to do with this machine may hold these short names too.
+    too_short = {"/", "/root"}
+    places = {str(root), str(Path.home()), sys.prefix} - too_short
     checks.check("wheel", lambda: check_wheel_files(wheel, wanted_files(root)))
     checks.check("sdist", lambda: check_sdist_files(sdist))
     checks.check("paths", lambda: check_no_paths({**wheel, **sdist}, places))
@@ -358,15 +389,27 @@ def check_all(root: Path, out: Path, checks: Checks) -> None:
         _check_installs(Path(name), built[0], checks)
 
 
+def _with_size(path: Path) -> str:
+    """``overhead-0.2.0.tar.gz (9.1 MB)``"""
+    return f"{path.name} ({path.stat().st_size / 1e6:.1f} MB)"
+
+
 def _check_installs(place: Path, built: Built, checks: Checks) -> None:
+    """Download the base install, and install wheel and sdist, each into an empty environment below ``place``.
+
+    The wheel is installed from the downloaded wheels alone. So the size that was checked is that of all that it needs.
+    The sdist is installed as README.md says, by ``pip install .`` from an index, which has hatchling too: pip builds
+    the wheel with it, and the downloaded wheels do not have it.
+    """
     wheels = place / "wheels"
     wheels.mkdir()
+    # This check comes first: it also fills the folder for the next one.
     checks.check("size of the base install", lambda: check_size(download(built.wheel, wheels)))
 
     def from_wheel() -> str:
         (place / "wheel").mkdir()
         environment = Environment.make(place / "wheel")
-        environment.install(str(built.wheel), place, wheels, isolated=True)
+        environment.install(str(built.wheel), place, only_from=wheels)
         return environment.run_commands(INSTALLED_COMMANDS)
 
     def from_sdist() -> str:
@@ -375,7 +418,7 @@ def _check_installs(place: Path, built: Built, checks: Checks) -> None:
         (source,) = (place / "source").iterdir()
         (place / "sdist").mkdir()
         environment = Environment.make(place / "sdist")
-        environment.install(".", source, wheels, isolated=False)
+        environment.install(".", source)
         return environment.run_commands(INSTALLED_COMMANDS)
 
     checks.check("wheel installed", from_wheel)

@@ -15,14 +15,19 @@ _WIDE_GAP, _NARROW_GAP = 3, 2
 """Characters between two columns: where a table fits with room to spare, and elsewhere."""
 _EDGES = 2
 """Characters before the first column and after the last."""
+
+# No measurement gave the next four numbers: they were chosen by reading the tables. Another value changes which columns
+# a terminal hides. tests/terminal/test_widths.py draws all tables of all commands at 60 and 80 characters.
 _NARROWEST_TEXT = 16
-"""A text column has room for words up to here, and for pieces of longer ones."""
+"""A word of a text column stays whole up to this many characters. A longer word may break."""
 _COMFORTABLE_TEXT, _COMFORTABLE_WORD = 24, 32
-"""Optional columns are hidden until each text column can have this many characters, and words of so many stay whole."""
+"""A text column is comfortable with this many characters, or with more for a word: up to so many it stays whole."""
 _BREAK_IN_NUMBER = 2
-"""A number in two lines reads worse than a text in two, so its breaks count as more lines when the room is shared."""
+"""A number in two lines reads worse than a text in two. So each break in a number counts as so many lines."""
+_MOST_TEXT = 2000
+"""A longer cell is cut, so that a text of the user cannot fill the terminal."""
 _JOINT = re.compile(r"(?<=[=._/:,-])(?=[^=._/:,-])")
-"""Where a long word may break: after such a sign."""
+"""Where a long word may break: after such a sign, as in ``torch.nn.|functional.|relu`` or ``dtype=|float32``."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,10 +41,16 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class _Column:
-    """The texts of a column, the heading first, and how wide it can be.
+    """The texts of a column, the heading first, and four widths that it can have.
 
-    ``tight``: short words break too, after a joint, and intervals before their ends; a column is so narrow only if the
-    answer has no room without. ``narrowest``: no short word and no interval breaks. ``longest``: nothing wraps.
+    | width | a text column | a column of numbers |
+    |---|---|---|
+    | ``tight`` | words break after a joint, or at 16 characters | intervals stand below their numbers, and break |
+    | ``narrowest`` | no word of up to 16 characters breaks | intervals stand below their numbers |
+    | ``comfortable`` | 24 characters, or a word of up to 32 | nothing wraps but the heading |
+    | ``longest`` | nothing wraps | nothing wraps |
+
+    A column is ``tight`` only where the table's answer has no room otherwise. The words of a heading never break.
     """
 
     texts: Sequence[str]
@@ -49,47 +60,64 @@ class _Column:
     comfortable: int
     longest: int
     known: dict[int, list[int]] = dataclasses.field(default_factory=dict)
-    """By width, the lines of each text."""
+    """The lines of each text, by width: to share the room asks for the same widths again and again."""
 
     def heights(self, width: int) -> list[int]:
-        """The lines of each text in a column that is so wide."""
+        """The lines of each text where the column is so wide; more than it has for a number that breaks."""
         if width not in self.known:
             heading, *cells = self.texts
-            lines = [len(broken_text(heading, width))]
-            if self.number:
-                lines += [1 + _BREAK_IN_NUMBER * (len(broken_number(cell, width)) - 1) for cell in cells]
-            else:
-                lines += [len(broken_text(cell, width)) for cell in cells]
-            self.known[width] = lines
+            cell_height = _number_height if self.number else _text_height
+            self.known[width] = [_text_height(heading, width), *(cell_height(cell, width) for cell in cells)]
         return self.known[width]
+
+
+def _text_height(text: str, width: int) -> int:
+    return len(broken_text(text, width))
+
+
+def _number_height(text: str, width: int) -> int:
+    breaks = len(broken_number(text, width)) - 1
+    return 1 + _BREAK_IN_NUMBER * breaks
 
 
 def row_texts(table: Table) -> list[list[str]]:
     """The cells of the rows that a terminal shows."""
     rows = table.rows[: table.most or None]
-    return [[plain(cell_text(cell), 2000) for cell in row] for row in rows]
+    texts = []
+    for row in rows:
+        texts.append([plain(cell_text(cell), _MOST_TEXT) for cell in row])
+    return texts
 
 
 def laid_out(table: Table, rows: Sequence[Sequence[str]], width: int) -> Layout:
     """Choose the columns that fit into ``width`` characters, and share the room among them."""
     columns = []
     for i, heading in enumerate(table.columns):
-        columns.append(_column(plain(heading), [row[i] for row in rows], i in table.numeric))
+        cells = [row[i] for row in rows]
+        is_number = i in table.numeric
+        make = _number_column if is_number else _text_column
+        columns.append(make(plain(heading), cells))
     shown = _chosen(table, columns, width)
     chosen = [columns[i] for i in shown]
-    is_roomy = len(shown) == len(columns) and _needed([one.comfortable for one in chosen], _WIDE_GAP) <= width
+    wide_line = _line_width([column.comfortable for column in chosen], _WIDE_GAP)
+    is_roomy = len(shown) == len(columns) and wide_line <= width
     gap = _WIDE_GAP if is_roomy else _NARROW_GAP
-    return Layout(shown, _widths(chosen, width - _needed([0] * len(chosen), gap)), gap)
+    between = _line_width([0] * len(chosen), gap)
+    return Layout(shown, _widths(chosen, width - between), gap)
 
 
 def broken_text(text: str, width: int) -> list[str]:
-    """The lines of a text: it breaks between words, and in a word only where that is longer than a line."""
+    """The lines of a text. It breaks between words, and inside a word only where the word is longer than a line.
+
+    ``broken_text("one torch.nn.functional", 10)``: ``["one", "torch.nn.", "functional"]``
+    """
     lines = [""]
     for word in text.split(" "):
-        first, *others = [word] if cell_len(word) <= width else _pieces_in(word, width)
-        joined = f"{lines[-1]} {first}" if lines[-1] else first
-        if cell_len(joined) <= width:
-            lines[-1] = joined
+        pieces = [word] if cell_len(word) <= width else _pieces_in(word, width)
+        first, *others = pieces
+        longer_line = f"{lines[-1]} {first}" if lines[-1] else first
+        if cell_len(longer_line) <= width:
+            lines[-1] = longer_line
         else:
             lines.append(first)
         lines += others
@@ -97,18 +125,25 @@ def broken_text(text: str, width: int) -> list[str]:
 
 
 def broken_number(text: str, width: int) -> list[str]:
-    """The lines of a number: its interval stands below it where both are too long for a line."""
+    """The lines of a number. Its interval stands below it where both are too long for a line.
+
+    ``broken_number("1.23 (1.20 to 1.26)", 14)``: ``["1.23", "(1.20 to 1.26)"]``
+    """
     if cell_len(text) <= width:
         return [text]
-    return [line for part in _number_and_interval(text) for line in broken_text(part, width)]
+    lines = []
+    for part in _number_and_interval(text):
+        lines += broken_text(part, width)
+    return lines
 
 
 def _number_and_interval(text: str) -> list[str]:
+    """``1.23 (1.20 to 1.26)`` in two parts; a number without an interval is one."""
     return text.replace(" (", "\n(").split("\n")
 
 
 def _pieces_in(word: str, width: int) -> list[str]:
-    """A word that is longer than a line in pieces of at most a line, which end after a joint if they can."""
+    """A word that is longer than a line, in pieces that fit a line. They end after a joint where they can."""
     pieces = [""]
     for part in _JOINT.split(word):
         if cell_len(pieces[-1] + part) <= width:
@@ -118,73 +153,102 @@ def _pieces_in(word: str, width: int) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-def _column(heading: str, cells: Sequence[str], number: bool) -> _Column:
+def _number_column(heading: str, cells: Sequence[str]) -> _Column:
     texts = [heading, *cells]
-    longest = max(map(cell_len, texts))
-    in_heading = max((cell_len(word) for word in heading.split()), default=1)
-    words = [word for cell in cells for word in cell.split()]
-    longest_word = max(map(cell_len, words), default=1)
-    if number:
-        parts = [part for cell in cells for part in _number_and_interval(cell)]
-        tight = max(1, in_heading, longest_word)
-        narrowest = max(tight, *map(cell_len, parts), 1)
-        whole = max(map(cell_len, cells), default=1)
-        return _Column(texts, number, tight, narrowest, max(narrowest, whole), longest)
-    longest_part = max((cell_len(part) for word in words for part in _JOINT.split(word)), default=1)
-    tight = max(1, in_heading, min(_NARROWEST_TEXT, longest_part))
+    tight = max([1, _longest_word(heading), *map(_longest_word, cells)])
+    parts = [_longest(_number_and_interval(cell)) for cell in cells]
+    narrowest = max([tight, *parts])
+    comfortable = max(narrowest, _longest(cells))
+    return _Column(texts, True, tight, narrowest, comfortable, _longest(texts))
+
+
+def _text_column(heading: str, cells: Sequence[str]) -> _Column:
+    texts = [heading, *cells]
+    longest_word = max([1, *map(_longest_word, cells)])
+    longest_piece = max([1, *map(_longest_piece, cells)])
+    tight = max(1, _longest_word(heading), min(_NARROWEST_TEXT, longest_piece))
     narrowest = max(tight, min(_NARROWEST_TEXT, longest_word))
-    comfortable = min(longest, max(_COMFORTABLE_TEXT, min(_COMFORTABLE_WORD, longest_word)))
-    return _Column(texts, number, tight, narrowest, max(narrowest, comfortable), longest)
+    wanted = max(_COMFORTABLE_TEXT, min(_COMFORTABLE_WORD, longest_word))
+    comfortable = max(narrowest, min(_longest(texts), wanted))
+    return _Column(texts, False, tight, narrowest, comfortable, _longest(texts))
 
 
-def _needed(widths: Sequence[int], gap: int) -> int:
+def _longest(texts: Sequence[str]) -> int:
+    """Characters of the longest text; 1 of none, since a column has a width."""
+    return max(map(cell_len, texts), default=1)
+
+
+def _longest_word(text: str) -> int:
+    return _longest(text.split())
+
+
+def _longest_piece(text: str) -> int:
+    """Characters of the longest piece of a word that breaks at its joints."""
+    words = text.split()
+    return max((_longest(_JOINT.split(word)) for word in words), default=1)
+
+
+def _line_width(widths: Sequence[int], gap: int) -> int:
     """Characters of a line with columns of these widths."""
     return sum(widths) + gap * (len(widths) - 1) + _EDGES
 
 
+def _fits(widths: Sequence[int], width: int) -> bool:
+    return _line_width(widths, _NARROW_GAP) <= width
+
+
 def _chosen(table: Table, columns: Sequence[_Column], width: int) -> list[int]:
-    """Indices of the columns to show: all if they fit, else without some, as the table says."""
+    """Indices of the columns to show: all if they fit, else without some, as the table says.
 
-    def fits_well(kept: Sequence[int]) -> bool:
-        return _needed([columns[i].comfortable for i in kept], _NARROW_GAP) <= width
-
-    def fits(kept: Sequence[int]) -> bool:
-        return _needed([columns[i].narrowest for i in kept], _NARROW_GAP) <= width
-
-    kept = list(range(len(columns)))
-    hidden: list[tuple[int, ...]] = []
-    for group in table.optional:
-        if fits_well(kept):
-            break
-        hidden.append(columns_of(group))
-        kept = [i for i in kept if i not in hidden[-1]]
-    # A column that was hidden early can have room where a wider one went after it.
-    for group in reversed(hidden):
-        if fits_well(with_it := sorted([*kept, *group])):
-            kept = with_it
+    First ``Table.optional`` columns go, until the rest is comfortable. Then ``Table.important`` ones go, until the rest
+    fits at its narrowest.
+    """
+    kept = _without_optional(table, columns, width)
     for group in table.important:
-        if fits(kept):
+        if _fits([columns[i].narrowest for i in kept], width):
             break
         kept = [i for i in kept if i not in columns_of(group)]
-    while len(kept) > 1 and _needed([columns[i].tight for i in kept], _NARROW_GAP) > width:
+    # What is left is the answer. It has room in 60 characters; in fewer, its last columns go.
+    while len(kept) > 1 and not _fits([columns[i].tight for i in kept], width):
         kept.pop()
     return kept
 
 
+def _without_optional(table: Table, columns: Sequence[_Column], width: int) -> list[int]:
+    def fits_comfortably(indices: Sequence[int]) -> bool:
+        return _fits([columns[i].comfortable for i in indices], width)
+
+    kept = list(range(len(columns)))
+    hidden: list[tuple[int, ...]] = []
+    for group in table.optional:
+        if fits_comfortably(kept):
+            break
+        hidden.append(columns_of(group))
+        kept = [i for i in kept if i not in hidden[-1]]
+    # A column that was hidden early can have room where a wider one went after it.
+    for hidden_group in reversed(hidden):
+        with_group = sorted([*kept, *hidden_group])
+        if fits_comfortably(with_group):
+            kept = with_group
+    return kept
+
+
 def _widths(columns: Sequence[_Column], room: int) -> list[int]:
-    """The width of each column: the narrowest, and what is left where it saves most lines for each character."""
-    if sum(column.longest for column in columns) <= room:
-        return [column.longest for column in columns]
-    widths = [column.narrowest for column in columns]
-    if sum(widths) > room:
-        widths = [column.narrowest if column.number else column.tight for column in columns]
-    if sum(widths) > room:
-        widths = [column.tight for column in columns]
+    """The width of each column, in sum at most ``room`` where that is possible.
+
+    Each gets its narrowest width. Then the column in which a character saves most lines of the table grows, again and
+    again, until no room is left or no line is saved.
+    """
+    longest = [column.longest for column in columns]
+    if sum(longest) <= room:
+        return longest
+    widths = _least_widths(columns, room)
     left = max(0, room - sum(widths))
+    # Columns that are tighter than their narrowest width grow to it first, so that whole words fit.
     for i, column in enumerate(columns):
-        whole_words = min(left, column.narrowest - widths[i])
-        widths[i] += whole_words
-        left -= whole_words
+        growth = min(left, column.narrowest - widths[i])
+        widths[i] += growth
+        left -= growth
     while left > 0:
         steps = [_step(columns, widths, i, left) for i in range(len(columns))]
         possible = [step for step in steps if step is not None]
@@ -196,9 +260,20 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
     return widths
 
 
+def _least_widths(columns: Sequence[_Column], room: int) -> list[int]:
+    """The narrowest widths if they fit into the room, else with tight texts, else with tight numbers too."""
+    narrowest = [column.narrowest for column in columns]
+    if sum(narrowest) <= room:
+        return narrowest
+    with_tight_texts = [column.narrowest if column.number else column.tight for column in columns]
+    if sum(with_tight_texts) <= room:
+        return with_tight_texts
+    return [column.tight for column in columns]
+
+
 @dataclasses.dataclass(frozen=True)
 class _Step:
-    """A column may grow by some ``characters``. ``saved``: lines of the table; ``shorter``: of its cells."""
+    """A column may grow by so many ``characters``. ``saved``: lines of the table; ``shorter``: lines of its cells."""
 
     column: int
     characters: int
@@ -206,22 +281,29 @@ class _Step:
     shorter: int
 
     def gain(self) -> float:
-        """Lines saved for each character. Those of cells count too, since a row is shorter once all its cells are."""
+        """Lines saved for each character.
+
+        Lines of cells count too. A row gets shorter only when all its long cells have, so the first of them saves no
+        line of the table by itself.
+        """
         return (self.saved + self.shorter) / self.characters
 
 
 def _step(columns: Sequence[_Column], widths: Sequence[int], i: int, left: int) -> _Step | None:
-    """How much column ``i`` must grow until its cells need fewer lines; None if it cannot."""
+    """By how much column ``i`` must grow until its cells need fewer lines; None if ``left`` characters do not do it."""
     heights = [column.heights(width) for column, width in zip(columns, widths, strict=True)]
-    for width in range(widths[i] + 1, min(widths[i] + left, columns[i].longest) + 1):
+    widest = min(widths[i] + left, columns[i].longest)
+    for width in range(widths[i] + 1, widest + 1):
         grown = columns[i].heights(width)
         shorter = sum(heights[i]) - sum(grown)
         if shorter > 0:
-            saved = _lines(heights) - _lines([*heights[:i], grown, *heights[i + 1 :]])
+            heights_then = [*heights[:i], grown, *heights[i + 1 :]]
+            saved = _lines(heights) - _lines(heights_then)
             return _Step(i, width - widths[i], saved, shorter)
     return None
 
 
 def _lines(heights: Sequence[Sequence[int]]) -> int:
-    """The lines of a table, from those of each cell by column."""
-    return sum(map(max, zip(*heights, strict=True)))
+    """The lines of a table: each row is as high as its highest cell. ``heights``: of each column's cells."""
+    rows = zip(*heights, strict=True)
+    return sum(max(row) for row in rows)

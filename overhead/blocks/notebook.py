@@ -1,8 +1,12 @@
-"""Blocks as HTML for a cell of a notebook: every text escaped, no template, styles that suit light and dark pages."""
+"""Blocks as HTML for a cell of a notebook, such as Jupyter's. Every text is escaped.
+
+A notebook removes scripts and may share a page with other output, so each element has its own style, and there is no
+style sheet. Colours suit light and dark pages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from overhead.blocks.parts import (
@@ -20,18 +24,24 @@ from overhead.blocks.parts import (
 )
 from overhead.reading.plain_text import plain
 from overhead.words.blocks import more_rows
+from overhead.words.glossary import Term
 
 _MOST_TEXT = 2000
+"""A longer text is cut, so that a text of the user cannot fill the notebook."""
 _SHORT_TEXT = 26
-"""A cell with so many characters does not wrap."""
+"""A text cell of at most so many characters does not wrap. Chosen by eye, as the other widths here."""
 _QUIET = "opacity:.7;font-size:90%"
 _COLOURS: Mapping[Tone, str] = {"": "", "good": "#2e8b57", "unsure": "#b8860b", "bad": "#cd3c3c"}
-"""Each can be read on white and on black."""
+"""Each can be read on white and on black. In a terminal the same tones are green, yellow and red."""
 
 
 def notebook_html(blocks: Iterable[Part]) -> str:
-    """The blocks as one element of HTML, in which no dollar sign begins a formula."""
-    shown = "\n".join(line for block in without_pictures(blocks) for line in _of_block(block))
+    """The blocks as one element of HTML."""
+    lines: list[str] = []
+    for block in without_pictures(blocks):
+        lines += _of_block(block)
+    shown = "\n".join(lines)
+    # Notebooks take text between two dollar signs for a formula, except in elements of these classes.
     return f'<div class="overhead tex2jax_ignore mathjax_ignore" style="max-width:60em">\n{shown}\n</div>'
 
 
@@ -40,7 +50,7 @@ def _escaped(text: str) -> str:
 
 
 def _element(name: str, inside: str, style: str = "") -> str:
-    """An element around HTML that is escaped already."""
+    """An element around HTML that is escaped already: ``<p style="margin:0">…</p>``."""
     styled = f' style="{style}"' if style else ""
     return f"<{name}{styled}>{inside}</{name}>"
 
@@ -56,45 +66,67 @@ def _of_block(block: Part) -> Iterator[str]:
         case StatusLine():
             yield _element("ul", _status(block), "margin:.2em 0")
         case Listing():
-            items = [f"{_escaped(title)} {_element('span', _escaped(said), _QUIET)}" for title, said in block.items]
-            yield _element("ol", "".join(_element("li", item) for item in items), "margin:.2em 0")
+            yield _list("ol", [_listed(title, details) for title, details in block.items])
         case Terms():
-            terms = [f"{_element('b', _escaped(term.name))}: {_escaped(term.meaning)}" for term in block.terms]
-            yield _element("ul", "".join(_element("li", term) for term in terms), "margin:.2em 0")
+            yield _list("ul", [_term(term) for term in block.terms])
+
+
+def _list(name: str, items: Sequence[str]) -> str:
+    inside = "".join(_element("li", item) for item in items)
+    return _element(name, inside, "margin:.2em 0")
+
+
+def _listed(title: str, details: str) -> str:
+    small = _element("span", _escaped(details), _QUIET)
+    return f"{_escaped(title)} {small}"
+
+
+def _term(term: Term) -> str:
+    name = _element("b", _escaped(term.name))
+    return f"{name}: {_escaped(term.meaning)}"
 
 
 def _text(block: Text) -> Iterator[str]:
+    """The paragraphs; none of a folded text, which a terminal does not show either."""
+    if block.folded:
+        return
     style = "margin:.3em 0"
     if block.quiet:
         style += f";{_QUIET}"
     if block.lead:
         style += ";font-weight:bold"
-    for paragraph in () if block.folded else block.paragraphs:
+    for paragraph in block.paragraphs:
         yield _element("p", _escaped(paragraph), style)
 
 
 def _table(table: Table) -> Iterator[str]:
-    """The table; one that a page folds can be opened."""
+    """The table, and what its columns mean. A table that a page folds is folded here too, and can be opened."""
     rows = table.rows[: table.most or None]
-    head = [_cell("th", heading, column in table.numeric) for column, heading in enumerate(table.columns)]
-    lines = [_element("tr", "".join(head))]
-    for row in rows:
-        cells = [_cell("td", value, column in table.numeric) for column, value in enumerate(row)]
-        lines.append(_element("tr", "".join(cells)))
+    lines = [_row("th", table.columns, table.numeric)]
+    lines += [_row("td", row, table.numeric) for row in rows]
     drawn = _element("table", "\n".join(lines), "border-collapse:collapse;margin:.2em 0")
     if table.folded:
-        yield _element("details", _element("summary", _escaped(table.caption)) + drawn)
+        summary = _element("summary", _escaped(table.caption))
+        yield _element("details", summary + drawn)
     else:
         if table.caption:
-            yield _element("p", _element("b", _escaped(table.caption)), "margin:.8em 0 .2em")
+            caption = _element("b", _escaped(table.caption))
+            yield _element("p", caption, "margin:.8em 0 .2em")
         yield _element("div", drawn, "overflow-x:auto")
-    if left := len(table.rows) - len(rows):
-        yield _element("p", _escaped(more_rows(left)), _QUIET)
+    left_out = len(table.rows) - len(rows)
+    if left_out:
+        yield _element("p", _escaped(more_rows(left_out)), _QUIET)
     for _, meaning in sorted(table.meanings.items()):
         yield _element("p", _escaped(meaning), f"margin:.2em 0;{_QUIET}")
 
 
+def _row(name: str, values: Sequence[str | Cell], numeric: Collection[int]) -> str:
+    cells = [_cell(name, value, column in numeric) for column, value in enumerate(values)]
+    return _element("tr", "".join(cells))
+
+
 def _cell(name: str, value: str | Cell, is_number: bool) -> str:
+    """A cell. ``name``: ``th`` in the heading, else ``td``."""
     text = cell_text(value)
     style = "text-align:right" if is_number else "text-align:left"
     if is_number or len(text) <= _SHORT_TEXT:
@@ -109,10 +141,11 @@ def _cell(name: str, value: str | Cell, is_number: bool) -> str:
 
 
 def _status(line: StatusLine | str) -> str:
-    """A line of a list, with the lists of its details inside."""
+    """An item of a list: the status in its colour, the sentence, and a list of the details inside."""
     if isinstance(line, str):
         return _element("li", _escaped(line), _QUIET)
     colour = _COLOURS[line.tone]
     head = _element("b", _escaped(line.head), f"color:{colour}" if colour else "")
-    details = "".join(_status(detail) for detail in line.details)
-    return _element("li", f"{head} {_escaped(line.text)}" + (_element("ul", details) if details else ""))
+    items = "".join(_status(detail) for detail in line.details)
+    details = _element("ul", items) if items else ""
+    return _element("li", f"{head} {_escaped(line.text)}{details}")

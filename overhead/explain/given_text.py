@@ -14,8 +14,9 @@ from overhead.explain.call_syntax import named_function, shown_statement
 
 _STANDARD_INPUT = ("-", "@-")
 _MOST_BYTES = 1_000_000
+"""Of a file. A larger one is no program text, but a wrong file, such as data or a device without an end."""
 _LONGEST_SHOWN = 60
-"""A longer text of standard input is not shown in a table."""
+"""A longer text of standard input is not shown in a table; its row says ``standard input``."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,16 @@ class GivenText:
 
     @property
     def label(self) -> str:
-        """What a table calls the text."""
+        """What a table calls the text.
+
+        | given | label |
+        |---|---|
+        | ``-``, with ``f(x)`` on standard input | ``f(x)`` |
+        | ``-``, with a text of more than 60 characters | ``standard input`` |
+        | ``@steps/train.py`` | ``train.py`` |
+        | a text that defines a function: ``def step(): …`` | ``step`` |
+        | another text: ``f(x)`` | ``f(x)`` |
+        """
         if self.place in _STANDARD_INPUT:
             shown = shown_statement(self.text)
             return shown if len(shown) <= _LONGEST_SHOWN else "standard input"
@@ -37,28 +47,38 @@ class GivenText:
 
 
 def given_texts(calls: Sequence[str], setup: Sequence[str]) -> tuple[list[GivenText], list[GivenText]]:
-    """The texts of CALL and those of SETUP. Raises ``UsageError``, also with the line of a file that does not compile.
+    """The texts of CALL and those of SETUP.
 
-    Raises ``OSError`` for a file that cannot be read.
+    Raises ``OSError`` for a file that cannot be read, and ``UsageError`` for one that is no Python: it names the line.
     """
-    if sum(one in _STANDARD_INPUT for one in (*calls, *setup)) > 1:
+    arguments = [*calls, *setup]
+    from_standard_input = [one for one in arguments if one in _STANDARD_INPUT]
+    if len(from_standard_input) > 1:
         raise UsageError("-: standard input can be read once; put one of the texts into a file: @FILE")
     return [_given(one) for one in calls], [_given(one) for one in setup]
 
 
 def _given(argument: str) -> GivenText:
+    """The text that an argument is, or where it is."""
+    one_too_many = _MOST_BYTES + 1
     if argument in _STANDARD_INPUT:
-        return _checked(sys.stdin.buffer.read(_MOST_BYTES + 1), argument, "standard input")
+        content = sys.stdin.buffer.read(one_too_many)
+        return _checked(content, argument, "standard input")
     # A decorator begins with the same sign, and stands above a function.
-    if argument.startswith("@") and "\n" not in argument and not named_function(argument):
+    is_function = "\n" in argument or bool(named_function(argument))
+    if argument.startswith("@") and not is_function:
         file = argument[1:]
         with open(file, "rb") as opened:
-            return _checked(opened.read(_MOST_BYTES + 1), file, file)
+            content = opened.read(one_too_many)
+        return _checked(content, file, file)
     return GivenText(argument)
 
 
 def _checked(content: bytes, place: str, name: str) -> GivenText:
-    """The text of a file, if it is Python. ``name``: of the file, in an error."""
+    """The text of a file, if it is Python. ``name``: what an error calls the file.
+
+    The text is compiled here only to find mistakes: an error of the child process that runs it would name no line.
+    """
     if len(content) > _MOST_BYTES:
         raise UsageError(f"{name}: longer than {_MOST_BYTES:,} bytes")
     try:
@@ -71,7 +91,8 @@ def _checked(content: bytes, place: str, name: str) -> GivenText:
         compile(textwrap.dedent(text), name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     except SyntaxError as error:
         number = error.lineno or 1
-        line = "".join(text.splitlines()[number - 1 : number]).strip()
+        lines = text.splitlines()
+        line = lines[number - 1].strip() if number <= len(lines) else ""
         raise UsageError(f"{name}, line {number}: {error.msg}: {line[:120]}") from None
     except ValueError as error:  # a null character
         raise UsageError(f"{name}: {error}") from None

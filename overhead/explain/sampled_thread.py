@@ -1,7 +1,9 @@
-"""Where the main thread of a process keeps what a sampler reads: its Python frame, and the instruction there.
+"""Find where the main thread of this process keeps its Python frame and its instruction, for a sampler to read.
 
-The process itself finds the places, by looking for what it knows in its own memory. So no layout of a version of
-CPython is written down here, and an unknown layout is refused and not misread.
+A sampler is another process: it cannot ask Python, and reads this process's memory. The layout of that memory differs
+by version of CPython. So no layout is written down here. The process looks in its own memory for values that it knows,
+such as the address of the code that runs, and notes the offsets where they are. An unknown layout is refused; it
+cannot be misread.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import os
 import struct
 import sys
 import threading
+from collections.abc import Sequence
 from types import CodeType, FrameType
 
 from msgspec import Struct
@@ -19,24 +22,37 @@ from overhead.errors import Unavailable
 from overhead.results import because
 
 OUTSIDE, RUNNING, OVER = 0, 1, 2
-"""What ``SampledThread.phase`` holds: the statement does not run, runs, or has run for the last time."""
+"""What the byte at ``SampledThread.phase`` says: CALL does not run, runs, or has run for the last time."""
 _WORD = 8
-_WORDS_OF_STATE, _WORDS_OF_POINTED, _WORDS_OF_FRAME, _WORDS_OF_CODE = 64, 4, 16, 40
+"""Bytes of a pointer; other processors are refused."""
+_WORDS_OF_STATE = 64
+_WORDS_OF_POINTED = 4
+_WORDS_OF_FRAME = 16
+_WORDS_OF_CODE = 40
+"""So many words of a structure are searched: far more than was needed.
+
+Found in CPython 3.11 to 3.13: the frame from byte 56 or 72 of the state on, the instruction at byte 56 of the frame,
+and the file's name at byte 112 of the code object."""
 _POINTER_MASK = ~7
-"""From CPython 3.14 on, low bits of a pointer in a frame are tags."""
+"""Objects lie at multiples of 8 bytes. From CPython 3.14 on, a pointer in a frame has tags in its low bits."""
 _LARGEST_HEADER = 96
-"""The most bytes of a text object before its characters."""
+"""The most bytes of a text or code object before its characters or instructions."""
 
 
 class SampledThread(Struct, frozen=True, kw_only=True, tag="thread"):
-    """Places in the memory of a process, and what tells its files apart.
+    """Where the sampler reads, and how it tells whose a file is. Offsets are in bytes.
 
-    ``state``: the address of the thread's state. ``to_frame``: offsets that lead from there to the running frame, each
-    but the first after reading a pointer. ``code``, ``instruction``: offsets in a frame. ``filename``: in a code
-    object. ``ascii``, ``wide``: of the characters in a text object that is ASCII, and in another one. ``phase``: the
-    address of the byte that says what the process does; the sampler writes 1 behind it while it needs more samples.
-    ``folders``: of installed packages; ``standard``: of the standard library; ``suite``: of this package.
-    ``executable``: the interpreter's program.
+    | field | meaning |
+    |---|---|
+    | ``state`` | address of the interpreter's state of the thread |
+    | ``to_frame`` | offsets from the state to the running frame: add one, read a pointer there, add the next, … |
+    | ``code``, ``instruction`` | offsets in a frame: of its code object, of the pointer to its instruction |
+    | ``filename`` | offset in a code object: of the name of its file |
+    | ``ascii``, ``wide`` | offset of the characters in a text object: in one that is all ASCII, in another one |
+    | ``phase`` | address of the byte that says what the process does; the sampler answers in the next byte |
+    | ``folders``, ``standard`` | folders of installed packages, and of the standard library |
+    | ``suite`` | folder of this package |
+    | ``executable`` | file of the interpreter |
     """
 
     pid: int
@@ -55,18 +71,18 @@ class SampledThread(Struct, frozen=True, kw_only=True, tag="thread"):
 
 
 class Phase:
-    """A byte at a fixed address, by which this process tells a sampler what it does, and one for its answer."""
+    """Two bytes at a fixed address: this process writes the first for the sampler, which answers in the second."""
 
     def __init__(self) -> None:
         self._bytes = (ctypes.c_ubyte * 2)(OUTSIDE, 0)
 
     @property
     def address(self) -> int:
-        """Where the two bytes are."""
+        """The address of the first byte."""
         return ctypes.addressof(self._bytes)
 
     def set(self, what: int) -> None:
-        """Say what this process does from now on."""
+        """Say what this process does from now on: ``OUTSIDE``, ``RUNNING`` or ``OVER``."""
         self._bytes[0] = what
 
     @property
@@ -76,25 +92,30 @@ class Phase:
 
 
 def this_thread(phase: Phase) -> SampledThread:
-    """The places of this thread, which must be the main one. Raises ``Unavailable`` where they cannot be found."""
-    if sys.platform != "linux" or sys.implementation.name != "cpython" or struct.calcsize("P") != _WORD:
+    """Where this thread, the main one, can be sampled. Raises ``Unavailable`` where the places cannot be found."""
+    is_known_system = sys.platform == "linux" and sys.implementation.name == "cpython"
+    if not is_known_system or struct.calcsize("P") != _WORD:
         raise Unavailable(because("sampling-needs-linux"))
     if threading.get_native_id() != os.getpid():
         raise Unavailable(because("sampling-needs-main-thread"))
     with open("/proc/self/mem", "rb", buffering=0) as memory:
         places = _Places(memory.fileno())
-        shallow, deep = places.here(0), places.here(3)
-        to_frame = [path for path in shallow.paths if path in deep.paths]
-        if not to_frame:
-            raise Unavailable(because("interpreter-layout-unknown", version=sys.version.split()[0]))
+        shallow = places.here(0)
+        # Another word of the state may have the frame's address by chance, or keep that of one frame for ever. Only a
+        # path to the running frame is right at two depths of the stack.
+        deep = places.here(3)
+        common_paths = [path for path in shallow.paths if path in deep.paths]
+        if not common_paths:
+            raise _unknown_layout()
         return SampledThread(
             pid=os.getpid(),
             state=places.state,
-            to_frame=list(to_frame[0]),
+            to_frame=list(common_paths[0]),
             code=shallow.code,
             instruction=shallow.instruction,
             filename=places.filename(this_thread.__code__),
             ascii=places.characters("overhead", "ascii"),
+            # The letter é makes a text that is not ASCII, whose characters lie at another offset.
             wide=places.characters("overhead\u00e9", "latin-1"),
             phase=phase.address,
             folders=_package_folders(),
@@ -105,7 +126,7 @@ def this_thread(phase: Phase) -> SampledThread:
 
 
 class _Here(Struct, frozen=True):
-    """Offsets that are right for one running frame. ``paths``: all that lead from the state to it."""
+    """What was found in one running frame. ``paths``: each leads from the state to this frame, the shortest first."""
 
     paths: list[tuple[int, ...]]
     code: int
@@ -113,7 +134,10 @@ class _Here(Struct, frozen=True):
 
 
 class _Places:
-    """Looks for known values in the memory of this process, through a file, which cannot crash it."""
+    """Looks for known values in the memory of this process.
+
+    It reads the memory as a file. A wrong address is an error there; by ``ctypes`` it would end the process.
+    """
 
     def __init__(self, memory: int) -> None:
         self._memory = memory
@@ -128,58 +152,67 @@ class _Places:
         frame = sys._getframe()
         address, code = self._interpreter_frame(frame)
         instruction = self._instruction(address, frame.f_code)
-        # The state names the frame that runs, so this function itself reads it, without calling another one.
+        # From here on this function calls no other Python function: the state names the frame that runs, and in a
+        # function that it calls that would be another frame.
         paths: list[tuple[int, ...]] = []
         state = os.pread(self._memory, _WORDS_OF_STATE * _WORD, self.state)
-        for at, (word,) in enumerate(struct.iter_unpack("Q", state)):
+        for index, (word,) in enumerate(struct.iter_unpack("Q", state)):
             if word == address:
-                paths.append((at * _WORD,))
+                paths.append((index * _WORD,))
+            # CPython 3.11 and 3.12 name the frame in a small structure to which the state points.
             try:
                 pointed = os.pread(self._memory, _WORDS_OF_POINTED * _WORD, word)
-            except (OSError, OverflowError):
+            except (OSError, OverflowError):  # the word is no address
                 continue
-            for inner, (value,) in enumerate(struct.iter_unpack("Q", pointed[: len(pointed) // _WORD * _WORD])):
+            whole_words = len(pointed) // _WORD
+            for inner, value in enumerate(struct.unpack_from(f"{whole_words}Q", pointed)):
                 if value == address:
-                    paths.append((at * _WORD, inner * _WORD))
+                    paths.append((index * _WORD, inner * _WORD))
         paths.sort(key=len)
         return _Here(paths, code, instruction)
 
     def filename(self, code: CodeType) -> int:
-        """The offset of the file's name in a code object."""
-        return self._only(self._words(id(code), _WORDS_OF_CODE), id(code.co_filename))
+        """The offset in a code object of the name of its file."""
+        words = self._words(id(code), _WORDS_OF_CODE)
+        return _offset_of(id(code.co_filename), words)
 
     def characters(self, text: str, encoding: str) -> int:
-        """The offset of the characters in a text object."""
-        found = self._read(id(text), _LARGEST_HEADER + len(text)).find(text.encode(encoding))
-        if found < 0:
-            raise Unavailable(because("interpreter-layout-unknown", version=sys.version.split()[0]))
-        return found
+        """The offset of the characters in a text object, for texts that are stored as this one is."""
+        object_bytes = self._read(id(text), _LARGEST_HEADER + len(text))
+        offset = object_bytes.find(text.encode(encoding))
+        if offset < 0:
+            raise _unknown_layout()
+        return offset
 
     def _interpreter_frame(self, frame: FrameType) -> tuple[int, int]:
-        """The address of the interpreter's own frame, which the frame object names, and the offset of its code."""
-        for word in self._words(id(frame), _WORDS_OF_FRAME):
-            inner = self._words(word, _WORDS_OF_FRAME) if word else ()
-            for index, value in enumerate(inner):
+        """The address of the interpreter's own frame, and the offset in it of its code object.
+
+        ``frame`` is a Python object. It points to the interpreter's frame, which is the structure that points to the
+        code that runs.
+        """
+        for pointed in self._words(id(frame), _WORDS_OF_FRAME):
+            for index, value in enumerate(self._words(pointed, _WORDS_OF_FRAME)):
                 if value & _POINTER_MASK == id(frame.f_code):
-                    return word, index * _WORD
-        raise Unavailable(because("interpreter-layout-unknown", version=sys.version.split()[0]))
+                    return pointed, index * _WORD
+        raise _unknown_layout()
 
     def _instruction(self, address: int, code: CodeType) -> int:
-        """The offset in a frame of the pointer into the instructions of its code."""
+        """The offset, in the interpreter's frame at this address, of the pointer to the running instruction.
+
+        The instructions of a function are at the end of its code object. The first word of the frame that points
+        there is the pointer: the frame's other words point to objects, each as a whole.
+        """
+        first_instruction = id(code) + _LARGEST_HEADER
         end = id(code) + code.__sizeof__()
         for index, value in enumerate(self._words(address, _WORDS_OF_FRAME)):
-            if id(code) + _LARGEST_HEADER < value < end:
+            if first_instruction < value < end:
                 return index * _WORD
-        raise Unavailable(because("interpreter-layout-unknown", version=sys.version.split()[0]))
+        raise _unknown_layout()
 
-    def _only(self, words: tuple[int, ...], value: int) -> int:
-        if value not in words:
-            raise Unavailable(because("interpreter-layout-unknown", version=sys.version.split()[0]))
-        return words.index(value) * _WORD
-
-    def _words(self, address: int, count: int) -> tuple[int, ...]:
+    def _words(self, address: int, count: int) -> Sequence[int]:
+        """The words at this address; fewer where the readable memory ends, none where it is no address."""
         found = self._read(address, count * _WORD)
-        return struct.unpack(f"{len(found) // _WORD}Q", found[: len(found) // _WORD * _WORD])
+        return struct.unpack_from(f"{len(found) // _WORD}Q", found)
 
     def _read(self, address: int, size: int) -> bytes:
         try:
@@ -188,5 +221,17 @@ class _Places:
             return b""
 
 
+def _offset_of(value: int, words: Sequence[int]) -> int:
+    if value not in words:
+        raise _unknown_layout()
+    return words.index(value) * _WORD
+
+
+def _unknown_layout() -> Unavailable:
+    """The refusal of a CPython, usually a newer one, in whose memory a value was not found."""
+    return Unavailable(because("interpreter-layout-unknown", version=sys.version.split()[0]))
+
+
 def _package_folders() -> list[str]:
+    """The folders of this interpreter where ``pip``, or the packages of a Linux distribution, install."""
     return sorted({entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))})

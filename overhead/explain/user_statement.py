@@ -19,7 +19,7 @@ from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import Unavailable, UsageError
 from overhead.explain.call_spec import CALLED_AS, FOUND_AS, CallSpec, FoundCall
 from overhead.explain.call_syntax import read_only
-from overhead.explain.division import Division, divided
+from overhead.explain.division import Division, divide
 from overhead.explain.sampled_thread import OUTSIDE, OVER, RUNNING, Phase, SampledThread, this_thread
 from overhead.explain.steps import FoundStep, error_text, literals, program_line
 from overhead.explain.thread_sampler import sampled
@@ -104,19 +104,22 @@ def try_statements(
     """The spec with what a trial of each case in a child process found out. Raises ``UsageError``, one line."""
     answers = child_answers(__name__, (spec, longest_s), _decode, silence_s, interpreter=interpreter)
     with contextlib.closing(answers) as said_by_child:
-        found = [_divided(next(said_by_child), said_by_child, spec) for _ in spec.cases]
+        found = [_with_division(next(said_by_child), said_by_child, spec) for _ in spec.cases]
         return msgspec.structs.replace(spec, found=found)
 
 
-def _divided(found: FoundCall, said_by_child: Iterator[Any], spec: CallSpec) -> FoundCall:
-    """What was found, with how the time of the call divides if a first answer is asked for; the child runs it again."""
+def _with_division(found: FoundCall, said_by_child: Iterator[Any], spec: CallSpec) -> FoundCall:
+    """What was found, and how the time of the call divides, if a first answer is asked for.
+
+    The child runs the call again for that, and its next answer says where its thread can be sampled.
+    """
     if not spec.first:
         return found
     place: SampledThread | NotSampled = next(said_by_child)
     if isinstance(place, NotSampled):
         return msgspec.structs.replace(found, division=Division(reason=place.reason))
     try:
-        division = divided(sampled(place), place)
+        division = divide(sampled(place), place)
     except Unavailable as error:
         division = Division(reason=error.reason)
     return msgspec.structs.replace(found, division=division)

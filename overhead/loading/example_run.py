@@ -1,6 +1,7 @@
-"""The run that comes with the program, for a reader who has measured nothing yet.
+"""The run that comes with the program: ``overhead show`` shows it to a reader who has measured nothing yet.
 
-It has all figures of the headline, and its costs lie among those of the other boards of its kind: a typical run.
+It is of one NVIDIA H100. It was chosen because it has all figures of the first page, and because its costs lie among
+those of the other H100 boards that were measured (``reading/typical_run.py``).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _NAME = "nvidia-h100-all.json"
 _PACKAGED = Path(__file__).with_name(_NAME)
 """In a wheel. ``pyproject.toml`` names the committed file that is copied there."""
 _COMMITTED = Path(__file__).parents[2] / "reports" / "data" / _NAME
-"""In a checkout, also one that is installed as editable."""
+"""In a clone, where no build has copied it."""
 
 
 def example_path() -> Path:
@@ -25,5 +26,5 @@ def example_path() -> Path:
 
 
 def example_run() -> Fingerprint:
-    """The example run, which says itself that it is one. Raises ``BadFile``."""
+    """The example run; its field ``example`` makes commands say that it is one. Raises ``BadFile``."""
     return msgspec.structs.replace(read_fingerprint(example_path()), example=True)

@@ -1,4 +1,7 @@
-"""How much longer a run takes: from its plan at first, then from what its parts have taken. It reads no clock."""
+"""How much longer a run takes: from its plan at first, then from the times that its processes took.
+
+Callers say what happened and when, in seconds since the run began. Nothing here reads a clock, so tests need none.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,35 @@ from dataclasses import dataclass, field
 from overhead.profiles import Cost
 
 OPENING_S = 2.5
-"""What a process takes to start, open its cases and release them: 1.7 to 3 s for one case of torch, and 2 to 6 s for
-each process of all stacks of a machine with two processors, where a compiling stack takes 20."""
+"""What a process takes beside measuring: to start, to open its cases and to release them.
+
+Measured: 1.7 to 3 s for one case of torch; 2 to 6 s for each process of a run of all stacks on a machine with two CPU
+cores, but 20 s for a stack that compiles."""
 BESIDE_SAMPLES_S = 1.0
 CASE_BESIDE_SAMPLES_S: Mapping[Cost, float] = {"cheap": 0.3, "fast": 0.3, "slow": 4.0, "polling": 4.0}
-"""A process measures this much longer than it samples, and a case adds so much: 2.3 s with 1.1 s of samples of five
-cases, 3.1 s with 1.9 s of nine, 5.1 s with 4.0 s of one. A page of a browser: 36 to 44 s with 4.7 s of eight cases."""
+"""What a process takes to measure beside its samples: 1 s, and so much more for each of its cases.
+
+| cases | samples, s | measured in, s | expected, s |
+|---|---|---|---|
+| 5 | 1.1 | 2.3 | 3.6 |
+| 9 | 1.9 | 3.1 | 5.6 |
+| 1 | 4.0 | 5.1 | 5.3 |
+| 8 in a page of a browser | 4.7 | 36 to 44 | 37.7 |
+
+The first round may be planned too long; what its processes take corrects the rounds after it."""
 _MOST_TIMES_SLOWER = 2.0
-"""A first process may have taken so many times as long as later ones do: jax measured for 10 s and then for 8,
-PyOpenCL for 10 and then for 5."""
+"""A first process may take so many times as long as later ones: jax measured for 10 s and then for 8, PyOpenCL for 10
+and then for 5."""
 _TRUST_S = 5.0
-"""The plan counts like so many seconds of work that took as long as planned, when the rest of the plan is corrected."""
+"""How much the plan counts when its rest is corrected: like so many seconds of work that took as long as planned.
+
+Chosen, not measured. Without it, a first process of 1 s that takes 2 would double the time left of the whole run."""
 
 
 class Durations:
-    """What each kind of work takes. Kinds that were not done yet take as much longer than planned as the others did.
+    """What work of each kind takes. ``planned_s``: seconds by kind.
 
-    ``planned_s``: by kind.
+    Work of a kind that was not done yet is expected to exceed its plan as much as the work that was done.
     """
 
     def __init__(self, planned_s: Mapping[str, float]) -> None:
@@ -43,39 +58,58 @@ class Durations:
         self._running_s[kind] = seconds
 
     def expected_s(self, kind: str) -> float:
-        """Seconds that this kind of work takes, if it is done once more."""
-        from_ended_s, running_s = self._from_ended(kind), self._running_s.get(kind, 0.0)
+        """Seconds that work of this kind takes, if it is done once more."""
+        from_ended_s = self._from_ended_s(kind)
+        running_s = self._running_s.get(kind, 0.0)
         if running_s <= from_ended_s:
             return from_ended_s
-        return running_s if self._taken_s.get(kind) else self._after_first(kind, running_s)
+        # Work that runs for longer than expected shows that more time is needed, before it has ended.
+        is_first = not self._taken_s.get(kind)
+        return self._later_s(kind, running_s) if is_first else running_s
 
     def rest_s(self, kind: str) -> float:
-        """Seconds that the work of this kind, which runs, goes on."""
-        return max(0.0, self._from_ended(kind) - self._running_s.get(kind, 0.0))
+        """Seconds until the work of this kind that runs now has ended."""
+        running_s = self._running_s.get(kind, 0.0)
+        return max(0.0, self._from_ended_s(kind) - running_s)
 
-    def _from_ended(self, kind: str) -> float:
+    def _from_ended_s(self, kind: str) -> float:
+        """What work of this kind takes, by the last one that ended, or by the plan where none has."""
         taken_s = self._taken_s.get(kind, [])
         if not taken_s:
-            return self.planned_s.get(kind, 0.0) * self._slower_than_planned()
-        return taken_s[-1] if len(taken_s) > 1 else self._after_first(kind, taken_s[0])
+            return self.planned_s.get(kind, 0.0) * self._times_planned()
+        if len(taken_s) == 1:
+            return self._later_s(kind, taken_s[0])
+        return taken_s[-1]
 
-    def _after_first(self, kind: str, first_s: float) -> float:
-        """What later ones take. A first one that took longer than planned may have been slow for once."""
-        quick_s = min(first_s, max(self.planned_s.get(kind, 0.0), first_s / _MOST_TIMES_SLOWER))
-        return math.sqrt(first_s * quick_s)
+    def _later_s(self, kind: str, first_s: float) -> float:
+        """What later work takes, after the first of its kind took ``first_s``.
 
-    def _slower_than_planned(self) -> float:
-        firsts_s = {kind: taken[0] for kind, taken in self._taken_s.items()}
-        for kind, seconds in self._running_s.items():
-            if kind not in firsts_s and seconds > self.planned_s.get(kind, 0.0):
-                firsts_s[kind] = seconds
+        A first one may be slow for once: it compiles or fills caches. Later ones take between the plan, or
+        ``first_s / _MOST_TIMES_SLOWER`` if that is more, and ``first_s``. The geometric mean of both is expected.
+        """
+        planned_s = self.planned_s.get(kind, 0.0)
+        least_s = max(planned_s, first_s / _MOST_TIMES_SLOWER)
+        least_s = min(least_s, first_s)
+        return math.sqrt(first_s * least_s)
+
+    def _times_planned(self) -> float:
+        """How many times its planned time the work took so far: the first of each kind, and work that runs too long."""
+        firsts_s = {kind: taken_s[0] for kind, taken_s in self._taken_s.items()}
+        for kind, running_s in self._running_s.items():
+            is_late = running_s > self.planned_s.get(kind, 0.0)
+            if is_late and kind not in firsts_s:
+                firsts_s[kind] = running_s
+        taken_s = sum(firsts_s.values())
         planned_s = sum(self.planned_s.get(kind, 0.0) for kind in firsts_s)
-        return (sum(firsts_s.values()) + _TRUST_S) / (planned_s + _TRUST_S)
+        return (taken_s + _TRUST_S) / (planned_s + _TRUST_S)
 
 
 @dataclass(frozen=True)
 class PlannedProcess:
-    """A process of a run. ``kind``: the target and the side. ``times``: how many such processes are planned."""
+    """A process that is planned ``times`` times, once in each of the first rounds.
+
+    ``kind``: what it measures, and in which interpreter of a run with two.
+    """
 
     kind: str
     measuring_s: float
@@ -83,13 +117,16 @@ class PlannedProcess:
 
 
 def measuring_s(sampled_s: float, cases: int, cost: Cost) -> float:
-    """How long a process measures that samples so many cases of this cost for so long, s."""
+    """How long a process measures whose samples of so many cases, each of this cost, take so long, s."""
     return BESIDE_SAMPLES_S + sampled_s + CASE_BESIDE_SAMPLES_S[cost] * cases
 
 
 @dataclass
 class _Group:
-    """Processes that are open at the same time."""
+    """Processes that are open at the same time, and measure in turns.
+
+    ``is_open``: all are ready. ``measured_s``: what each has measured so far, by kind.
+    """
 
     kinds: Sequence[str]
     began_s: float
@@ -98,15 +135,17 @@ class _Group:
 
     @property
     def spent_measuring_s(self) -> float:
-        """How long its processes have measured, s."""
+        """How long all processes of the group have measured, s."""
         return sum(self.measured_s.values())
 
 
 class RunTimeLeft:
-    """The time left of a run of processes in groups, round by round: each kind has a process in each of its rounds.
+    """The time left of a run. Each round has a process of each kind that is due; processes run in groups.
 
-    All times are seconds since the run began. ``limit_s``: no group begins later, and no round that would end later
-    once ``least_rounds`` are measured. ``opening_s``: of a process, as planned.
+    ``limit_s``: no group begins later. A round that would end later is left out, unless it is one of the first
+    ``least_rounds``. ``opening_s``: what a process should take beside measuring (``OPENING_S``).
+
+    Two times are kept of each kind: while its process opens and ends, and while it measures.
     """
 
     def __init__(
@@ -116,36 +155,38 @@ class RunTimeLeft:
         least_rounds: int = 0,
         opening_s: float = OPENING_S,
     ) -> None:
-        self._planned = {one.kind: one for one in planned}
+        self._planned = {process.kind: process for process in planned}
         self._limit_s, self._least_rounds = limit_s, least_rounds
-        self._rounds = max((one.times for one in self._planned.values()), default=0)
+        self._rounds = max((process.times for process in self._planned.values()), default=0)
         self._beside = Durations(dict.fromkeys(self._planned, opening_s))
-        self._measuring = Durations({one.kind: one.measuring_s for one in self._planned.values()})
+        self._measuring = Durations({kind: process.measuring_s for kind, process in self._planned.items()})
         self._round = -1
         self._waiting: list[str] = []
         self._group: _Group | None = None
 
     def round_s(self, number: int) -> float:
         """Seconds that this round takes; rounds count from 0."""
-        return sum(self._process_s(one.kind) for one in self._planned.values() if one.times > number)
+        due = [kind for kind, process in self._planned.items() if process.times > number]
+        return sum(map(self._process_s, due))
 
     def begin_round(self, number: int, kinds: Iterable[str]) -> None:
-        """A round begins; processes of these kinds are due."""
-        self._round, self._waiting = number, list(kinds)
+        """A round begins, which has processes of these kinds."""
+        self._round = number
+        self._waiting = list(kinds)
 
     def begin_group(self, kinds: Sequence[str], at_s: float) -> None:
-        """Processes of these kinds of the round start."""
+        """A group of the round's processes starts, of these kinds."""
         self._group = _Group(kinds, at_s)
         self._waiting = [kind for kind in self._waiting if kind not in kinds]
 
     def opened(self, at_s: float) -> None:
         """The processes of the group are open, and measure from now on."""
         if self._group is not None:
-            self._opens_until(at_s)
+            self._note_opening(self._group, at_s)
             self._group.is_open = True
 
     def measured(self, kind: str, seconds: float) -> None:
-        """The process of this kind in the group has measured for so long."""
+        """The process of this kind in the group has measured for so long, all its turns together."""
         if self._group is not None:
             self._group.measured_s[kind] = seconds
             self._measuring.runs_for(kind, seconds)
@@ -155,39 +196,44 @@ class RunTimeLeft:
         group, self._group = self._group, None
         if group is None:
             return
-        beside_s = at_s - group.began_s - group.spent_measuring_s
+        took_s = at_s - group.began_s
+        # Processes open at the same time. Each counts for an equal part of what the group took beside measuring.
+        beside_s = (took_s - group.spent_measuring_s) / len(group.kinds)
         for kind in group.kinds:
-            self._beside.took(kind, beside_s / len(group.kinds))
+            self._beside.took(kind, beside_s)
             self._measuring.took(kind, group.measured_s.get(kind, 0.0))
 
     def left_s(self, at_s: float) -> float:
-        """Seconds until the run ends."""
-        end_s = at_s + self._group_rest_s(at_s)
-        begins_last_s = max(end_s, self._limit_s)
-        end_s += sum(map(self._process_s, self._waiting))
+        """Seconds until the run ends, from the time ``at_s`` on."""
+        group_ends_s = at_s + self._group_rest_s(at_s)
+        ends_s = group_ends_s + sum(map(self._process_s, self._waiting))
         for number in range(self._round + 1, self._rounds):
-            ends_s = end_s + self.round_s(number)
-            if number >= self._least_rounds and ends_s > self._limit_s:
+            round_ends_s = ends_s + self.round_s(number)
+            may_be_left_out = number >= self._least_rounds
+            if may_be_left_out and round_ends_s > self._limit_s:
                 break
-            end_s = ends_s
-        return min(end_s, begins_last_s) - at_s
+            ends_s = round_ends_s
+        # The group that runs may end after the limit; no other one begins after it.
+        latest_s = max(group_ends_s, self._limit_s)
+        return min(ends_s, latest_s) - at_s
 
     def _process_s(self, kind: str) -> float:
+        """What a process of this kind takes in all."""
         return self._beside.expected_s(kind) + self._measuring.expected_s(kind)
 
     def _group_rest_s(self, at_s: float) -> float:
-        """What is left of the group that runs."""
-        if self._group is None:
+        """What is left of the group that runs; nothing if none does."""
+        group = self._group
+        if group is None:
             return 0.0
-        kinds = self._group.kinds
-        measuring_s = sum(map(self._measuring.rest_s, kinds))
-        if self._group.is_open:
+        measuring_s = sum(map(self._measuring.rest_s, group.kinds))
+        if group.is_open:
             return measuring_s
-        self._opens_until(at_s)
-        return measuring_s + sum(map(self._beside.rest_s, kinds))
+        self._note_opening(group, at_s)
+        return measuring_s + sum(map(self._beside.rest_s, group.kinds))
 
-    def _opens_until(self, at_s: float) -> None:
-        if self._group is not None:
-            each_s = (at_s - self._group.began_s) / len(self._group.kinds)
-            for kind in self._group.kinds:
-                self._beside.runs_for(kind, each_s)
+    def _note_opening(self, group: _Group, at_s: float) -> None:
+        """Note how long each process of the group has been opening, as an equal part of the time of the group."""
+        each_s = (at_s - group.began_s) / len(group.kinds)
+        for kind in group.kinds:
+            self._beside.runs_for(kind, each_s)

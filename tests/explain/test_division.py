@@ -13,7 +13,7 @@ import pytest
 from overhead.errors import Unavailable, UsageError
 from overhead.explain import sampled_thread, thread_sampler
 from overhead.explain.call_spec import CallSpec
-from overhead.explain.division import GENERATED, STANDARD, CallPart, Division, divided
+from overhead.explain.division import GENERATED, STANDARD, CallPart, Division, divide
 from overhead.explain.sampled_thread import Phase, SampledThread, this_thread
 from overhead.explain.saved import read_timing
 from overhead.explain.show import timing_blocks
@@ -64,7 +64,7 @@ def share_of(part: CallPart | None) -> Value:
 
 
 def test_python_is_told_from_compiled_code_by_the_instruction_that_enters_it() -> None:
-    division = divided(
+    division = divide(
         [
             *samples(100, OWN, 1, PYTHON),
             *samples(50, f"{PACKAGES}/numpy/_core/fromnumeric.py", 2, PYTHON),
@@ -82,7 +82,7 @@ def test_python_is_told_from_compiled_code_by_the_instruction_that_enters_it() -
 
 
 def test_a_binding_is_told_from_its_library_where_they_are_separate_files() -> None:
-    division = divided(
+    division = divide(
         [
             *samples(100, OWN, 1, LIBRARY),
             *samples(50, OWN, 1, BINDING),
@@ -95,17 +95,17 @@ def test_a_binding_is_told_from_its_library_where_they_are_separate_files() -> N
 
 def test_memory_functions_that_either_part_may_call_widen_both_intervals() -> None:
     without = [*samples(100, OWN, 1, LIBRARY), *samples(100, OWN, 1, BINDING)]
-    division = divided([*without, *samples(200, OWN, 1, LIBC)], THREAD)
+    division = divide([*without, *samples(200, OWN, 1, LIBC)], THREAD)
     assert shares(division) == {"binding": 0.5, "library": 0.5}
     for part in [one for one in division.parts if one.name != "own-python"]:
         assert share_of(part).floor < 0.25
         assert share_of(part).ceiling > 0.75
-    alone = divided([*samples(100, OWN, 1, LIBRARY), *samples(100, OWN, 1, LIBC)], THREAD)
+    alone = divide([*samples(100, OWN, 1, LIBRARY), *samples(100, OWN, 1, LIBC)], THREAD)
     assert share_of(alone.part("binding-and-library")).floor > 0.95
 
 
 def test_a_driver_and_calls_of_the_operating_system_are_parts_of_their_own() -> None:
-    division = divided(
+    division = divide(
         [
             *samples(100, OWN, 1, "/usr/lib/libcuda.so.580.1"),
             *samples(60, OWN, 1, LIBRARY),
@@ -169,7 +169,7 @@ def test_a_wait_inside_the_driver_is_told_where_the_driver_takes_part() -> None:
 
 
 def test_the_standard_library_is_no_python_of_the_user_and_generated_code_is_compiled() -> None:
-    division = divided(
+    division = divide(
         [
             *samples(100, "/usr/lib/python3.12/json/encoder.py", 1, "/usr/bin/python3.12"),
             *samples(50, "<frozen os>", 2, PYTHON),
@@ -182,13 +182,13 @@ def test_the_standard_library_is_no_python_of_the_user_and_generated_code_is_com
 
 
 def test_that_none_of_the_time_is_the_users_own_python_is_said_with_what_the_samples_allow() -> None:
-    own = share_of(divided(samples(200, OWN, 1, LIBRARY), THREAD).part("own-python"))
+    own = share_of(divide(samples(200, OWN, 1, LIBRARY), THREAD).part("own-python"))
     assert own.value == 0
     assert 0 < own.ceiling < 0.03
 
 
 def test_python_code_of_no_known_file_is_shared_out_and_code_of_the_suite_left_out() -> None:
-    division = divided(
+    division = divide(
         [
             *samples(300, SUITE, 9, PYTHON),
             *samples(60, OWN, 1, PYTHON),
@@ -203,7 +203,7 @@ def test_python_code_of_no_known_file_is_shared_out_and_code_of_the_suite_left_o
 
 
 def test_the_parts_add_up_to_the_call() -> None:
-    division = divided(
+    division = divide(
         [
             *samples(70, OWN, 1, PYTHON),
             *samples(31, "", 2, PYTHON),
@@ -221,14 +221,14 @@ def test_the_parts_add_up_to_the_call() -> None:
 
 
 def test_few_samples_give_no_parts() -> None:
-    division = divided(samples(49, OWN, 1, PYTHON), THREAD)
+    division = divide(samples(49, OWN, 1, PYTHON), THREAD)
     assert division.parts == []
     assert code_of(division.reason) == "too-few-samples"
 
 
 def test_an_answer_says_how_each_call_divides_or_why_not() -> None:
     figures = [made.figure("complete", 1_000.0, 990.0, 1_010.0)]
-    known = divided([*samples(50, OWN, 1, PYTHON), *samples(150, OWN, 2, ONE_OBJECT)], THREAD)
+    known = divide([*samples(50, OWN, 1, PYTHON), *samples(150, OWN, 2, ONE_OBJECT)], THREAD)
     refused = Division(reason=because("sampling-not-permitted", error="Operation not permitted"))
     timing = made.timing(
         made.call("f()", figures, on="CPU", division=known), made.call("g()", figures, on="CPU", division=refused)
@@ -249,7 +249,7 @@ NOT_HERE = ("sampling-needs-linux", "sampling-needs-processor", "sampling-not-pe
 
 def test_a_saved_answer_keeps_how_a_call_divides(tmp_path: Path) -> None:
     figures = [made.figure("complete", 1_000.0, 990.0, 1_010.0)]
-    timing = made.timing(made.call("f()", figures, division=divided(samples(200, OWN, 1, LIBRARY), THREAD)))
+    timing = made.timing(made.call("f()", figures, division=divide(samples(200, OWN, 1, LIBRARY), THREAD)))
     file = tmp_path / "time.json"
     file.write_bytes(msgspec.json.encode(in_words(timing.to_dict())))
     assert read_timing(file).calls[0].division == timing.calls[0].division

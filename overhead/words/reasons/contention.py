@@ -16,7 +16,7 @@ TEMPLATES = {
     "no-common-clock": "the loop of this stack runs in another program, whose clock cannot be compared with overhead's",
     # What was seen. The limits below begin with it.
     "peers-slower": "Each launch takes {slowdown:.3g} times as long as with one process or thread alone",
-    "peers-handing-over": "{seen}; the enqueue time rose from {alone:micro-spread} µs alone to {issue:micro-spread} µs",
+    "peers-handing-over": "{seen}; the enqueue time went from {alone:micro-spread} µs alone to {issue:micro-spread} µs",
     "no-processor": "each one waited for a CPU core {ready:percent-spread} of the time",
     "no-processor-alone-too": (
         "each one waited for a CPU core {ready:percent-spread} of the time (one alone: {alone:percent})"

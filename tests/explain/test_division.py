@@ -124,9 +124,9 @@ def test_a_driver_and_calls_of_the_operating_system_are_parts_of_their_own() -> 
 
 def test_a_further_package_is_named_from_a_share_of_the_whole_call_on() -> None:
     nvidia = f"{PACKAGES}/nvidia/cublas/lib/libcublas.so.13"
-    few = divided([*samples(960, OWN, 1, LIBRARY), *samples(40, OWN, 1, nvidia)], THREAD)
-    more = divided([*samples(940, OWN, 1, LIBRARY), *samples(60, OWN, 1, nvidia)], THREAD)
-    alone = divided([*samples(960, OWN, 2, PYTHON), *samples(40, OWN, 1, nvidia)], THREAD)
+    few = divide([*samples(960, OWN, 1, LIBRARY), *samples(40, OWN, 1, nvidia)], THREAD)
+    more = divide([*samples(940, OWN, 1, LIBRARY), *samples(60, OWN, 1, nvidia)], THREAD)
+    alone = divide([*samples(960, OWN, 2, PYTHON), *samples(40, OWN, 1, nvidia)], THREAD)
     of = {name: one.part("binding-and-library") for name, one in (("few", few), ("more", more), ("alone", alone))}
     assert {name: part.of for name, part in of.items() if part} == {
         "few": ["torch"],
@@ -155,8 +155,8 @@ def test_a_share_at_the_edge_of_a_wide_interval_is_shown_as_its_interval_alone(
 
 def test_a_wait_inside_the_driver_is_told_where_the_driver_takes_part() -> None:
     figures = [made.figure("complete", 1_000.0, 990.0, 1_010.0)]
-    with_driver = divided(samples(200, OWN, 1, "/usr/lib/libcuda.so.580.1"), THREAD)
-    without = divided(samples(200, OWN, 1, LIBRARY), THREAD)
+    with_driver = divide(samples(200, OWN, 1, "/usr/lib/libcuda.so.580.1"), THREAD)
+    without = divide(samples(200, OWN, 1, LIBRARY), THREAD)
 
     def said(division: Division, on: str) -> str:
         blocks = timing_blocks(made.timing(made.call("f()", figures, on=on, division=division)))

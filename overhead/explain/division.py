@@ -256,7 +256,7 @@ class _Counts:
 
     def _named_packages(self, name: PartName, total: int) -> list[str]:
         """The packages with the most samples of a part: the first one, and others with a share of the whole call."""
-        named = []
+        named: list[str] = []
         for package, count in self._packages[name].most_common():
             if not named or count >= _NAMED_SHARE * total:
                 named.append(package)

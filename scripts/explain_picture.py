@@ -16,6 +16,7 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 from overhead.blocks.terminal import show
+from overhead.explain.record import Explanation
 from overhead.explain.saved import read_explanation
 from overhead.explain.show import explanation_blocks
 
@@ -29,11 +30,15 @@ _COLUMNS = 96
 def picture() -> str:
     """The terminal as SVG: the command, and what it printed."""
     found = read_explanation(RECORDED)
-    command = f"overhead explain --trace {_TRACES}/{found.program.file}"
     console = Console(file=io.StringIO(), width=_COLUMNS, record=True, force_terminal=True, color_system="truecolor")
-    console.print(Text(f"$ {command}\n", "bold"))
+    console.print(Text(f"$ {command(found)}\n", "bold"))
     show(explanation_blocks(found), console)
     return console.export_svg(title="overhead explain", theme=MONOKAI, code_format=_without_fonts(CONSOLE_SVG_FORMAT))
+
+
+def command(found: Explanation) -> str:
+    """The command that explains the recorded trace again."""
+    return f"overhead explain --trace {_TRACES}/{found.program.file}"
 
 
 def _without_fonts(template: str) -> str:

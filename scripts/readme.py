@@ -1,4 +1,4 @@
-"""The parts of README.md that come from recorded runs: a first answer, the picture of a typical run, and findings.
+"""The parts of README.md that come from recorded runs: first answers, the picture of a typical run, findings.
 
 Each function returns the lines of one ``<!-- name -->`` block, which ``write_docs.py`` fills in.
 """
@@ -15,11 +15,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from overhead.blocks.parts import Heading, Part, Text
+from overhead.blocks.parts import Heading, Part, Table, Text
 from overhead.blocks.terminal import show
 from overhead.decode.reading import DecodeArm, decoder_results
-from overhead.explain.saved import read_timing
-from overhead.explain.show import timing_blocks
+from overhead.explain.saved import read_explanation, read_timing
+from overhead.explain.show import explanation_blocks, timing_blocks
 from overhead.loading.files import read_fingerprint
 from overhead.reading.dispatch_costs import DispatchCosts
 from overhead.reading.findings import findings_of
@@ -44,13 +44,17 @@ from overhead.words.format import (
     within,
 )
 from overhead.words.names import CALLER_WORDS
+from scripts import explain_picture
 
 ROOT = Path(__file__).resolve().parents[1]
 _DATA = ROOT / "reports" / "data"
 _EXAMPLES = Path("docs/examples/readme")
 RECORDED_TIME = _EXAMPLES / "time.json"
 """The answer of ``overhead time --json`` that README.md shows."""
-_COLUMNS = 80
+_COLUMNS = 100
+"""As many characters as a page of a repository shows without a scroll bar."""
+_SENTENCES = 3
+"""Of the verdict on a step: what bounds it, how long the GPU is idle, its launches."""
 _GPU = "H100"
 """Of the kinds of machine that were measured, the one with the most runs."""
 _TOKEN_RUN = "nvidia-h100-decode-0.5b"
@@ -79,10 +83,50 @@ def typical_costs() -> DispatchCosts:
 def first_answer() -> str:
     """The recorded call, and what ``overhead time`` printed of it: the table, and how the call's time divides."""
     timing = read_timing(ROOT / RECORDED_TIME)
-    blocks = [*itertools.takewhile(lambda block: not isinstance(block, Heading), timing_blocks(timing))]
-    shown = [Text(block.paragraphs[:1]) if isinstance(block, Text) else block for block in blocks]
+    blocks = itertools.takewhile(lambda block: not isinstance(block, Heading), timing_blocks(timing))
+    shown = [_shortened(block) for block in blocks]
     call = timing.calls[0].call
-    lines = [f'$ overhead time "{call}" -s "{timing.setup}"', *printed(shown), "…"]
+    return _as_code([f'$ overhead time "{call}" -s "{timing.setup}"', *printed(shown), "…"])
+
+
+def _shortened(block: Part) -> Part:
+    """A table without the columns that are hidden first, and of texts the first paragraph."""
+    if isinstance(block, Text):
+        return Text(block.paragraphs[:1])
+    if isinstance(block, Table):
+        return _without_optional(block)
+    return block
+
+
+def _without_optional(table: Table) -> Table:
+    """The table without the columns that a narrow terminal hides first: no line then tells that they are hidden.
+
+    The meanings of the columns are left out too: README explains its words once, under "How to read it".
+    """
+    hidden: set[int] = set()
+    for columns in table.optional:
+        hidden.update(columns if isinstance(columns, tuple) else (columns,))
+    kept = [at for at in range(len(table.columns)) if at not in hidden]
+    return Table(
+        table.caption,
+        [table.columns[at] for at in kept],
+        [[row[at] for at in kept] for row in table.rows],
+        numeric=[new for new, at in enumerate(kept) if at in table.numeric],
+    )
+
+
+def explained_step() -> str:
+    """The verdict of ``overhead explain`` on a recorded training step."""
+    found = read_explanation(explain_picture.RECORDED)
+    texts = [*itertools.takewhile(lambda block: isinstance(block, Text), explanation_blocks(found))]
+    verdict = texts[-1]
+    assert isinstance(verdict, Text)
+    shown = Text(verdict.paragraphs[:_SENTENCES])
+    return _as_code([f"$ {explain_picture.command(found)}", "…", *printed([shown]), "…"])
+
+
+def _as_code(lines: Iterable[str]) -> str:
+    """The lines as an indented block."""
     code = "\n".join(f"    {line}".rstrip() for line in lines)
     return f"\n{code}\n"
 
@@ -103,11 +147,11 @@ def picture() -> str:
 
 
 def _others(costs: DispatchCosts) -> str:
-    """What other boards take for the same costs."""
+    """How much the same costs are on other boards."""
     place = place_of(costs)
     assert place is not None
     boards = count(place.boards, "other board", formed("boards", *place.counted))
-    return f"{boards} take {number(within(place.times, 0.01))} times as long for the same costs (median)"
+    return f"on {boards} of this model, launches cost {number(within(place.times, 0.01))} times as much (median)"
 
 
 def picture_path(costs: DispatchCosts) -> str:
@@ -144,8 +188,11 @@ def _graph(view: View) -> Iterator[str]:
     for facts in _facts(view, ReplayPays):
         assert isinstance(facts, ReplayPays)
         change = facts.changes[0]
-        costs = f"{_cost(change.after)} instead of {_cost(change.before)} {MICRO} a launch"
-        yield f"A CUDA graph first: {costs}{_pays_after(facts)}."
+        call = change.before.window["operation"]
+        yield (
+            f"Try a CUDA graph first. `{call}` from Python costs {_cost(change.before)} {MICRO} as a launch, and "
+            f"{_cost(change.after)} {MICRO} as a node of a graph.{_pays_after(facts)}"
+        )
 
 
 def _pays_after(facts: ReplayPays) -> str:
@@ -154,29 +201,32 @@ def _pays_after(facts: ReplayPays) -> str:
     if replays is None:
         return ""
     after = count(max(1, math.ceil(replays.value)), "replay", formed("ceil", replays.origin))
-    return f". A graph of {facts.nodes} nodes pays off after {after}"
+    return f" Capture and instantiation of a graph of {facts.nodes} nodes pay off after {after}."
 
 
 def _item(view: View) -> Iterator[str]:
     for facts in _facts(view, SynchronisingCosts):
         assert isinstance(facts, SynchronisingCosts)
         yield (
-            f"Each `.{facts.act}()` in a loop adds {spread(facts.adds / 1e3)} {MICRO} to a step of "
-            f"{micro_spread(facts.alone)} {MICRO}."
+            f"Avoid `.{facts.act}()` in a loop: each adds at least {spread(facts.adds / 1e3)} {MICRO}, and the time of "
+            "the queued work that it waits for."
         )
 
 
 def _token() -> Iterator[str]:
-    """The time of a token in PyTorch, as its CUDA graph, and as a graph of the fused program."""
+    """The time of a token in PyTorch and as its CUDA graph, and as graphs of the lowered program, unfused and fused."""
     found = decoder_results(_views()[_TOKEN_RUN])[0]
     eager = next(arm for arm in found.arms if arm.record.stack == "torch")
     graphs = [arm for arm in found.arms if arm.record.stack == "cuda-graph" and arm.complete]
     captured = next(arm for arm in graphs if arm.record.params.get("maker") == "torch")
-    fused = min((arm for arm in graphs if arm.is_lowered), key=_time_of_token)
+    lowered = [arm for arm in graphs if arm.is_lowered]
+    unfused = next(arm for arm in lowered if arm.record.params.get("fusions") == 0)
+    fused = min(lowered, key=_time_of_token)
     run = f"[another run](reports/data/{_TOKEN_RUN}.json)"
     yield (
-        f"A token of `{found.name}` takes {_milliseconds(eager)} ms in eager PyTorch, {_milliseconds(captured)} as a "
-        f"CUDA graph, {_milliseconds(fused)} as a graph of fused kernels ({run}: `float32`, batch 1, untuned kernels)."
+        f"A token of `{found.name}` takes {_milliseconds(eager)} ms in eager PyTorch, and {_milliseconds(captured)} ms "
+        f"as a CUDA graph of the same kernels. A graph of this project's kernels takes {_milliseconds(unfused)} ms, "
+        f"and {_milliseconds(fused)} ms after kernel fusion ({run}: `float32`, batch 1)."
     )
 
 
@@ -192,9 +242,9 @@ def _one_pass(costs: DispatchCosts) -> Iterator[str]:
     """How much less a dispatch costs in one pass, by one caller."""
     told = [one for one in batches(costs) if "webgpu" in one.row.facts.roles and one.less is not None]
     if told:
-        said = [f"{_times(one.less)} through {one.row.name}" for one in told if one.less is not None]
+        said = [f"{_times(one.less)} times as much through {one.row.name}" for one in told if one.less is not None]
         called = CALLER_WORDS[told[0].alone.caller]
-        yield f"One pass instead of a `queue.submit` per dispatch costs less by a factor of {listed(said)}, {called}."
+        yield (f"Use one pass for many dispatches. A `queue.submit` for each dispatch costs {listed(said)}, {called}.")
 
 
 def _times(times: Value) -> str:
@@ -205,7 +255,7 @@ def _times(times: Value) -> str:
 def _python(costs: DispatchCosts) -> Iterator[str]:
     said = [f"{percent_spread(one.share)} through {one.row.split_name}" for one in python_shares(costs)]
     if said:
-        yield f"Python takes {listed(said)} of the CPU time of a dispatch."
+        yield f"Of the CPU time of a dispatch, Python takes {listed(said)}."
 
 
 def _single_shot(costs: DispatchCosts) -> Iterator[str]:
@@ -213,6 +263,6 @@ def _single_shot(costs: DispatchCosts) -> Iterator[str]:
     if found is not None:
         called = CALLER_WORDS[found.row.records[found.row.first].caller]
         yield (
-            f"Single-shot latency (one launch and its wait) is up to {factor_spread(found.times)} the cost of one more "
-            f"launch ({found.row.name}, {called})."
+            f"In this run, the single-shot latency (one launch and its wait) is up to {factor_spread(found.times)} the "
+            f"cost of one more launch ({found.row.name}, {called})."
         )

@@ -34,10 +34,12 @@ OF_SDIST = {"CHANGELOG.md", "LICENSE", "Makefile", "PKG-INFO", "README.md", "pyp
 OF_SDIST_FOLDERS = ("docs/", "overhead/", "scripts/", "tests/")
 NEVER = re.compile(r"(^|/)(__pycache__|\.git|\.venv|build|reports/local)/|\.py[co]$")
 RUN = "run"
-NEEDS_TORCH = "not run: it needs torch, some 200 MB; the same command is run with a call of Python's own"
+NEEDS_GPU = "not run: it needs a GPU and torch; the same command is run with a call of Python's own"
 README_COMMANDS: dict[str, str] = {
     "pip install .": RUN,
-    'overhead time "x.add_(1)" -s "import torch; x = torch.zeros(256)"': NEEDS_TORCH,
+    """overhead time "x.add_(1)" -s "import torch; x = torch.zeros(256, device='cuda')\"""": NEEDS_GPU,
+    "overhead explain train.py:build": "not run: the file is the reader's",
+    "overhead explain --trace tests/data/traces/h200_training_step.json.gz": "not run: tests explain this trace",
     "make report": "not run: it measures for minutes",
     "make test": "not run: the tests have a workflow of their own",
     "pip install overhead": "not run: for the index, once this release is uploaded",

@@ -381,6 +381,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "next-run": next_runs,
     "fleet-power": fleet_power,
     "first-answer": readme.first_answer,
+    "explained-step": readme.explained_step,
     "picture": readme.picture,
     "findings": readme.findings,
     "verdicts": verdicts,

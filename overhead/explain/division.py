@@ -37,6 +37,8 @@ are functions of the interpreter and of the C library that this code calls. To f
 instruction with 23 % in such code, the least that was seen; an instruction of the interpreter alone has none."""
 _SEPARATE_FROM = 0.02
 """A binding is told from its library if each is in this share of the samples of both."""
+_NAMED_SHARE = 0.05
+"""A further package is named for a part if it is in this share of all samples."""
 _OWN_FILES = ("<overhead statement", "<ipython-input", "<stdin>", "<string>")
 _SYSTEM_OBJECTS = (
     "[",
@@ -60,7 +62,8 @@ GENERATED = "generated code"
 
 
 class CallPart(Struct, frozen=True, kw_only=True):
-    """A part of the host's time of a call. ``share``: from 0 to 1. ``of``: the packages, the largest first.
+    """A part of the host's time of a call. ``share``: from 0 to 1. ``of``: its packages, the largest first; further
+    ones only with 5 % of the time of the call.
 
     ``objects``: the files with the compiled code, each with its share of the time of the call.
     """
@@ -161,12 +164,17 @@ class _Seen:
             CallPart(
                 name=name,
                 share=self._share(name, whole),
-                of=[package for package, _ in self._packages[name].most_common()],
+                of=self._named_packages(name, whole),
                 objects={one: n / whole for one, n in self._objects[name].most_common()},
             )
             for name in PARTS
             if self._counts[name] or name == "own-python"
         ]
+
+    def _named_packages(self, name: PartName, whole: int) -> list[str]:
+        """The packages with the most samples of a part: the first one, and others with a share of the whole call."""
+        ranked = self._packages[name].most_common()
+        return [package for at, (package, count) in enumerate(ranked) if at == 0 or count >= _NAMED_SHARE * whole]
 
     def _share(self, name: PartName, whole: int) -> Figure:
         """The share, with all that the samples which count for any of several parts allow."""

@@ -33,6 +33,7 @@ METHOD = (
     "9 of 10 other runs",
     "within 5 %",
     "graph of 100 nodes",
+    "under 10 minutes",
     "1 op",
     "over 10 %",
     "than 10 %",

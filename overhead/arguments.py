@@ -48,8 +48,8 @@ def _add_measuring(added: Any) -> None:
     run.add_argument(
         "--software", action="store_true", help="on a machine with a GPU, measure software adapters and CPUs too"
     )
-    _repeatable(run, "--require", metavar="STACK", help="exit 1 if this stack gives no figure (repeatable)")
-    python = "measure with this Python; give it twice to measure with both in turn and compare"
+    _repeatable(run, "--require", metavar="STACK", help="exit with code 1 if this stack gives no figure (repeatable)")
+    python = "measure with this Python; give the option twice to measure with two Pythons in turn and compare them"
     _repeatable(run, "--python", metavar="PYTHON", help=python)
     _repeatable(run, "--env", metavar="NAME=VALUE", help="set this environment variable while measuring (repeatable)")
     env_new = "measure in turn without and with this variable, and compare (repeatable)"
@@ -59,7 +59,7 @@ def _add_measuring(added: Any) -> None:
     _answers(run, commands.run_command)
 
     browser = added.add_parser(
-        "browser", help="measure in a real browser, or import what a page measured", question=Question.COST
+        "browser", help="measure WebGPU in a real browser, or import what a page measured", question=Question.COST
     )
     add = browser.add_argument
     add("--browser", default="chromium", help="chromium (default), firefox, or the path of a program")
@@ -72,14 +72,18 @@ def _add_measuring(added: Any) -> None:
 
 def _add_looking(added: Any) -> None:
     listing = added.add_parser(
-        "list", help="list stacks and devices, what is missing, and how to add it", question=Question.HERE
+        "list",
+        help="list the stacks and devices of this machine, and how to add missing stacks",
+        question=Question.HERE,
     )
     _repeatable(listing, *_STACK, metavar="STACK", help="list only this stack")
     add_plugin(listing)
     _answers(listing, commands.list_command)
 
     check = added.add_parser(
-        "check", help="test a stack of your own, or a built-in one, in about ten seconds", question=Question.HERE
+        "check",
+        help="test a stack of your own or a built-in stack for mistakes, in about ten seconds",
+        question=Question.HERE,
     )
     _repeatable(check, *_STACK, metavar="STACK", help="check this stack (repeatable)")
     check.add_argument("--all", action="store_true", help="check every case, however long it takes")
@@ -95,11 +99,11 @@ def _add_looking(added: Any) -> None:
 def _add_reading(added: Any) -> None:
     show = added.add_parser("show", help="print the figures of a run as tables", question=Question.FOUND)
     what = (
-        "file of a run (default: the newest in reports/local, or an example where there is none); then a "
-        "case: its key, or words of it"
+        "file of a run (default: the newest in reports/local, or an example where there is none); after the file, the "
+        "key of a case, or words of the key"
     )
     show.add_argument("what", metavar="FILE CASE", nargs="*", help=what)
-    plot = "draw the times behind CASE and their distance from a line (default: a PNG named after the case)"
+    plot = "draw the measured times of CASE beside the fitted line (default: a PNG named after the case)"
     show.add_argument("--plot", metavar="FILE.png|svg", nargs="?", type=Path, const=Path(), help=plot)
     show.add_argument("--all", action="store_true", dest="every", help="print all cases, not only the base cases")
     _answers(show, commands.show_command)
@@ -111,7 +115,7 @@ def _add_reading(added: Any) -> None:
     report.add_argument("paths", metavar="PATH", nargs="*", type=Path, help=paths)
     out = "folder to write index.html to"
     report.add_argument("--out", metavar="DIR", type=Path, default=Path("reports"), help=out)
-    reference = "compare the machine with this: the file of a run, or the id or name of a machine among these"
+    reference = "compare the machine with this reference: the file of a run, or the id or name of a machine in PATH"
     report.add_argument("--reference", metavar="RUN", default="", help=reference)
     _answers(report, commands.report_command)
 
@@ -129,10 +133,16 @@ def _add_compare(added: Any) -> None:
         question=Question.SLOWER,
     )
     compare.add_argument("base", metavar="BASE", nargs="?", type=Path, help="file of a run, or folder of runs")
-    compare.add_argument("new", metavar="NEW", nargs="?", type=Path, help="the same; ratios are NEW over BASE")
-    across = "instead of NEW: compare variants inside one run with the first, such as wait=stream,event"
+    compare.add_argument(
+        "new",
+        metavar="NEW",
+        nargs="?",
+        type=Path,
+        help="file or folder, as BASE; a ratio is NEW divided by BASE, so above 1 is slower",
+    )
+    across = "instead of NEW: compare variants inside the run BASE with the first variant, such as wait=stream,event"
     compare.add_argument("--across", metavar="AXIS=VALUE,VALUE", help=across)
-    limit = "exit 1 if a case is surely slower by more than this, in percent; 3 if it could not be found in a case"
+    limit = "exit with code 1 if a case is surely slower by more than PCT percent, with code 3 if a case does not tell"
     compare.add_argument("--fail-over", metavar="PCT", type=float, help=limit)
     compare.add_argument("--allow-missing", action="store_true", help="accept cases that have no value on one side")
     add_markdown(compare)

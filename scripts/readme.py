@@ -99,7 +99,10 @@ def _shortened(block: Part) -> Part:
 
 
 def _without_optional(table: Table) -> Table:
-    """The table without the columns that a narrow terminal hides first: no line then tells that they are hidden."""
+    """The table without the columns that a narrow terminal hides first: no line then tells that they are hidden.
+
+    The meanings of the columns are left out too: README explains its words once, under "How to read it".
+    """
     hidden: set[int] = set()
     for columns in table.optional:
         hidden.update(columns if isinstance(columns, tuple) else (columns,))
@@ -109,7 +112,6 @@ def _without_optional(table: Table) -> Table:
         [table.columns[at] for at in kept],
         [[row[at] for at in kept] for row in table.rows],
         numeric=[new for new, at in enumerate(kept) if at in table.numeric],
-        meanings={new: table.meanings[at] for new, at in enumerate(kept) if at in table.meanings},
     )
 
 

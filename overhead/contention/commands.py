@@ -34,7 +34,7 @@ def add_commands(commands: Any) -> None:
         metavar="S",
         type=float,
         default=900.0,
-        help="time for all (default: 900); what does not fit is left out and named",
+        help="time for the whole measurement (default: 900); what does not fit is left out and named",
     )
     add("--software", action="store_true", help="on a machine with a GPU, measure software adapters and CPUs too")
     add("--out", metavar="FILE", type=Path, help="file to write, or a folder (default: reports/local)")

@@ -35,13 +35,14 @@ def add_commands(commands: Any) -> None:
         metavar="STATEMENT",
         action="append",
         default=[],
-        help="runs once in each process, before CALL; @FILE or - reads it (repeatable: one line each)",
+        help="a statement that runs once in each process, before CALL; @FILE or - reads it from a file or standard "
+        "input (repeatable: one line each)",
     )
     time.add_argument(
         "--wait",
         metavar="WAIT",
         default="",
-        help="how to wait for the work: torch, cupy, jax, mlx, wgpu-native, dawn, cuda, none, or a statement "
+        help="how to wait until the work is done: torch, cupy, jax, mlx, wgpu-native, dawn, cuda, none, or a statement "
         "that waits (default: the wait of the library in use)",
     )
     time.add_argument("--quick", action="store_true", help="give only the first answer, from one process, in seconds")
@@ -51,7 +52,7 @@ def add_commands(commands: Any) -> None:
         dest="names",
         action="append",
         default=[],
-        help="a name for a call, in order (repeatable)",
+        help="the name of a call in the table; give as many names as calls, in their order (repeatable)",
     )
     time.add_argument(
         "--vary", metavar="NAME=VALUE,VALUE", default="", help="measure with each value of this variable of --setup"
@@ -59,7 +60,7 @@ def add_commands(commands: Any) -> None:
     time.add_argument(
         "--threads", metavar="N,N", default="", help="measure with each of these numbers of library threads"
     )
-    python = "measure with this Python; give it twice to measure with both in turn and compare"
+    python = "measure with this Python; give the option twice to measure with two Pythons in turn and compare them"
     time.add_argument("--python", metavar="PYTHON", dest="pythons", action="append", default=[], help=python)
     argument = "one argument of the function, where CALL is FILE.py:FUNCTION or module:function (repeatable)"
     time.add_argument("--arg", metavar="NAME=VALUE", dest="arguments", action="append", default=[], help=argument)
@@ -72,7 +73,10 @@ def add_commands(commands: Any) -> None:
         question=Question.BOUND,
     )
     explain.add_argument(
-        "step", metavar="STEP", nargs="?", help="FILE.py:FUNCTION or module:function; returns a step, or is one"
+        "step",
+        metavar="STEP",
+        nargs="?",
+        help="FILE.py:FUNCTION or module:function: a function that returns the step, or the step itself",
     )
     trace = (
         "instead of STEP, traces of a run: JSON of PyTorch's profiler or SQLite of Nsight Systems, one for each rank"
@@ -89,10 +93,10 @@ def add_commands(commands: Any) -> None:
         "--arg", metavar="NAME=VALUE", action="append", default=[], help="an argument of FUNCTION (repeatable)"
     )
     explain.add_argument(
-        "--against", metavar="STEP", default="", help="compare the step with this one, your own alternative"
+        "--against", metavar="STEP", default="", help="compare the step with STEP, an alternative of your own"
     )
     explain.add_argument(
-        "--no-compile", action="store_true", help="do not try torch.compile; then it ends within a minute"
+        "--no-compile", action="store_true", help="do not try torch.compile; then explain ends within a minute"
     )
     explain.add_argument("--no-alternatives", action="store_true", help="measure only the step as it is")
     explain.add_argument(

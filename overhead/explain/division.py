@@ -64,6 +64,9 @@ _SEPARATE_FROM = 0.02
 """Binding and library are two parts if each has this share of the samples of both; else they are one part.
 
 Chosen, not measured: of 100 samples, a smaller part would hold one."""
+_NAMED_SHARE = 0.05
+"""A further package is named for a part if it has this share of all samples. Chosen, not measured: a reader cannot make
+a call faster by a package with less of its time."""
 
 _OWN_FILES = ("<overhead statement", "<ipython-input", "<stdin>", "<string>")
 """How the names begin that Python gives to code which the user typed: CALL and SETUP, a cell of IPython, a prompt."""
@@ -91,8 +94,9 @@ _EXTENSION = re.compile(r"python|\.abi3\.|^_C\.", re.IGNORECASE)
 
 
 class CallPart(Struct, frozen=True, kw_only=True):
-    """A part of the CPU time of a call. ``share``: from 0 to 1. ``of``: the packages, the largest first.
+    """A part of the CPU time of a call. ``share``: from 0 to 1.
 
+    ``of``: the package with most of the part, and those further ones that have 5 % of the time of the whole call.
     ``objects``: the files with the compiled code, each with its share of the time of the call.
     """
 
@@ -243,14 +247,20 @@ class _Counts:
         return [self._part(name, total) for name in named]
 
     def _part(self, name: PartName, total: int) -> CallPart:
-        packages = dict(self._packages[name].most_common())
         objects = self._objects[name].most_common()
         return CallPart(
             name=name,
             share=self._share(name, total),
-            of=list(packages),
+            of=self._named_packages(name, total),
             objects={file: count / total for file, count in objects},
         )
+
+    def _named_packages(self, name: PartName, total: int) -> list[str]:
+        """The package with the most samples of a part, and further ones with ``_NAMED_SHARE`` of all samples."""
+        packages = self._packages[name].most_common()
+        first = [package for package, _ in packages[:1]]
+        further = [package for package, count in packages[1:] if count >= _NAMED_SHARE * total]
+        return first + further
 
     def _share(self, name: PartName, total: int) -> Figure:
         """The share of a part, with an interval.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import statistics
 import threading
@@ -36,7 +35,7 @@ from overhead.explain.profiling import StepProfile, measure_conditions, profile_
 from overhead.explain.record import NOT_MEASURED, NOT_MEASURED_MET, missing, renamed
 from overhead.explain.recording import why_no_verdict
 from overhead.explain.replay import delays_reason, launch_delays, recorded_and_replayed_ns, step_parts
-from overhead.explain.steps import StepSource, step_given, step_named
+from overhead.explain.steps import CALLING_THE_FUNCTION, StepSource, step_given, step_named
 from overhead.explain.timing import CallTiming, Timing, time_statements, untimed
 from overhead.explain.trace import Trace, busiest_ns
 from overhead.explain.verdict import (
@@ -53,8 +52,8 @@ from overhead.locks import device_lock
 from overhead.results import Figure, Why, because, codes_of
 from overhead.runner.progress import Listener
 
-LONG_START_S = 6.0
-"""After so long in the function that is named, a note says what to name. Importing PyTorch takes 2 to 5 s."""
+LONG_START_S = 15.0
+"""After so long in the function that is named, a note says what to name. Starting CUDA takes 1 to 5 s."""
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
 _LEAST_WAITS = 0.01
@@ -170,20 +169,24 @@ def _wait_for_other_runs(listener: Listener) -> None:
 
 @contextlib.contextmanager
 def _noting_a_long_start(listener: Listener) -> Iterator[Callable[[Why], None]]:
-    """A ``with`` block that gives what receives the next step of a child, and notes that its first one takes long.
+    """A ``with`` block that gives what receives the next step of a child, and notes that a first call takes long.
 
-    The first try is often a function that runs a whole program, and only its end tells how long it takes.
+    The function that is named often runs a whole program, and only its end tells how long it takes. To import its file
+    may take long too, which says nothing of the function.
     """
     timer = threading.Timer(LONG_START_S, listener.note, [because("start-takes-long", seconds=LONG_START_S)])
     timer.daemon = True
-    steps = itertools.count()
+    is_called = False
 
     def doing(what: Why) -> None:
-        if next(steps):  # the program is loaded, and its function has returned
+        nonlocal is_called
+        if is_called:  # the function has returned
             timer.cancel()
+        elif what == CALLING_THE_FUNCTION:
+            is_called = True
+            timer.start()
         listener.working(what)
 
-    timer.start()
     try:
         yield doing
     finally:
@@ -272,7 +275,8 @@ def explanation(
     operations = operation_rows(trace.quiet(), profile.host)
     synchronisations = synchronisation_rows(trace)
     counts = step_counts(trace, profile.reason or NO_STEP)
-    tried = [*(_whole(one, step.busy) for one in alternatives), *condition_rows(conditions)]
+    whole = [_with_forbidden_wait(_whole(one, step.busy), synchronisations) for one in alternatives]
+    tried = [*whole, *condition_rows(conditions)]
     check, verdict = _judged(profile, step, counts, operations, synchronisations, gains_of(tried))
     found = record.Explanation(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -322,6 +326,18 @@ def _whole(one: record.Alternative, busy: Figure) -> record.Alternative:
     why = because("leaves-work-out", busy_ns=busy.low)
     lost = {"status": "differs", "results": why, "gain": missing("gain", why, "ratio"), "same_results": False}
     return msgspec.structs.replace(one, repaid_after=missing("repaid_after", why, "count"), **lost)
+
+
+def _with_forbidden_wait(
+    one: record.Alternative, synchronisations: Sequence[record.SynchronisationRow]
+) -> record.Alternative:
+    """The alternative; if a capture failed at a line that waits for the device, its reason names that call."""
+    captures = one.name in ALTERNATIVES and ALTERNATIVES[one.name].captures
+    line = one.site.line.partition(", in ")[0]
+    waits = [row.what for row in synchronisations if line and row.site.line == line]
+    if one.status != "failed" or not captures or not waits:
+        return one
+    return msgspec.structs.replace(one, reason=because("capture-meets-a-wait", what=waits[0], error=one.reason))
 
 
 def _busy(call: CallTiming, profile: StepProfile) -> Figure:
@@ -383,7 +399,8 @@ def _not_seen(profile: StepProfile, call: CallTiming) -> list[Why]:
     elif not profile.trace.has_device:
         found.append(because("no-device-work-to-see"))
     else:
-        found.append(because("waits-of-streams-not-modelled"))
+        if any(len({work.stream for work in step.device}) > 1 for step in profile.trace.steps):
+            found.append(because("waits-of-streams-not-modelled"))
         unknown = profile.host.count_unknown_steps(profile.trace) if profile.host.alone.steps else 0
         if unknown:
             found.append(because("steps-of-other-operations", unknown=unknown, steps=len(profile.trace.steps)))

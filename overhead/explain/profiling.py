@@ -31,7 +31,15 @@ from overhead.explain.chrome_trace import DISPATCH_MODE, MOST_TRACE_BYTES, STEP_
 from overhead.explain.conditions import Condition, HostMeasurement, other_threads
 from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.record import LIBRARIES
-from overhead.explain.steps import FoundStep, StepSource, error_text, refuse_long, refuse_unfinished
+from overhead.explain.steps import (
+    CALLING_THE_FUNCTION,
+    FoundStep,
+    StepSource,
+    error_text,
+    refuse_long,
+    refuse_unfinished,
+    telling_first_call,
+)
 from overhead.explain.trace import HostOperation, StepTrace, Trace, quiet_mean
 from overhead.explain.user_statement import SILENCE_S, DoesNext, TrialRefused, child_answers, refusal, try_call
 from overhead.measure.sampling.clock import SystemClock
@@ -246,7 +254,8 @@ def _tried(source: StepSource, send: Send) -> tuple[FoundCall, StatementLoop, Ho
     def doing(what: Why) -> None:
         send(DoesNext(what))
 
-    found, statement, wait = try_call(spec, "step()", LONGEST_STEP_S, doing, _NAMES)
+    with telling_first_call(lambda: doing(CALLING_THE_FUNCTION)):
+        found, statement, wait = try_call(spec, "step()", LONGEST_STEP_S, doing, _NAMES)
     for result in statement.results:
         refuse_unfinished(result, "the step")
 

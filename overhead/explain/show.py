@@ -15,9 +15,9 @@ from overhead.reading.dispatch_costs import met_range
 from overhead.reading.plain_text import plain
 from overhead.results import Figure, Value, Why, codes_of
 from overhead.words.explain import division as division_words, timing as words
-from overhead.words.explain.alternatives import KIND_LABELS, alternative_name, remark
+from overhead.words.explain.alternatives import KIND_LABELS, SPEED, SPEED_MEANS, alternative_name, remark
 from overhead.words.explain.step import UNRANKED, device_of, heading, operation_name, taken_as_step
-from overhead.words.explain.times import mean_text, replay_remark, time_text
+from overhead.words.explain.times import QUOTE_THIS, mean_text, replay_remark, replayed_text, time_text
 from overhead.words.explain.verdict import verdict_sentences
 from overhead.words.format import MICRO, factor_spread, listed, micro_of, micro_or_why, micro_spread, percent
 from overhead.words.glossary import figure_column
@@ -101,8 +101,9 @@ class _TimeRow:
 def _times_of(found: Explanation) -> list[_TimeRow]:
     """The times of a step; the last one is that of the replay."""
     step = found.step
+    quoted = QUOTE_THIS if resolved_times(step.wall) else ""
     return [
-        _TimeRow("a step with its work done", step.wall, time_text, from_running=True),
+        _TimeRow("a step with its work done", step.wall, time_text, from_running=True, remark=quoted),
         _TimeRow(
             "the same, unpinned",
             step.met,
@@ -114,7 +115,7 @@ def _times_of(found: Explanation) -> list[_TimeRow]:
         _TimeRow("the mean of all measured steps", step.everything, mean_text, from_running=True, may_lack=True),
         _TimeRow("until the step returns (enqueue time)", step.issue, time_text, from_running=True),
         _TimeRow("device time", step.busy, micro_or_why),
-        _TimeRow("as the profile explains it", found.replay.replayed, micro_or_why),
+        _TimeRow("as the profile explains it", found.replay.replayed, replayed_text),
     ]
 
 
@@ -175,11 +176,12 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
         ]
         for one in sorted(tried, key=lambda one: -(one.gain.low or 0.0))
     ]
-    columns = ["what would change it", "faster", InMicroseconds("step"), "remark", "making it", "pays off after"]
+    columns = ["what would change it", SPEED, InMicroseconds("step"), "remark", "making it", "pays off after"]
     if rows:
-        _, faster, step, _, making, pays_off = range(6)
-        numeric, optional = (faster, step, making, pays_off), ((making, pays_off), step)
-        table = Table("What was tried", columns, rows, numeric=numeric, optional=optional)
+        _, speed, step, _, making, pays_off = range(6)
+        numeric, optional = (speed, step, making, pays_off), ((making, pays_off), step)
+        meanings = {speed: SPEED_MEANS} if any(row[speed] for row in rows) else {}
+        table = Table("What was tried", columns, rows, numeric=numeric, optional=optional, meanings=meanings)
         yield table.without_empty()
 
 
@@ -187,10 +189,10 @@ def condition_blocks(found: Explanation) -> Iterator[Part]:
     """The step as the host runs it, and under other conditions on the host, in turn in one process."""
     tried = [one for one in found.alternatives if one.kind == "condition"]
     rows = [[alternative_name(one), *_times_cells(one), sentence(one.reason)] for one in tried]
-    columns = ["the step in one process", "faster", InMicroseconds("step"), "remark"]
+    columns = ["the step in one process", SPEED, InMicroseconds("step"), "remark"]
     if rows:
-        _, faster, step, _ = range(4)
-        table = Table("Under other conditions", columns, rows, numeric=(faster, step), optional=(step,))
+        _, speed, step, _ = range(4)
+        table = Table("Under other conditions", columns, rows, numeric=(speed, step), optional=(step,))
         yield table.without_empty(2)
 
 
@@ -318,8 +320,11 @@ def _divisions(timing: Timing) -> Iterator[str]:
     yield division_words.division_rule(samples)
     if any(division.part("binding") for division in divided):
         yield division_words.BINDING_MEANS
-    if any(call.on != "CPU" for call, division in known if division.parts):
+    beside_device = [division for call, division in known if division.parts and call.on != "CPU"]
+    if beside_device:
         yield division_words.DEVICE_APART
+    if any(division.part("driver") for division in beside_device):
+        yield division_words.WAIT_IN_DRIVER
 
 
 def timing_sentences(timing: Timing) -> list[str]:
@@ -386,19 +391,25 @@ def _libraries(call: CallTiming) -> list[str]:
 
 def _single_call(call: CallTiming, which: str) -> Iterator[str]:
     """How far a single timed call is from the cost, where that is far, and the cost holds."""
-    naive, complete = call.measured("naive"), call.measured("complete")
-    if call.status != "ok" or naive is None or complete is None or complete.floor <= 0 or _lies_above(call):
+    single, complete = call.figure("naive"), call.measured("complete")
+    naive = single.measured if single is not None else None
+    if call.status != "ok" or single is None or naive is None or complete is None:
+        return
+    if complete.floor <= 0 or _lies_above(call):
         return
     least, most = naive.floor / complete.ceiling, naive.ceiling / complete.floor
     if least >= _OVERSTATED:
-        yield words.single_call(least, most, which)
+        yield words.single_call(single, least, most, which)
 
 
 def _falls(call: CallTiming, which: str) -> Iterator[str]:
     """Says so if fresh processes, which make few calls, met far more than a single call takes among many."""
-    met, naive = call.measured("met"), call.measured("naive")
-    if call.value("complete") is None and met and naive and met.floor > _MET_APART * naive.ceiling:
-        yield words.cost_falls(which)
+    first, later = call.figure("met"), call.figure("naive")
+    if call.value("complete") is not None or first is None or later is None:
+        return
+    met, naive = first.measured, later.measured
+    if met and naive and met.floor > _MET_APART * naive.ceiling:
+        yield words.cost_falls(first, later, which)
 
 
 def _lies_above(call: CallTiming) -> bool:

@@ -17,7 +17,7 @@ import sys
 import time
 import traceback
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,12 @@ from overhead.errors import UsageError, check_text, one_line, unknown_name
 from overhead.explain.call_spec import setup_of
 from overhead.explain.record import CallSite
 from overhead.explain.state import EXAMPLE, SUITE, is_own_code
+from overhead.results import because
 
 _MOST_NAMED = 8
 """So many functions of a file are named where none was given."""
+CALLING_THE_FUNCTION = because("calling-the-function")
+_told_before_first_call: list[Callable[[], None]] = []
 _MOST_TEXT = 4000
 """What the file of an explanation can hold."""
 
@@ -178,12 +181,24 @@ def find_step(place: str, function: str, arguments: Mapping[str, Any]) -> FoundS
     return step_from(functools.partial(found, **arguments) if arguments else found, function)
 
 
+@contextlib.contextmanager
+def telling_first_call(tell: Callable[[], None]) -> Iterator[None]:
+    """A ``with`` block that calls ``tell`` before it calls a function that is named, which may be a whole program."""
+    _told_before_first_call.append(tell)
+    try:
+        yield
+    finally:
+        _told_before_first_call.remove(tell)
+
+
 def step_from(given: Callable[[], Any], function: str) -> FoundStep:
     """What a function returns, if that can be called: then it is the step. Else the function itself is.
 
     Calls the function once. Raises ``UsageError``.
     """
     _refuse_other_code(given, function)
+    for tell in _told_before_first_call:
+        tell()
     began = time.perf_counter()
     returned = _checked(given)
     first_s = time.perf_counter() - began

@@ -50,12 +50,15 @@ from overhead.results import (
     Figure,
     Fingerprint,
     Machine,
+    Reason,
     Record,
     Scalar,
     Why,
     WithFigures,
     about,
     because,
+    code_of,
+    codes_of,
     ratio,
     together,
 )
@@ -342,7 +345,7 @@ def time_statements(
         silence_s = min(silence_s, _LEAST_SILENCE_S + 3 * (monotonic() - began) + 100 * slowest_s + anchors_s)
     plan = plan or sampling_plan(spec.found * max(1, len(spec.threads)))
     outcome, judged = _measured(spec, first, plan, silence_s, listener)
-    return _timing(first, outcome, judged, others_may_fail)
+    return _timing(first, outcome, judged, others_may_fail, plan.wall_s)
 
 
 @contextlib.contextmanager
@@ -480,7 +483,29 @@ def sampling_plan(found: Sequence[FoundCall]) -> Plan:
     return Plan(processes=processes, target=0.03, sampling_s=1.001 * sampling_s, wall_s=wall_s, case_s=case_s)
 
 
-def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], others_may_fail: bool) -> Timing:
+def _notes_of(side: Fingerprint, wall_s: float | None) -> Iterator[Why]:
+    """The flags of a run of this time limit, without the names that the run has for its processes."""
+    died = any(codes_of(flag) & {"worker-died", "workers-died"} for flag in side.flags)
+    for flag in side.flags:
+        values = flag.values if isinstance(flag, Reason) else {}
+        match code_of(flag):
+            case "processes-measured":
+                counts = {name: values[name] for name in ("measured", "planned")}
+                if died or wall_s is None:
+                    yield because("processes-of-call", **counts)
+                else:
+                    yield because("processes-of-call-in-time", **counts, limit_s=wall_s)
+            case "worker-died":
+                yield because("process-of-call-died", why=values["why"])
+            case "workers-died":
+                yield because("processes-of-call-died", processes=values["processes"], why=values["why"])
+            case _:
+                yield flag
+
+
+def _timing(
+    first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], others_may_fail: bool, wall_s: float | None
+) -> Timing:
     from overhead.comparing import changed_versions
     from overhead.reading.next_run import next_run
 
@@ -493,7 +518,7 @@ def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], 
     for row, record in zip(first.calls, records, strict=True):
         again = next_run(record, first.machine)
         calls.append(replace(row, **_of_record(record), next_run=[again.floor, again.ceiling] if again else None))
-    notes: list[Why] = list(dict.fromkeys(flag for side in sides for flag in side.flags))
+    notes: list[Why] = list(dict.fromkeys(note for side in sides for note in _notes_of(side, wall_s)))
     if len(sides) > 1 and (changed := changed_versions(sides[0], sides[1])):
         versions = [because("versions-of-both", field=one.field, base=one.base, new=one.new) for one in changed]
         notes.append(because("versions-of-interpreters", versions=together(*versions[:_MOST_VERSIONS])))

@@ -20,7 +20,7 @@ from overhead.explain.record import BETWEEN, OperationRow, ReplayCheck, StepVerd
 from overhead.explain.replay import StepParts
 from overhead.explain.trace import LOADER
 from overhead.reading.precision import two_speeds
-from overhead.results import VALUED, Figure, Reason, Value, Why, because, codes_of
+from overhead.results import VALUED, Figure, Reason, Value, Why, because, codes_of, together
 
 WITHIN = 0.15
 """How far the replayed step may lie from the measured one."""
@@ -40,6 +40,8 @@ _APART = 1.3
 """The first lines name a gain of this factor or more, and an unpinned time that is as far from the undisturbed one.
 ``overhead time`` names the latter from the same factor on."""
 _MOST_GAINS = 3
+_MOST_WAITS = 3
+"""So many calls that wait are named."""
 Gains = Mapping[str, Figure]
 """By the name of an alternative, or the code of a condition: its measured gain, with an interval."""
 _NO_GAINS: Gains = {}
@@ -108,7 +110,7 @@ def verdict_reasons(found: record.Explanation, known_by: Callable[[Why], Hashabl
         causes = [because("no-cause-on-the-host")]
     gains = _large_gains(found.alternatives)
     instead = _instead(found) if unresolved else ""
-    lead: list[Why] = []
+    lead: list[Why] = _known_without_verdict(found) if no_verdict else []
     if unresolved and not no_verdict:
         lead.append(because("untold-time", why=_untold_step(wall)))
     elif apart := _slow_steps(found) or _met_apart(found) or _disturbed(found):
@@ -124,6 +126,25 @@ def verdict_reasons(found: record.Explanation, known_by: Callable[[Why], Hashabl
         if one:
             once.setdefault(known_by(one), one)
     return list(once.values())
+
+
+def _known_without_verdict(found: record.Explanation) -> list[Why]:
+    """What holds of a step although its replay fails the check: the work of the device, and the calls that wait."""
+    wall, busy = found.step.wall.measured, found.step.busy.measured
+    if found.replay.ok or found.replay.ratio is None or wall is None or busy is None:
+        return []
+    said: list[Why] = []
+    if len(resolved_times(found.step.wall)) == 1 and 0 < busy.value <= wall.value:
+        # The ends of the share follow from those of the step, which varies more.
+        share = Value(busy.value / wall.value, busy.value / wall.ceiling, busy.value / wall.floor)
+        both = {"busy_ns": busy.value, **value_named("wall_ns", wall)}
+        said.append(because("device-works-in-the-step", **both, **value_named("share", share)))
+    waits = found.synchronisations
+    if waits:
+        lines = [because("waits-at-line", line=row.site.line or "?", what=row.what) for row in waits[:_MOST_WAITS]]
+        number = max(1, round(sum(row.count for row in waits)))
+        said.append(because("calls-that-wait", number=number, lines=together(*lines)))
+    return said
 
 
 def _large_gains(alternatives: Sequence[record.Alternative]) -> list[Why]:

@@ -72,7 +72,7 @@ def _surroundings(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     layers = [layer for layer in state.get("injected", []) if layer not in _HARMLESS_LAYERS]
     yield _check("injected layers", bool(layers), ", ".join(layers) or "none", "bad")
     debugged = state.get("debugged", [])
-    yield _check("interpreter", bool(debugged), ", ".join(debugged) or "plain", "bad")
+    yield _check("interpreter", bool(debugged), ", ".join(debugged) or because("interpreter-without-checks"), "bad")
 
 
 def _devices(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
@@ -82,6 +82,6 @@ def _devices(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
         yield _check("GPU in use", True, because("gpus-busy", percent=", ".join(busy)))
     if host.platform == "linux":
         if serving := state.get("gpu_interrupts"):
-            yield _check("GPU interrupts", True, because("interrupts-served-by", processors=", ".join(serving)))
+            yield _check("GPU interrupts", False, because("interrupts-served-by", processors=", ".join(serving)))
         loader = host.vulkan_loader()
         yield _check("Vulkan loader", not loader, loader or "missing", "bad")

@@ -61,7 +61,7 @@ def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:
     """A table of the stacks on this machine, and what is missing with the command that adds it."""
     targets = []
     for t in (target for row in rows for target in row.targets):
-        targets.append([t.stack, t.api, words.device(t), t.driver])
+        targets.append([t.stack, t.api, words.device(t), words.driver(t)])
     if targets:
         _, _, _, driver = range(4)
         yield Table(words.STACKS_HERE, ["stack", "api", "device", "driver"], targets, optional=(driver,))

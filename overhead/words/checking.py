@@ -27,4 +27,4 @@ def summary(counts: Mapping[Result, int], warnings: int) -> str:
 
 def not_checked(cases: int) -> str:
     """How to check the cases that were left out."""
-    return f"{cases} more cases were not checked, to save time; --all checks them too."
+    return f"To save time, {cases} more cases were not checked; --all checks these too."

@@ -14,14 +14,18 @@ ADVICE = {
     "low power mode": "turn it off in System Settings, Battery",
     "power": "plug the charger in",
     "free cores": "stop other programs, or wait until the load has gone",
-    "clock source": "reading the clock is a slow system call: boot with the clock source of the processor, tsc",
-    "hyper-threading": "threads share a core: stop other programs, or write off to /sys/devices/system/cpu/smt/control",
-    "virtual machine": "other virtual machines on this computer add noise; the figures hold for this one only",
+    "clock source": "reading the clock is a slow system call: boot Linux with clocksource=tsc",
+    "hyper-threading": (
+        "two threads share each CPU core: stop other programs, or write the word off to "
+        "/sys/devices/system/cpu/smt/control"
+    ),
+    "virtual machine": (
+        "other virtual machines on this computer may slow this one: repeat a run before you trust a small difference"
+    ),
     "CPU quota": "with fewer than 2 cores the system pauses processes that are measured: raise the container's limit",
-    "injected layers": "their cost is measured too: unset these variables and turn overlays off",
-    "interpreter": "the cost of its checks is measured too: use an interpreter without them",
-    "hardware GPU": "only software adapters can be measured; their figures say nothing about a GPU",
-    "GPU interrupts": "run threads that submit work on other processors, as overhead does",
+    "injected layers": "the cost of these layers is measured too: unset their variables and turn overlays off",
+    "interpreter": "the cost of the interpreter's debug checks is measured too: use an interpreter without them",
+    "hardware GPU": "only software adapters can be measured, whose figures say nothing about a GPU: use a GPU machine",
     "GPU in use": "stop the other programs on it",
     "Vulkan loader": "no WebGPU or Vulkan without it: sudo apt install libvulkan1, or your system's vulkan-loader",
 }

@@ -13,7 +13,7 @@ def first_steps_text(here: FirstSteps) -> str:
     setup, change = _statement(here)
     answers = {
         "What does this call cost?": f'overhead time "{change}" -s "{setup}"',
-        "Is my program host-bound or device-bound? (train.py:step for your own)": (
+        "Is a program host-bound or device-bound? (a quick example; for your own: FILE.py:FUNCTION)": (
             "overhead explain overhead.explain.example:build --no-compile"
         ),
         "What does a launch cost through each GPU stack on this machine?": "overhead run --profile quick",

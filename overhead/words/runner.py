@@ -31,6 +31,25 @@ def device(target: Target) -> str:
     return target.adapter if target.executes else f"{target.adapter} (runs nothing)"
 
 
+def driver(target: Target) -> str:
+    """The driver of a target, each word once: a library may write one version in two ways, ``580.9.04 580.9.4.0``."""
+    said: dict[str, str] = {}
+    for word in target.driver.split(" "):
+        said.setdefault(_spelling(word), word)
+    return " ".join(said.values())
+
+
+def _spelling(word: str) -> str:
+    """What two spellings of a name or a version have in common."""
+    parts = word.removesuffix(":").split(".")
+    if not all(part.isdecimal() for part in parts):
+        return word.removesuffix(":").lower()
+    numbers = [str(int(part)) for part in parts]
+    while len(numbers) > 1 and numbers[-1] == "0":
+        numbers.pop()
+    return ".".join(numbers)
+
+
 def note(told: RunNote) -> str:
     """The line of a note; a text is shown as it is."""
     match told:

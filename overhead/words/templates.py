@@ -93,6 +93,10 @@ def _verb(value: Any, more: str) -> str:
     return "is" if value == 1 else "are"
 
 
+def _wait(value: Any, more: str) -> str:
+    return "waits" if value == 1 else "wait"
+
+
 def _in_processes(value: Any, more: str) -> str:
     return f", in {value} processes" if value > 1 else ""
 
@@ -157,6 +161,7 @@ VALUE_FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "length": _length,
     "count": _count,
     "verb": _verb,
+    "wait": _wait,
     "in-processes": _in_processes,
     "plain": _plain,
     "short": _short,
@@ -171,15 +176,15 @@ VALUE_FORMATS: Mapping[str, Callable[[Any, str], str]] = {
 }
 """By the first word of a format: the text of a value and of what follows this word. Others are Python's own.
 
-``micro``: ns as µs, without unit; ``micro-spread``: with its interval; ``micro-interval``: that alone with its
-unit, in brackets. ``percent``: of a share; ``percent-spread``: with its interval. ``spread``: a number with its
-interval. ``factor``: a ratio; ``factor-or-many``: 0 stands for one that is too large; ``factor-spread``: with its
-interval. ``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with its noun. ``verb``: is or
-are, for so many. ``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside in one
-line, of at most N or 60 characters. ``and-more``: how many names are left out. ``at``: a line, if it is known.
+``micro``: ns as µs, without unit; ``micro-spread``: with its interval; ``micro-interval``: that alone with its unit,
+in brackets. ``percent``: of a share; ``percent-spread``: with its interval. ``spread``: a number with its interval.
+``factor``: a ratio; ``factor-or-many``: 0 stands for one that is too large; ``factor-spread``: with its interval.
+``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with its noun. ``verb``: is or are, for so
+many; ``wait``: waits or wait. ``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside
+in one line, of at most N or 60 characters. ``and-more``: how many names are left out. ``at``: a line, if it is known.
 ``more``: what follows a semicolon, if there is anything. ``capital``: with a capital letter. ``bound``: what bounds a
-step. ``called``: who makes the calls. ``told-by``: what tells two speeds apart. ``install``: the command for
-extras with commas between.
+step. ``called``: who makes the calls. ``told-by``: what tells two speeds apart. ``install``: the command for extras
+with commas between.
 """
 
 

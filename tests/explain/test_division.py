@@ -20,7 +20,8 @@ from overhead.explain.show import timing_blocks
 from overhead.explain.thread_sampler import Sample
 from overhead.explain.user_statement import try_statements
 from overhead.probes.common.statements import StatementLoop
-from overhead.results import Value, Why, because, code_of
+from overhead.results import Figure, Value, Why, because, code_of
+from overhead.words.explain.division import DEVICE_APART, WAIT_IN_DRIVER, division_sentence
 from overhead.words.reasons import in_words
 from tests.fakes import timings as made
 
@@ -119,6 +120,52 @@ def test_a_driver_and_calls_of_the_operating_system_are_parts_of_their_own() -> 
         "driver": ["libcuda"],
         "system": [],
     }
+
+
+def test_a_further_package_is_named_from_a_share_of_the_whole_call_on() -> None:
+    nvidia = f"{PACKAGES}/nvidia/cublas/lib/libcublas.so.13"
+    few = divide([*samples(960, OWN, 1, LIBRARY), *samples(40, OWN, 1, nvidia)], THREAD)
+    more = divide([*samples(940, OWN, 1, LIBRARY), *samples(60, OWN, 1, nvidia)], THREAD)
+    alone = divide([*samples(960, OWN, 2, PYTHON), *samples(40, OWN, 1, nvidia)], THREAD)
+    of = {name: one.part("binding-and-library") for name, one in (("few", few), ("more", more), ("alone", alone))}
+    assert {name: part.of for name, part in of.items() if part} == {
+        "few": ["torch"],
+        "more": ["torch", "nvidia"],
+        "alone": ["nvidia"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("share", "low", "high", "has_value"),
+    [
+        (0.035, 0.02, 0.26, False),
+        (0.83, 0.63, 0.88, False),
+        (0.74, 0.62, 0.79, True),
+        (0.007, 0.004, 0.012, True),
+    ],
+)
+def test_a_share_at_the_edge_of_a_wide_interval_is_shown_as_its_interval_alone(
+    share: float, low: float, high: float, has_value: bool
+) -> None:
+    figure = Figure(name="share", unit="share", value=share, low=low, high=high, processes=1)
+    division = Division(parts=[CallPart(name="driver", share=figure, of=["libcuda"])], samples=1600)
+    brackets = division_sentence("call", division, None, on_device=False).count("(")
+    assert brackets == has_value
+
+
+def test_a_wait_inside_the_driver_is_told_where_the_driver_takes_part() -> None:
+    figures = [made.figure("complete", 1_000.0, 990.0, 1_010.0)]
+    with_driver = divide(samples(200, OWN, 1, "/usr/lib/libcuda.so.580.1"), THREAD)
+    without = divide(samples(200, OWN, 1, LIBRARY), THREAD)
+
+    def said(division: Division, on: str) -> str:
+        blocks = timing_blocks(made.timing(made.call("f()", figures, on=on, division=division)))
+        return "\n".join(line for part in blocks for line in getattr(part, "paragraphs", []))
+
+    assert WAIT_IN_DRIVER in said(with_driver, "NVIDIA H100")
+    assert WAIT_IN_DRIVER not in said(without, "NVIDIA H100")
+    assert DEVICE_APART in said(without, "NVIDIA H100")
+    assert DEVICE_APART not in said(without, "CPU")
 
 
 def test_the_standard_library_is_no_python_of_the_user_and_generated_code_is_compiled() -> None:

@@ -27,16 +27,17 @@ from overhead.explain.explaining import ExplainInterrupted, explain, explanation
 from overhead.explain.page import explained_page
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import (
+    CallSite,
     Explanation,
     encode_explanation,
     save_explanation,
 )
 from overhead.explain.saved import read_explanation
 from overhead.explain.show import explanation_blocks
-from overhead.explain.steps import StepSource
+from overhead.explain.steps import CALLING_THE_FUNCTION, StepSource
 from overhead.explain.timing import Timing
-from overhead.explain.verdict import judge_times
-from overhead.results import Figure, Reason, codes_of
+from overhead.explain.verdict import judge_times, verdict_reasons
+from overhead.results import Figure, Reason, Why, codes_of
 from overhead.runner.progress import Listener
 from overhead.words.explain.step import taken_as_step
 from overhead.words.reasons import sentence
@@ -49,6 +50,7 @@ from tests.fakes.explanations import (
     profile_of,
     timing_of,
 )
+from tests.fakes.profiled_program import Launch
 from tests.fakes.reasons import by_code, first_code
 from tests.terminal.test_goldens import printed
 
@@ -63,17 +65,18 @@ class FakeTimer:
 
     def __init__(self, seconds: float, call: Callable[..., None], arguments: list[object]) -> None:
         self.seconds, self._ring = seconds, functools.partial(call, *arguments)
-        self.ended = False
+        self.started = self.ended = False
         FakeTimer.made = self
 
     def start(self) -> None:
-        pass
+        assert not self.ended, "a timer that was cancelled never goes off"
+        self.started = True
 
     def cancel(self) -> None:
         self.ended = True
 
     def go_off(self) -> None:
-        if not self.ended:
+        if self.started and not self.ended:
             self._ring()
 
 
@@ -85,20 +88,22 @@ class Noting(Listener):
         self.told.append(told)
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2])
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
 def test_a_function_that_runs_long_at_its_first_call_is_noted_while_it_runs(
     steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(threading, "Timer", FakeTimer)
     listener = Noting()
     with explaining._noting_a_long_start(listener) as doing:
-        for _ in range(steps):
-            doing("loading the program")
+        doings: list[Why] = ["loading the program", CALLING_THE_FUNCTION, "the step"]
+        for what in doings[:steps]:
+            doing(what)
         FakeTimer.made.go_off()
-    assert [first_code([told]) for told in listener.told] == ["start-takes-long"] * (steps < 2)
+    is_in_first_call = steps == 2
+    assert [first_code([told]) for told in listener.told] == ["start-takes-long"] * is_in_first_call
     assert FakeTimer.made.seconds == explaining.LONG_START_S
     FakeTimer.made.go_off()
-    assert len(listener.told) == (steps < 2)
+    assert len(listener.told) == is_in_first_call
 
 
 def test_a_host_bound_step_with_one_read_is_explained_with_verdict_counts_and_lines() -> None:
@@ -113,6 +118,46 @@ def test_a_host_bound_step_with_one_read_is_explained_with_verdict_counts_and_li
     assert found.operations[0].site.line == "decode.py:14"
     assert found.step.busy.value == pytest.approx(101_000)
     assert found.program.arguments == {"layers": "4"}
+
+
+def test_without_a_verdict_what_is_known_comes_first() -> None:
+    found = explanation(SOURCE, profile_of(DECODE, 3 * DEVICE.step_ns(DECODE)), timing_of(3e6, 3e6))
+    codes = [first_code([one]) for one in found.verdict.sentences]
+    assert codes[:3] == ["device-works-in-the-step", "calls-that-wait", "no-verdict-of-the-replay"]
+    works, waits, _ = (by_code([one])[code] for one, code in zip(found.verdict.sentences, codes[:3], strict=False))
+    assert works.values["share"] == pytest.approx(101_000 / 3e6)
+    low, share, high = (float(str(works.values[name])) for name in ("share_low", "share", "share_high"))
+    assert low < share < high
+    assert "decode.py:18" in sentence(waits)
+    assert verdict_reasons(found) == found.verdict.sentences
+    assert "device-works-in-the-step" not in by_code(decode_explained().verdict.sentences)
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "is_named"),
+    [
+        ("decode.py:18, in step", "failed", True),
+        ("decode.py:18", "failed", True),
+        ("decode.py:1", "failed", False),
+        ("", "failed", False),
+        ("decode.py:18", "refused", False),
+    ],
+)
+def test_a_graph_that_a_waiting_call_forbids_names_that_call(line: str, status: str, is_named: bool) -> None:
+    made = decode_explained()
+    graph = msgspec.structs.replace(made.alternatives[0], status=status, site=CallSite(line=line))
+    found = explanation(SOURCE, profile_of(DECODE), timing_of(1e6, 1e6), [graph])
+    reason = found.alternatives[0].reason
+    assert (first_code([reason]) == "capture-meets-a-wait") == is_named
+    assert sentence(graph.reason) in sentence(reason)
+
+
+def test_waits_of_streams_are_only_spoken_of_where_a_step_has_several() -> None:
+    one = explanation(SOURCE, profile_of(DECODE), timing_of(1e6, 1e6))
+    several = [*DECODE, Launch(10_000, 2000, "aten::add", stream=9)]
+    two = explanation(SOURCE, profile_of(several), timing_of(1e6, 1e6))
+    assert "waits-of-streams-not-modelled" not in by_code(one.not_seen)
+    assert "waits-of-streams-not-modelled" in by_code(two.not_seen)
 
 
 def test_a_step_whose_replayed_profile_misses_the_measured_time_gets_no_verdict() -> None:

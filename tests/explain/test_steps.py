@@ -13,7 +13,15 @@ from typing import Any
 import pytest
 
 from overhead.errors import UsageError
-from overhead.explain.steps import find_step, literals, refuse_long, step_from, step_given, step_named
+from overhead.explain.steps import (
+    find_step,
+    literals,
+    refuse_long,
+    step_from,
+    step_given,
+    step_named,
+    telling_first_call,
+)
 
 PROGRAM = """
 calls = []
@@ -170,6 +178,28 @@ def test_whatever_can_be_called_and_is_returned_is_the_step(
     found = find_step(program, function, {})
     assert (found.is_returned, found.returned) == (True, returned)
     assert found.call() == result
+
+
+def test_the_first_call_of_a_function_is_told_after_its_file_was_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    told: list[str] = []
+    path = tmp_path / "slow_import.py"
+    path.write_text("imported = True\ndef build():\n    assert told == ['call']\n    return lambda: None\n")
+
+    def tell() -> None:
+        module = next(one for one in sys.modules.values() if getattr(one, "__file__", None) == str(path))
+        assert module.imported
+        told.append("call")
+        module.__dict__["told"] = told
+
+    with telling_first_call(tell):
+        find_step(str(path), "build", {})
+    assert told == ["call"]
+    step_from(time.perf_counter_ns, "build")
+    assert told == ["call"], "nobody is told after the block"
 
 
 def test_a_builtin_that_is_returned_is_the_step(program: str) -> None:

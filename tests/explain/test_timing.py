@@ -22,11 +22,13 @@ from overhead.explain.show import timing_sentences
 from overhead.explain.timing import TimeInterrupted, Timing, sampling_plan, time, time_statements
 from overhead.probes import registry
 from overhead.profiles import Plan
-from overhead.results import Figure
+from overhead.results import Figure, because, code_of
 from overhead.runner.events import MeasuringProcess, RunStep
 from overhead.runner.progress import Listener
 from overhead.words.explain import timing as words
+from overhead.words.reasons import sentence
 from tests.fakes import timings as made
+from tests.fakes.report import fingerprint
 from tests.fakes.workers import Unlocked
 
 PLAN = Plan(processes=2, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.1)
@@ -84,7 +86,7 @@ AMORTISED = [
 
 def test_a_cost_that_leaves_out_rare_calls_is_not_called_the_cost_of_which_a_single_call_reports_too_much() -> None:
     sentences = timing_sentences(made.timing(made.call("D[len(D)] = 1", AMORTISED)))
-    assert words.single_call(390 / 39, 410 / 37, "") not in sentences
+    assert words.single_call(AMORTISED[2], 390 / 39, 410 / 37, "") not in sentences
     assert words.LEFT_OUT in sentences
 
 
@@ -95,8 +97,37 @@ def test_a_single_call_is_compared_by_its_interval_and_with_an_ok_cost_only(
     figures = [made.figure("complete", 38.0, 37.0, 39.0), made.figure("naive", 400.0, *naive)]
     for status in ("ok", "noisy"):
         sentences = timing_sentences(made.timing(made.call("f()", figures, status=status, reason="wide")))
-        single = words.single_call(naive[0] / 39, naive[1] / 37, "")
+        single = words.single_call(figures[1], naive[0] / 39, naive[1] / 37, "")
         assert (single in sentences) == (said and status == "ok")
+
+
+def test_a_sentence_about_a_column_that_may_be_hidden_has_its_number() -> None:
+    figures = [made.figure("complete", 38.0, 37.0, 39.0), made.figure("naive", 400_000.0, 390_000.0, 410_000.0)]
+    sentences = timing_sentences(made.timing(made.call("f()", figures)))
+    assert any("400" in one for one in sentences)
+
+
+@pytest.mark.parametrize(
+    ("flags", "codes"),
+    [
+        (["processes-measured"], ["processes-of-call-in-time"]),
+        (["processes-measured", "worker-died"], ["processes-of-call", "process-of-call-died"]),
+        (["workers-died", "processor-drifts"], ["processes-of-call-died", "processor-drifts"]),
+    ],
+)
+def test_notes_of_a_run_name_no_worker_and_say_whether_the_time_was_too_short(
+    flags: list[str], codes: list[str]
+) -> None:
+    all_flags = {
+        "processes-measured": because("processes-measured", worker="call@CPU:CPU", measured=4, planned=5),
+        "worker-died": because("worker-died", worker="call@CPU:CPU", why="killed"),
+        "workers-died": because("workers-died", worker="call@CPU:CPU", processes=2, why="killed"),
+        "processor-drifts": because("processor-drifts", early_us=1.0, late_us=2.0),
+    }
+    side = fingerprint(flags=[all_flags[name] for name in flags])
+    notes = list(timing._notes_of(side, 45.0))
+    assert [code_of(note) for note in notes] == codes
+    assert not any("call@" in sentence(note) for note in notes)
 
 
 def test_a_first_answer_shows_no_interval_and_is_not_called_noisy() -> None:

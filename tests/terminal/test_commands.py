@@ -20,8 +20,9 @@ from overhead.loading.reduce import load
 from overhead.reading.view import TargetLabel, without_device
 from overhead.report.brief import brief_blocks
 from overhead.report.one_case import find_case
-from overhead.results import Figure, MissingStack
+from overhead.results import Figure, MissingStack, Target
 from overhead.runner.listing import Listed, listing_blocks
+from overhead.words import runner as words
 from overhead.words.blocks import hidden_columns
 from overhead.words.glossary import figure_column
 from overhead.words.report.brief import more_cases
@@ -131,6 +132,21 @@ def test_the_list_of_stacks_names_the_environment_in_which_a_stack_is_missing() 
     text = printed(listing_blocks([Listed(stack="dawn", title="Dawn", missing=[missing])]))
     (line,) = [line for line in text.splitlines() if "no adapter" in line]
     assert all(said in line for said in ("dawn", "ICD=a.json", "SOFTWARE=1"))
+
+
+@pytest.mark.parametrize(
+    ("driver", "shown"),
+    [
+        ("NVIDIA NVIDIA: 580.159.04 580.159.4.0", "NVIDIA 580.159.04"),
+        ("3.3.0 NVIDIA 580.159.04", "3.3.0 NVIDIA 580.159.04"),
+        ("CUDA 13.0", "CUDA 13.0"),
+        ("Mesa 24.0.1 Mesa 24.1.0", "Mesa 24.0.1 24.1.0"),
+        ("", ""),
+    ],
+)
+def test_a_driver_that_names_itself_twice_is_listed_once(driver: str, shown: str) -> None:
+    target = Target(stack="dawn", api="Vulkan", adapter="a GPU", driver=driver)
+    assert words.driver(target) == shown
 
 
 def test_show_finds_one_case_by_words_and_names_up_to_ten_where_there_are_several(

@@ -15,6 +15,7 @@ from overhead.words.report.host_shares import (
     LAYERS,
     MINIMAL_PROGRAM,
     NO_LAYER,
+    NOT_RESOLVED,
     PART_OF_ANOTHER,
     case,
     title,
@@ -39,7 +40,8 @@ def _layers(label: str, each: HostShares) -> list[list[str]]:
     rows = [[label, case(each), ALL_OF_IT, "", micro_spread(each.host) if each.host else "missing", ""]]
     for share in each.shares:
         doubt = DOUBTS[share.doubt]
-        rows.append(["", "", LAYERS[share.name], percent(share.of_host), micro_spread(share.figure), doubt])
+        shown = NOT_RESOLVED if share.of_host.floor < 0 else percent(share.of_host)
+        rows.append(["", "", LAYERS[share.name], shown, micro_spread(share.figure), doubt])
     if each.validation is not None:
         rows.append(["", "", "validation", "", micro_spread(each.validation), PART_OF_ANOTHER])
     if each.minimal is not None:

@@ -16,6 +16,8 @@ KIND_LABELS: Mapping[str, str] = {
     "prediction": " (predicted)",
 }
 """What stands behind the name of an alternative."""
+SPEED = "speed"
+SPEED_MEANS = "speed: how many times as fast as the step. Below 1×, it is slower."
 
 
 def alternative_name(one: Alternative, most: int = 60) -> str:
@@ -28,8 +30,9 @@ def remark(one: Alternative) -> str:
     outcome = {"refused": "not possible", "failed": "failed"}.get(one.status) or sentence(one.agreement)
     why = [sentence(one.results or one.reason), _unresolved_time(one)]
     separator = "; " if one.same_results else ": "
-    text = separator.join(filter(None, [outcome, "; ".join(filter(None, why))]))
-    return f"{text} ({one.site.line})" if one.site.line else text
+    if one.site.line:
+        outcome = f"{outcome} at {one.site.line}"
+    return separator.join(filter(None, [outcome, "; ".join(filter(None, why))]))
 
 
 def _unresolved_time(one: Alternative) -> str:

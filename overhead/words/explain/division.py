@@ -14,34 +14,64 @@ _MOST_NAMED = 2
 """So many packages, and files with compiled code, are named for a part."""
 _LEAST_NAMED = 0.02
 """A file with a smaller share of the time of the call is not named."""
+_WIDE, _AT_AN_END = 0.1, 3
+"""An interval this wide is shown without the value if one side of the value is so many times the other one: the value
+supposes that memory functions divide as the rest does, which nobody measured."""
+_CALLED = {"nvidia": "CUDA libraries"}
+"""Packages whose name says little: ``nvidia`` is the folder of all CUDA libraries that pip installs."""
 
 
 def division_sentence(call: str, division: Division, cost: Figure | None, *, on_device: bool) -> str:
     """How the host's time of this call divides. ``cost``: its time on the host; None where that is not known."""
     if not division.parts:
         return f"Python or the library? Not known for {call}: {sentence(division.reason)}."
-    parts = [f"{percent_spread(part.share.measured)} {_said(part)}" for part in _shown(division)]
+    parts = [f"{_share(part.share)} {_said(part)}" for part in _shown(division)]
     return f"Python or the library? {_whole(call, cost, on_device)}: {listed(parts)}."
 
 
 def division_rule(samples: str) -> str:
     """Where the shares are from. ``samples``: how many, of each call."""
     return (
-        f"The shares are from {samples} samples of one process: where its thread was at random moments, with 95 % "
-        "intervals. In another process they may lie a few points higher or lower."
+        f"The shares are from {samples} samples of one process, taken at random moments, with 95 % intervals. In "
+        "another process the shares may be a few points higher or lower."
     )
 
 
-DEVICE_APART = "The device's time is a separate budget: these shares say nothing of it."
+DEVICE_APART = "These are shares of the CPU's time. The time of the device's own work is separate."
+WAIT_IN_DRIVER = (
+    "If a call waits for the device, as item() and synchronize() do, the driver's share contains that wait: the CPU "
+    "waits inside the driver."
+)
 BINDING_MEANS = (
-    "The binding reads the arguments from Python and makes objects of the results. The interpreter's functions that it "
-    "calls count for it. All compiled code calls memory functions such as malloc: the intervals allow each caller."
+    "The binding is the library's code that reads the arguments from Python and makes Python objects of the results. "
+    "Its share contains the interpreter's functions that the binding calls. A sample in a memory function such as "
+    "malloc does not tell which compiled code called it. This makes the intervals wide; where no value is likely, only "
+    "the interval is shown."
 )
 
 
 def short_division(division: Division) -> str:
     """The division in a few words, for one line: ``9 % your Python, 91 % compiled code of torch``."""
-    return ", ".join(f"{percent(part.share.value or 0.0)} {_name(part)}" for part in _shown(division))
+    return ", ".join(f"{_short_share(part.share)} {_name(part)}" for part in _shown(division))
+
+
+def _share(share: Figure) -> str:
+    """The share with its interval; the interval alone where the value lies near one end of a wide one."""
+    return _interval_alone(share) or percent_spread(share.measured)
+
+
+def _short_share(share: Figure) -> str:
+    return _interval_alone(share) or percent(share.value or 0.0)
+
+
+def _interval_alone(share: Figure) -> str:
+    found = share.measured
+    if found is None or found.low is None or found.high is None:
+        return ""
+    below, above = found.value - found.low, found.high - found.value
+    if below + above < _WIDE or max(below, above) < _AT_AN_END * min(below, above):
+        return ""
+    return f"{100 * found.low:.0f} to {100 * found.high:.0f} %"
 
 
 def _whole(call: str, cost: Figure | None, on_device: bool) -> str:
@@ -64,7 +94,7 @@ def _said(part: CallPart) -> str:
 
 
 def _name(part: CallPart) -> str:
-    packages = [plain(name, 40) for name in part.of]
+    packages = [_CALLED.get(name) or plain(name, 40) for name in part.of]
     more = ["others"] if len(packages) > _MOST_NAMED else []
     of = listed([*packages[:_MOST_NAMED], *more])
     match part.name:

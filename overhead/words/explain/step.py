@@ -7,7 +7,10 @@ from overhead.reading.plain_text import plain
 from overhead.words.format import percent
 from overhead.words.reasons import sentence
 
-UNRANKED = "Operations are not listed, because the profile failed its check."
+UNRANKED = (
+    "Operations are not listed, because the profile failed its check. The JSON file has their times, which are not "
+    "checked."
+)
 
 
 def operation_name(name: str) -> str:
@@ -54,7 +57,9 @@ def how_replayed(replay: ReplayCheck) -> str:
     """Whether the replayed profile accounts for the step."""
     if replay.ratio is None:
         return f"The profile was not checked: {sentence(replay.reason)}."
-    doubt = "" if replay.ok else ", so part of this step is not understood"
+    doubt = ""
+    if not replay.ok:
+        doubt = ": the profile counts too much" if replay.ratio > 1 else ": the profile misses part of the step"
     return (
         f"A model of the queue, made from the profile, gives {percent(replay.ratio)} of the time that the step takes "
         f"in the same process without the profiler{doubt}."

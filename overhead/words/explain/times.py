@@ -5,9 +5,11 @@ from __future__ import annotations
 from overhead.explain.record import ReplayCheck
 from overhead.explain.verdict import resolved_times
 from overhead.results import Figure
-from overhead.words.format import MICRO, factor, micro_of, micro_spread, number, positive_spread
+from overhead.words.format import MICRO, factor, micro_of, micro_or_why, micro_spread, number, positive_spread
 from overhead.words.reasons import sentence
 from overhead.words.templates import micro_interval
+
+QUOTE_THIS = "pinned to a CPU core; quote this time"
 
 
 def time_text(time: Figure) -> str:
@@ -28,8 +30,16 @@ def mean_text(mean: Figure) -> str:
     return positive_spread(mean.measured / 1e3) if mean.measured is not None else mean.status
 
 
+def replayed_text(replayed: Figure) -> str:
+    """The replayed step in µs, with as many digits as in the sentence about it."""
+    return micro_of(replayed.measured) if replayed.measured is not None else micro_or_why(replayed)
+
+
 def replay_remark(replay: ReplayCheck) -> str:
     """How the replayed step compares with the measured one."""
     against = f"{micro_of(replay.measured.value or 0)} {MICRO} {sentence(replay.measured.rule)}"
-    understood = "" if replay.ok else ": part of the step is not understood"
-    return f"{factor(replay.ratio or 0.0)} the {against}{understood}"
+    ratio = replay.ratio or 0.0
+    doubt = ""
+    if not replay.ok:
+        doubt = ": the profile counts too much" if ratio > 1 else ": the profile misses part of the step"
+    return f"{factor(ratio)} the {against}{doubt}"

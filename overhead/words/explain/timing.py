@@ -16,20 +16,24 @@ from overhead.words.glossary import figure_column, figure_name
 from overhead.words.reasons import sentence
 
 MEANINGS = {
-    "complete": "what one more call takes, with its work done, on a processor that nothing disturbs",
-    "met": "the cost where the operating system chooses the processor: median and range of fresh processes",
+    "complete": (
+        "the time of one more call with its work done, pinned to a CPU core, without disturbed samples. The interval "
+        "holds for this run; other runs may differ more"
+    ),
+    "met": "the cost where the operating system chooses the CPU core: median and range of fresh processes",
     "issue": "the part of the cost until the call returns",
-    "device": "how long the device is busy with a call",
-    "fixed": "what any number of calls pays once, such as a wait",
-    "naive": "a single call and its wait, which is what most benchmarks time",
+    "device": "how long the device is busy with one call",
+    "fixed": "what is paid once for any number of calls, such as the wait at the end",
+    "naive": "the time of a single call and its wait, which is what most benchmarks show",
 }
 """What each figure of the table is."""
 ONE_PROCESS = (
-    "One process measured this. Others may differ, on a busy machine by many times. Without --quick, several processes "
-    "measure."
+    "One process measured this cost. Another process may measure a different cost, on a busy machine many times as "
+    "much. Without --quick, several processes measure."
 )
-NOT_CHECKED = "What a call computes is not checked. Look at its result once: a call that fails may look fast."
+NOT_CHECKED = "overhead does not check what a call computes. Look at its result once: a call that fails may look fast."
 NO_CLOCK = "overhead knows no clock of the device in this library"
+_DEVICE_TIME = "device time"
 _NEXT_STEPS = {
     "noisy": "Run again when the machine is quiet; overhead doctor shows what disturbs it.",
     "bimodal": "Run again; if both come back, plan with the higher one.",
@@ -84,20 +88,25 @@ def not_sure(complete: Figure, which: str) -> str:
 
 def holds_from(complete: Figure, which: str) -> str:
     """From how many calls on a cost holds."""
-    return f"The cost{which} holds from {complete.holds_from:,} calls on; with fewer, a call costs something else."
+    return (
+        f"The cost{which} holds for {complete.holds_from:,} calls or more in a row. With fewer, a call may cost more "
+        "or less."
+    )
 
 
 def next_run(again: str, which: str) -> str:
     """What other runs should measure. ``again``: the range, µs."""
     return (
-        f"Run-to-run range: 9 of 10 other runs on this kind of machine put the cost{which} at {again} {MICRO}, if it "
-        "varies like the costs that overhead run measures."
+        f"Run-to-run range: 9 of 10 other runs on this kind of machine put the cost{which} at {again} {MICRO}, if the "
+        "cost varies like those that overhead run measures."
     )
 
 
 def device_decides(which: str) -> str:
     """That the device is slower than the host."""
-    return f"Device-bound{which}: the CPU issues calls faster than the device finishes them."
+    return (
+        f"Device-bound{which}: the CPU issues calls faster than the device finishes them, so the device's time counts."
+    )
 
 
 def unclear_cost(call: CallTiming, which: str) -> str:
@@ -108,7 +117,8 @@ def unclear_cost(call: CallTiming, which: str) -> str:
 def no_figures(names: Sequence[str], reason: Why, which: str, again_after: str = "") -> str:
     """Which figures are missing, and why. ``again_after``: the status after which a run again is proposed; or ''."""
     again = f" {_next_step(again_after)}" if again_after else ""
-    return f"No {listed([*map(figure_name, names)])}{which}: {_with_micro_sign(reason)}.{again}"
+    named = [_DEVICE_TIME if name == "device" else figure_name(name) for name in names]
+    return f"No {listed(named)}{which}: {_with_micro_sign(reason)}.{again}"
 
 
 def device_waited(span: Figure) -> str:
@@ -116,28 +126,34 @@ def device_waited(span: Figure) -> str:
     return f"the device waited for work in between, so it is at most {micro_spread(span)} {MICRO}"
 
 
-def single_call(least: float, most: float, which: str) -> str:
-    """How many times the cost a single call takes."""
-    return f"The single-shot latency{which} is {between(least, most)} times the cost: timing a single call misleads."
-
-
-def cost_falls(which: str) -> str:
-    """That the first calls of a process cost more than later ones."""
+def single_call(single: Figure, least: float, most: float, which: str) -> str:
+    """How many times the cost a single call takes. ``single``: its time, whose column may be hidden."""
     return (
-        f"The cost{which} falls while calls are made: the first calls of a process cost most (unpinned), and a later "
-        "single call costs less. Neither is the cost of one more call. Put as many calls into --setup as your program "
-        "makes before its speed matters."
+        f"The single-shot latency{which}, {micro_spread(single)} {MICRO}, is {between(least, most)} times the cost: "
+        "timing a single call misleads."
+    )
+
+
+def cost_falls(first: Figure, later: Figure, which: str) -> str:
+    """That the first calls of a process cost more than later ones. Their columns may be hidden."""
+    return (
+        f"The cost{which} falls while a process makes calls: {micro_spread(first)} {MICRO} for each of the first calls "
+        f"(unpinned), {micro_spread(later)} {MICRO} for a later single call. Neither is the cost of one more call. Put "
+        "as many calls into --setup as your program makes before its speed matters."
     )
 
 
 def unpinned(low: float, high: float, which: str) -> str:
     """What a call takes in processes that are not pinned, µs."""
-    return f"The unpinned cost{which} is {between(low, high)} {MICRO}. Plan with this range, not with the cost."
+    return (
+        f"The unpinned cost{which} is {between(low, high)} {MICRO}. Expect this range in a program that is not pinned "
+        "to a CPU core."
+    )
 
 
 LEFT_OUT = (
-    "Either other programs take the processor, or some calls cost much more than most (as when a list grows). The "
-    "undisturbed cost leaves both out."
+    "Either other programs take CPU cores, or some calls cost much more than most (as when a list grows). The "
+    "undisturbed cost leaves out both."
 )
 """Why all processes that are not pinned met more than the cost."""
 

@@ -8,7 +8,7 @@ from overhead.reading.findings.batching import OnePassPays, ReplayPays
 from overhead.results import formed
 from overhead.words.findings import FindingWords, words_for
 from overhead.words.findings._changes import instead, intervals, stack
-from overhead.words.format import count, ends_text
+from overhead.words.format import count
 
 
 @words_for(OnePassPays)
@@ -23,13 +23,12 @@ def one_pass(found: OnePassPays) -> FindingWords:
 @words_for(ReplayPays)
 def replay(found: ReplayPays) -> FindingWords:
     first = found.changes[0]
-    repaid, interval = "", ""
+    repaid = ""
     if (replays := found.pays_after) is not None:
         after = count(max(1, math.ceil(replays.value)), "replay", formed("ceil", replays.origin))
         repaid = f". A graph of {found.nodes} nodes pays off after {after}"
-        interval = f" Making it takes as long as {ends_text(replays)} replays save."
     return FindingWords(
         f"Use a CUDA graph, made by {found.maker}: {instead(first)}{repaid}.",
         f"{intervals(found.changes)}. This applies where the same launches come again, with the same shapes and "
-        f"addresses.{interval}",
+        "addresses.",
     )

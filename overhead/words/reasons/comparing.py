@@ -16,13 +16,13 @@ TEMPLATES = {
         "no value in {side}: {why}; a busy machine does this: measure again when it is quiet (overhead doctor names "
         "what disturbs)"
     ),
-    "work-not-done": "{bad} of {runs:count run} of {side} did not do the work; the last one is {last}: {why}",
+    "work-not-done": "{bad} of {runs:count run} of {side} did not do the work; the last such run is {last}: {why}",
     "no-readable-samples": "the raw samples of no run can be read: {why}",
     "no-raw-samples": "the raw samples of {file} are not beside it, so there is no test",
     "no-pair-of-runs-with-values": "in no two runs that were taken in turn do both sides have a value",
     "one-process-a-side": "each side has one process, so the variation between processes is not known",
     "only-between-runs": (
-        "the change is larger than the variation between processes, but how much two runs differ is not known: take "
-        "several runs of each side, or measure in turn"
+        "the change is larger than the variation between processes, but the variation between runs is not known: take "
+        "several runs of each side, or measure both sides in turn"
     ),
 }

@@ -4,5 +4,6 @@ TEMPLATES = {
     "cores-free": "{free:.1f} of {cores} (load {load:.2f})",
     "cores-allowed": "{cores:g} cores",
     "gpus-busy": "{percent} % busy",
-    "interrupts-served-by": "served by processor {processors}",
+    "interpreter-without-checks": "without debug checks",
+    "interrupts-served-by": "served by CPU core {processors}; overhead measures on other cores",
 }

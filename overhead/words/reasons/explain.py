@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TEMPLATES = {
     # Why a figure is missing, and what things are called.
-    "not-in-a-trace": "a trace does not show it",
+    "not-in-a-trace": "a trace does not show this time",
     "no-step-was-profiled": "no step was profiled",
     "no-work-on-a-device": "no work on a GPU was seen",
     "no-time-measured": "no time was measured",
@@ -17,8 +17,8 @@ TEMPLATES = {
     "same-results-in-part": "same results ({compared:,} of {whole:,} values compared)",
     # The time of a step.
     "untold-time": "{why:capital}.",
-    "not-told-from-zero": "cannot be told from zero",
-    "not-told-from-zero-at-most": "cannot be told from zero; at most {most_ns:micro} µs",
+    "not-told-from-zero": "the time cannot be told from zero",
+    "not-told-from-zero-at-most": "the time cannot be told from zero; it is at most {most_ns:micro} µs",
     "busy-in-the-profile": "from the profile; in brackets the shortest and the longest step",
     "recorded-with-the-profiler": "recorded with the profiler",
     "more-steps-took-no-longer": "many steps took no longer than few, so the time without the profiler is not known",
@@ -50,10 +50,13 @@ TEMPLATES = {
         "undisturbed one."
     ),
     # What on the host makes steps long or uneven.
-    "no-cause-on-the-host": "No cause was found on the CPU. overhead doctor names what disturbs this machine.",
+    "no-cause-on-the-host": (
+        "Nothing was found on the CPU that makes the times of the steps differ: no other programs, CPU limits or "
+        "garbage collection. overhead doctor checks the rest of this machine."
+    ),
     "waits-for-a-processor": (
-        "For {share:percent} of the time the step's thread waits for a processor ({preemptions:,.0f} switches a "
-        "second): stop other programs, or give it cores of its own."
+        "For {share:percent} of the time the step's thread waits for a CPU core ({preemptions:,.0f} switches per "
+        "second): stop other programs, or give this program CPU cores of its own."
     ),
     "stopped-by-the-cpu-limit": (
         "For {share:percent} of the time the CPU limit of {cores:g} cores stops the step's thread: raise the limit, or "
@@ -70,8 +73,8 @@ TEMPLATES = {
         "PyTorch uses {threads:g} threads on {cores:g} cores: torch.set_num_threads({most}) may be faster."
     ),
     "slow-test-loop": (
-        "The reference loop takes {times:factor} its best time: the processor runs at a lower clock frequency, or "
-        "another program uses the same core."
+        "The reference loop takes {times:factor} its best time: the CPU runs at a lower clock frequency, or another "
+        "program uses the same core."
     ),
     "other-python-threads": (
         "{threads:count other Python thread} {threads:verb} busy and may hold the interpreter's lock: move that work "
@@ -86,7 +89,7 @@ TEMPLATES = {
     "on-one-core": "bound to one core",
     "beside-busy-processes": "while {number} other processes are busy",
     "switching-threads-often": "with frequent thread switches",
-    "one-library-thread": "with one library thread",
+    "one-library-thread": "with one thread of the library",
     # What alternatives gain.
     "large-gain": "Faster, measured: {name}, {gain:factor-spread} as fast{results:more}.",
     "large-gain-is-a-bound": "At most this is possible, measured: {name}, {gain:factor-spread} as fast.",
@@ -106,9 +109,16 @@ TEMPLATES = {
     "no-verdict": "No verdict: {why}.",
     "no-verdict-without-a-check": "No verdict: the profile could not be checked against a measurement ({why}).",
     "no-verdict-of-the-replay": (
-        "No verdict: the profile accounts for {replayed_ns:micro} µs of a step, and {measured_ns:micro} µs were "
-        "measured. {apart_ns:micro} µs are not understood."
+        "No verdict on what bounds the step: by the profile a step takes {replayed_ns:micro} µs, and without the "
+        "profiler {measured_ns:micro} µs were measured. The difference of {apart_ns:micro} µs is more than overhead "
+        "allows (15 %)."
     ),
+    "device-works-in-the-step": (
+        "The device works for {busy_ns:micro} µs of each step, about {share:percent} of a step of "
+        "{wall_ns:micro-spread} µs. Faster kernels can save no more than that."
+    ),
+    "calls-that-wait": "{number:count call} in each step {number:wait} for the device: {lines}.",
+    "waits-at-line": "{line} ({what:short})",
     "no-verdict-of-the-profile": "No verdict: the profile does not explain the time of the step ({why}).",
     "replay-takes-another-time": (
         "the profile gives {ratio:factor} the measured time; a difference of {allowed:percent} is allowed"
@@ -135,20 +145,19 @@ TEMPLATES = {
     ),
     "mixed": (
         "Mixed: in the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs on the device. The "
-        "step becomes much faster only if both do."
+        "step becomes much faster only if both become faster."
     ),
     "mixed-without-synchronisations-host": (
         "Mixed: in the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs on the device. "
-        "Synchronisations cost {share:percent} of the step; without them it would be host-bound."
+        "Synchronisations cost {share:percent} of the step; without them the step would be host-bound."
     ),
     "mixed-without-synchronisations-device": (
         "Mixed: in the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs on the device. "
-        "Synchronisations cost {share:percent} of the step; without them it would be device-bound."
+        "Synchronisations cost {share:percent} of the step; without them the step would be device-bound."
     ),
     "device-is-idle": "The device is idle for {share:percent} of a step (GPU idle).",
     "host-work-for-each-launch": (
-        "{launches:count launch/launches} in each step: the operations take {each_ns:micro} µs of CPU time for each "
-        "launch."
+        "{launches:count launch/launches} in each step: the operations take {each_ns:micro} µs of CPU time per launch."
     ),
     "most-host-time": "The operation with most CPU time is {name}{line:at}: {host_ns:micro} µs in {calls:count call}.",
     "data-loader": "The DataLoader's next() takes {share:percent} of the CPU time of a step.",
@@ -165,7 +174,7 @@ TEMPLATES = {
         "longest wait is in {what}{line:at}: {longest_ns:micro} µs."
     ),
     "synchronisations-replayed": (
-        "{number:count synchronisation} in each step. The profile says that they cost {share:percent} of it. The "
+        "{number:count synchronisation} in each step, which cost {share:percent} of the step by the profile. The "
         "longest wait is in {what}{line:at}: {longest_ns:micro} µs."
     ),
     "own-python": "{own_ns:micro} of {whole_ns:micro} µs of CPU work are your own Python code, between operations.",
@@ -194,7 +203,7 @@ TEMPLATES = {
         "done after {wall_ns:micro-spread} µs."
     ),
     "host-and-waits-are-not-told-apart": (
-        "Which of the two it is cannot be told, because this library cannot be profiled."
+        "Which of the two bounds the step cannot be told, because this library cannot be profiled."
     ),
     "device-bound-by-times": (
         "Device-bound: the step returns after {issue_ns:micro-spread} µs, and its work is done after "
@@ -204,7 +213,7 @@ TEMPLATES = {
         "Bound by work that the library does in other threads: the step returns after {issue_ns:micro-spread} µs, and "
         "its work is done after {wall_ns:micro-spread} µs."
     ),
-    "faster-calls-do-not-help": "Faster calls would not make it faster.",
+    "faster-calls-do-not-help": "Faster calls would not make the step faster.",
     # When the device's work starts.
     "launch-delays": (
         "On average a kernel starts {delay_ns:micro} µs after its launch. For {own_ns:micro} µs of that it waits for "
@@ -226,7 +235,9 @@ TEMPLATES = {
     # What is missing.
     "not-profiled": "Launches, synchronisations, operations and gaps are not known: {why}.",
     "no-device-work-to-see": "No work on a GPU was seen, so there are no launches, synchronisations and gaps.",
-    "waits-of-streams-not-modelled": "The check of the profile does not model waits of one stream for another.",
+    "waits-of-streams-not-modelled": (
+        "The check of the profile leaves out that one stream waits for another, if the step uses several streams."
+    ),
     "steps-of-other-operations": (
         "{unknown} of {steps:count profiled step} run other operations than the steps that were profiled without "
         "CUPTI. Their CPU times contain what CUPTI adds."
@@ -241,22 +252,23 @@ TEMPLATES = {
         "it."
     ),
     "no-time-for-conditions": (
-        "The step was not measured under other conditions, because no time was left; a larger --seconds gives it some."
+        "The step was not measured under other conditions, because no time was left; use a larger --seconds."
     ),
     "conditions-failed": "The step could not be measured under other conditions: {error}.",
     "no-replay": "The timeline for Perfetto is not written: {why}.",
     "no-replay-to-this-file": "{file}: the timeline for Perfetto is not written: {why}",
     "leaves-work-out": (
-        "it takes less than the {busy_ns:micro} µs for which the device works in a step, so it leaves work out"
+        "this graph takes less than the {busy_ns:micro} µs for which the device works in a step, so it leaves out work"
     ),
     # What is told while it runs.
     "step-takes-long": (
         "a step takes {step_s:.2g} s, so measuring it takes up to {minutes:count minute}, longer than --seconds "
         "{seconds:g}; Ctrl-C ends early and keeps the profile"
     ),
+    "calling-the-function": "calling the function",
     "start-takes-long": (
-        "the function has run for {seconds:.0f} s: if it is a whole program, press Ctrl-C and name one iteration: a "
-        "function that returns step(); see docs/explain.md"
+        "the function has run for {seconds:.0f} s: if it runs a whole program, press Ctrl-C and name a function that "
+        "returns one iteration, step(); see docs/explain.md"
     ),
     "waited-for-another-run": "waited {seconds:.0f} s for another run; --seconds does not count this",
     # What a replay for Perfetto calls its parts.
@@ -271,7 +283,9 @@ TEMPLATES = {
     "runtime-calls-that-launch": "calls of the CUDA runtime that start kernels or graphs, in all threads",
     "runtime-calls-that-wait": "calls of the CUDA runtime that wait, in all threads",
     "only-pytorch-is-counted": "only PyTorch is counted, and torch does not import: {error}",
-    "no-runtime-call-seen": "the profiler saw no call of the CUDA runtime; it may lack the permission (CUPTI)",
+    "no-runtime-call-seen": (
+        "the profiler saw no call of the CUDA runtime; the profiler may lack the permission (CUPTI)"
+    ),
     # Ranks beside each other.
     "no-step-in-all-traces": "Ranks cannot be compared: no step has the same number in all traces.",
     "no-collective-in-all-traces": "Ranks cannot be compared: the traces have no collective in common.",
@@ -284,21 +298,21 @@ TEMPLATES = {
     ),
     "no-rank-is-late": "No rank is clearly late (no straggler) in the collectives that all traces have.",
     "rank-is-late": (
-        "Rank {rank} is late (a straggler): {share:percent} of the time that ranks wait in collectives is for it. In "
-        "each step the others wait {waited_ns:micro} µs for it. Its CPU works {host_ns:micro} µs longer than theirs, "
-        "and its device {device_ns:micro} µs longer."
+        "Rank {rank} is late (a straggler): {share:percent} of the time that ranks wait in collectives is for rank "
+        "{rank}. In each step the other ranks wait {waited_ns:micro} µs for it. Per step, the CPU of rank {rank} works "
+        "{host_ns:micro} µs longer than the CPUs of the other ranks, and the device {device_ns:micro} µs longer."
     ),
-    "longer-step": "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as that of the others.",
+    "longer-step": "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other ranks.",
     "longer-step-of-the-host": (
-        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as that of the others: its CPU works "
+        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other ranks: the CPU works "
         "longer."
     ),
     "longer-step-of-the-device": (
-        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as that of the others: its device "
+        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other ranks: the device "
         "works longer."
     ),
     "longer-step-of-host-and-device": (
-        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as that of the others: its CPU and its "
-        "device work longer."
+        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other ranks: the CPU and "
+        "the device work longer."
     ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TEMPLATES = {
     # How the time of a call divides.
-    "sampling-needs-linux": "it is found by samples of the running call, which need CPython on 64-bit Linux",
+    "sampling-needs-linux": "samples of the running call are needed, which work with CPython on 64-bit Linux only",
     "sampling-needs-main-thread": "the call does not run in the main thread of its process",
     "sampling-needs-processor": "samples of a running call need an x86-64 or 64-bit Arm processor; this is {processor}",
     "sampling-not-permitted": (
@@ -20,11 +20,11 @@ TEMPLATES = {
     "reaches-too-many-objects": "the step reaches over {most:,} objects: this one and later ones are not compared",
     "part-unreadable": "cannot be read: {error}",
     "set-without-order": "cannot be compared: a set has no order",
-    "too-many-parts": "it has over {most:,} parts",
-    "part-too-large": "it is too large to compare",
+    "too-many-parts": "this object has over {most:,} parts",
+    "part-too-large": "this array is too large to compare",
     "part-of-unknown-type": "the type {type} cannot be compared",
     "part-holds-other-things": "cannot be compared: {type} holds other things than numbers and text",
-    "not-reached-by-alternative": "your alternative does not reach it",
+    "not-reached-by-alternative": "your alternative does not reach this array",
     "alternative-lacks-changed-array": "your alternative has no reference to an array that the step changes",
     "value-only-of-step": "{name}: {value} in the step and nothing in the alternative",
     "value-only-of-alternative": "{name}: nothing in the step and {value} in the alternative",
@@ -35,13 +35,17 @@ TEMPLATES = {
     "no-values-to-compare": "there are no values to compare",
     "step-without-results": "the step returns nothing and changes no array: there are no results to compare",
     "results-not-finite": "the results are not finite, so they cannot be compared",
-    "step-does-not-vary": "each step gives the same results, so it cannot be seen whether results are computed anew",
-    "nothing-varied": "no input could be changed, so it cannot be seen whether results are computed anew",
+    "step-does-not-vary": (
+        "each step gives the same results, so overhead cannot see whether the alternative computes them anew"
+    ),
+    "nothing-varied": (
+        "no input could be changed, so overhead cannot see whether the alternative computes its results anew"
+    ),
     "alternative-does-not-vary-alike": (
         "when the inputs change, the results of the step change, and those of your alternative do not, or not in the "
-        "same way: it may return earlier results, or use its own copies of the inputs"
+        "same way: your alternative may return earlier results, or use its own copies of the inputs"
     ),
-    "alternative-stops-working": "after more steps your alternative gives other results than the step",
+    "alternative-stops-working": "after more steps, your alternative gives results that differ from those of the step",
     "parts-not-compared": "not compared: {parts}",
     "part-not-compared": "{name} ({why})",
     "step-not-compared": "the step ({why})",
@@ -53,7 +57,7 @@ TEMPLATES = {
     "step-without-torch": "the step does not use PyTorch",
     "alternative-needs-cuda-device": "no CUDA device",
     "step-without-torch-on-cuda": "the step does not use PyTorch on CUDA",
-    "same-as-default-mode-on-cpu": "on the CPU it is the same as the default mode",
+    "same-as-default-mode-on-cpu": "on the CPU this mode is the same as the default mode",
     "reads-differ-between-steps": (
         "RuntimeError: the step reads more values from the device in some steps than in others"
     ),
@@ -64,12 +68,16 @@ TEMPLATES = {
         "cannot be captured as a CUDA graph, because state on the CPU changes with every step: {names}{more:and-more}; "
         "capturable=True keeps the counters of PyTorch's optimisers on the device"
     ),
-    "no-time-for-alternative": "not tried, because no time was left; a larger --seconds gives it some",
+    "capture-meets-a-wait": (
+        "a CUDA graph cannot contain a call that waits for the device, here {what:short}: take this call out of the "
+        "step to try a graph; {error}"
+    ),
+    "no-time-for-alternative": "not tried, because no time was left; use a larger --seconds",
     "one-attempt": "one attempt, and its first step",
     "gain-not-resolved": "the gain is too uncertain",
     "difference-not-known": "the difference is not known",
     "saves-no-time": "a step does not become faster",
-    "reference-of-gains": "the others are compared with this one",
+    "reference-of-gains": "the other rows are compared with this row",
     "measured-once": "measured once",
     "measured-too-few-times": "measured {number} times, too few for an interval",
     "nothing-is-made": "nothing is made",
@@ -84,7 +92,7 @@ TEMPLATES = {
     # Why a recording allows no verdict.
     "many-events-backwards": "{backwards:,} of {events:,} events end before they begin",
     "many-events-unreadable": "{unreadable:,} of {events:,} events cannot be read",
-    "times-rounded": "its times are rounded to {rounded_ns:micro} µs",
+    "times-rounded": "the times of the recording are rounded to {rounded_ns:micro} µs",
     "many-launches-without-work": (
         "{lost:,} of {launches:,} launches ({share:percent}) have no device work in this recording; its buffers may "
         "have overflowed"
@@ -101,8 +109,8 @@ TEMPLATES = {
         "device's time"
     ),
     "much-work-without-call": (
-        "no call in this recording issued {pieces:,} of its kernels and copies, which take {share:percent} of the "
-        "device's time"
+        "no call in this recording issued {pieces:,} of the kernels and copies in it, which take {share:percent} "
+        "of the device's time"
     ),
     "many-launch-numbers-shared": "{kernels:,} kernels share the number of a launch with another kernel",
     "replays-differ": "replays of one graph have different numbers of kernels: {missing:,} of {nodes:,} are missing",
@@ -257,12 +265,12 @@ TEMPLATES = {
     # What a trial of a statement finds.
     "call-does-nothing": "CALL does nothing when it runs: {why}; to measure the loop alone, write pass",
     "call-is-an-annotation": (
-        "it is an annotation; to measure a function, write FILE.py:FUNCTION or module:function, without spaces"
+        "CALL is an annotation; to measure a function, write FILE.py:FUNCTION or module:function, without spaces"
     ),
-    "call-is-a-name": "it is only a name; to call it, write {name}()",
-    "call-is-quoted": "it is a text in quotes; write the statement without them",
-    "call-is-a-constant": "it is a constant",
-    "call-compiles-to-nothing": "Python compiles it to nothing",
+    "call-is-a-name": "CALL is only a name; to call the function, write {name}()",
+    "call-is-quoted": "CALL is a text in quotes; write the statement without quotes",
+    "call-is-a-constant": "CALL is a constant",
+    "call-compiles-to-nothing": "Python compiles CALL to nothing",
     "no-statement-given": "no statement was given",
     "name-not-in-setup": (
         '{error}; define the name in --setup, such as --setup "{example}"; in Python: setup="{example}", or a function '
@@ -272,8 +280,8 @@ TEMPLATES = {
     "returns-unfinished-work": "{call} returns {what}, so its work is not done: write {finish}",
     "keeps-unfinished-work": "{call} keeps {what}, so its work is not done: write {finish}",
     "wait-none-leaves-it-out": "to time the call without that work, add --wait none",
-    "returned-work-may-be-missing": "the call returns {what}; its work may be missing in the cost",
-    "kept-work-may-be-missing": "the call keeps {what}; its work may be missing in the cost",
+    "returned-work-may-be-missing": "the call returns {what}; the work behind it may be missing in the cost",
+    "kept-work-may-be-missing": "the call keeps {what}; the work behind it may be missing in the cost",
     "ended-while-doing": "{doing}: {why}",
     "ended-in-one-step": "{why}: name one iteration: a function that returns step(); see docs/explain.md",
     "starting-a-process": "starting a process",
@@ -297,7 +305,7 @@ TEMPLATES = {
     "setup-without-webgpu-device": "SETUP must give the device a name: device = adapter.request_device_sync()",
     # The times of statements.
     "first-answer": "a first answer, from one process: the cost between n = {few} and n = {many}",
-    "first-answer-of-row": "first answer, from one process; other processes may differ: {row}",
+    "first-answer-of-row": "first answer, from one process (another process may measure more or less): {row}",
     "interrupted-time": (
         "interrupted; measured until then: {calls}; the attribute timing of this exception has it, and "
         "sys.last_value is the exception if nothing caught it"
@@ -317,6 +325,12 @@ TEMPLATES = {
     "row-without-cost": "{row} has no cost",
     "rows-without-cost": "{first} and {second} has no cost",
     "ratio-not-formed": "it cannot be formed",
+    "processes-of-call": "Only {measured} of {planned} processes measured.",
+    "processes-of-call-in-time": (
+        "Only {measured} of {planned} processes measured: one more would end after the time limit of {limit_s:.0f} s."
+    ),
+    "process-of-call-died": "1 process died, and its samples do not count: {why}.",
+    "processes-of-call-died": "{processes} processes died, and their samples do not count; the last one: {why}.",
     # What a profile does not tell.
     "measured-beside-the-profile": "measured next to the profile",
     "profile-unreadable": "the profile cannot be read: {why}",

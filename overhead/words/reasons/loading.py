@@ -7,13 +7,13 @@ TEMPLATES = {
     "worker-died": "{worker}: 1 process died, and its samples do not count: {why}",
     "workers-died": "{worker}: {processes} processes died, and their samples do not count; the last one: {why}",
     "processor-drifts": (
-        "the speed of the processor changed while a process ran: the reference loop took {early_us:.1f} µs at first "
+        "the speed of the CPU changed while a process ran: the reference loop took {early_us:.1f} µs at first "
         "and {late_us:.1f} µs at the end"
     ),
     "values-do-not-prove-work": "the values that were read back do not prove that all work was done",
-    "unit-of-no-time": "its unit is {unit!r:.40}; a time must be in 'ns'",
-    "interval-ends-before": "its interval begins at {low:.6g} and ends at {high:.6g}, which is less",
-    "holds-to-before": "it holds from n = {least:,} to n = {most:,}, which is less",
+    "unit-of-no-time": "the figure has the unit {unit!r:.40}; a time must be in 'ns'",
+    "interval-ends-before": "the interval begins at {low:.6g} and ends at {high:.6g}, which is less",
+    "holds-to-before": "the figure holds from n = {least:,} to n = {most:,}, which is less",
     "answer-of-time": (
         "this is an answer of overhead time; overhead show prints it. To compare calls, measure them in one command: "
         "overhead time CALL CALL"

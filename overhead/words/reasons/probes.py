@@ -5,7 +5,7 @@ TEMPLATES = {
     "elements-disagree": "not all elements ran the same number of steps: between {least} and {most}",
     "chain-without-reference": "nothing compared the chain with the reference: return verified(chain) from open()",
     "differs-from-reference": "differs from the reference: {why} (seed {seed})",
-    "not-written-in-language": "nobody wrote it in this language",
+    "not-written-in-language": "nobody wrote this workload in this language",
     "no-kernel-in-language": "{workload} has no {language}: {why}",
     "no-body-in-language": "{workload} has no body {body} in {language}",
     "part-of-a-unit": "{units} times {size} steps ran, and {rest} steps more",
@@ -26,7 +26,7 @@ TEMPLATES = {
     "pattern-not-for-wgsl": "WGSL of a workload runs as one-pass, per-submit or fused, not as {pattern}",
     "library-exports-no-symbol": "the library has no function {symbol}",
     "calling-convention-unknown": (
-        "compiled code cannot call it on {processor}: how arguments are passed there is not known"
+        "compiled code cannot call this library on {processor}: how arguments are passed there is not known"
     ),
     "numba-does-not-load": "numba does not load: {text}",
     "numba-cannot-compile": "numba cannot compile a loop: {text}",
@@ -50,7 +50,7 @@ TEMPLATES = {
     "no-nvidia-driver": "no NVIDIA driver is installed",
     "nvidia-driver-finds-no-device": "the NVIDIA driver finds no device",
     "nvidia-driver-does-not-start": "the NVIDIA driver does not start: {text}",
-    "see-nvidia-smi": "run nvidia-smi and read what it says",
+    "see-nvidia-smi": "run nvidia-smi and read its message",
     "nvidia-driver-too-old": "the NVIDIA driver supports CUDA {version}; 12.0 or newer is needed",
     "install-cuda": "{extras:install} (if the driver is for CUDA 12: {older:install})",
     "install-nvidia-driver": "install NVIDIA's driver: https://www.nvidia.com/drivers",
@@ -150,7 +150,7 @@ TEMPLATES = {
     "variable-names-no-program": "the variable {variable} names no program: {named}",
     "set-variable-to-browser": "set {variable} to a browser's program",
     "no-browser-found": "no browser {browser} was found",
-    "install-browser": "install it, or set the variable {variable} to its program",
+    "install-browser": "install the browser, or set the variable {variable} to the path of its program",
     "page-has-no-caller": "in a page the calls come from JavaScript, not from {caller}",
     "browser-closed": "the browser is closed",
     "browser-silent": "{browser} gave no answer for {limit_s:.0f} s",

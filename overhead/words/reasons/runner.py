@@ -5,15 +5,15 @@ TEMPLATES = {
     "worker-gave-no-answer": "the process gave no answer",
     "no-case-opened": "no case could be started",
     "too-many-slow-cases": (
-        "this stack takes seconds for each case, so this profile measures only {most}; a larger --profile or a "
-        "--pattern measures it"
+        "this stack takes seconds for each case, so this profile measures only {most} cases of the stack; a larger "
+        "--profile or --pattern measures more"
     ),
     "over-budget": (
-        "too long for this profile: {sampling_s:.1f} s in each of {processes} processes, and {budget_s:.0f} s for the "
-        "whole run; a larger --profile, or -p and --pattern, measure it"
+        "these cases need {sampling_s:.1f} s in each of {processes} processes, and this profile has {budget_s:.0f} "
+        "s for the whole run; a larger --profile, or -p and --pattern, measure them"
     ),
-    "software-beside-gpu": "a software adapter, on a machine with a GPU; --software measures it too",
-    "no-gpu-beside-gpu": "not a GPU, and this stack has one here; --software measures it too",
+    "software-beside-gpu": "a software adapter, on a machine with a GPU; --software measures this adapter too",
+    "no-gpu-beside-gpu": "not a GPU, and this stack has a GPU here; --software measures this device too",
     "measured-through-vulkan": "the same adapter is measured through Vulkan; --profile thorough measures both",
     "process-would-exceed-wall": (
         "only {measured} of {processes} processes were measured, because one more would end after the time limit of "

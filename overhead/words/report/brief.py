@@ -22,7 +22,7 @@ def doubts(record: Record) -> str:
     if complete and complete.holds_from > 1:
         said.append(f"from n = {complete.holds_from:,}")
     if share:
-        said.append(f"mean of all samples {factor(share)}")
+        said.append(f"{factor(share)} with slow rounds")
     return ", ".join(said)
 
 

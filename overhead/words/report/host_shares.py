@@ -15,6 +15,8 @@ LAYERS: dict[Layer, str] = {
     "rest": "rest, not split",
 }
 DOUBTS: dict[ShareDoubt, str] = {"": "", "below-zero": "below zero", "unclear": "too uncertain"}
+NOT_RESOLVED = "not resolved"
+"""What stands in place of a share whose interval reaches below zero."""
 ALL_OF_IT = "all CPU time"
 PART_OF_ANOTHER, NO_LAYER = "part of a layer above", "for comparison only"
 MINIMAL_PROGRAM = "a minimal Vulkan program"

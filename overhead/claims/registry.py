@@ -47,6 +47,7 @@ class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     - ``fails``: whether the case has no figure, since it failed by ``reason``;
     - ``implied``: ``formula`` of the published parts, compared with ``limit``; needs no records.
 
+    ``quantity``: a sentence on what is computed, in which ``{}`` stands for the value.
     ``via``: use this named comparison, formed in each round, instead of two records. ``scale``: factor for the result.
     ``no_effect``: the claim is that a ratio does not differ from 1.
     """

@@ -36,6 +36,17 @@ def verdict_blocks(found: Sequence[Judged]) -> Iterator[Part]:
             yield Table(title, ["claim", "published", "source", "verdict", "why"], rows, folded=not judged, prose=True)
 
 
+def values_table(found: Sequence[Judged]) -> Table:
+    """Every value with the machine, the run and the cases that it is of."""
+    rows = []
+    for one in found:
+        test = one.claim.test
+        for value, _ in one.measured if test is not None else ():
+            text = words.quantity(value.measured, test.unit) if test is not None and value.measured else value.status
+            rows.append((one.claim.id, text, value.machine, words.run_name(value), words.case_label(value)))
+    return Table(words.VALUES_AND_CASES, ["claim", "value", "machine", "run", "case"], rows, folded=True)
+
+
 def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
     """A row for each claim: verdict, published figure, measured like for like and by the published method."""
     yield Text([words.summary(found), words.TOLERANCE])

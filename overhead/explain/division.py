@@ -65,8 +65,7 @@ _SEPARATE_FROM = 0.02
 
 Chosen, not measured: of 100 samples, a smaller part would hold one."""
 _NAMED_SHARE = 0.05
-"""A further package is named for a part if it has this share of all samples. Chosen, not measured: a reader cannot make
-a call faster by a package with less of its time."""
+"""A further package is named for a part if it has this share of all samples. Chosen, not measured."""
 
 _OWN_FILES = ("<overhead statement", "<ipython-input", "<stdin>", "<string>")
 """How the names begin that Python gives to code which the user typed: CALL and SETUP, a cell of IPython, a prompt."""

@@ -10,9 +10,9 @@ from overhead.words.format import count, number, within
 from overhead.words.key_figures import label
 
 WHY_APART: dict[Apart, str] = {
-    "only-here": "only in this run",
-    "only-there": "only in the other run",
-    "software": "on a software adapter in one of them",
+    "only-here": "measured only in this run",
+    "only-there": "measured only in the other run",
+    "software": "on a software adapter in one of the runs",
     "parameters": "measured through another API or with other parameters",
     "not-above-zero": "not above zero",
 }
@@ -25,7 +25,7 @@ def beside_sentence(found: Beside, name: str) -> str:
     said = " and ".join(filter(None, (_range(found, limit) for limit in _WHERE)))
     over = [pair for pair in found.pairs.values() if pair.outside]
     outside = [f"{label(pair.this)} ({number(within(pair.ratio, 0.01))} times)" for pair in over]
-    beyond = f" More than run-to-run variation: {'; '.join(outside)}." if outside else ""
+    beyond = f" These figures differ by more than run-to-run variation: {'; '.join(outside)}." if outside else ""
     compared = f"takes {said}" if said else "has no cost in common that is not noisy"
     return f"Compared with {name}, this machine {compared}.{beyond}"
 

@@ -9,7 +9,7 @@ from overhead.results import Record
 from overhead.words.format import unresolved
 from overhead.words.reasons import sentence, with_status
 
-_BENDS_BELOW_ZERO = "nonlinear: the one-off cost would be below zero, so the times are no line"
+_BENDS_BELOW_ZERO = "nonlinear: on a line through the times, the one-off cost would be below zero"
 
 
 def group_title(group: Group) -> str:

@@ -14,37 +14,42 @@ from overhead.claims.rules import VERDICTS, published
 from overhead.devices import Processor
 from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetLabel
-from overhead.results import Value
+from overhead.results import Reason, Value, Why
 from overhead.words.format import MICRO, TIMES, count, listed, number, positive_spread, spread
 from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import sentence
 
 _LONGEST_LABEL = 300
+VALUE = "{}"
+"""Stands for the value in the sentence of a test."""
 
+VALUES_AND_CASES = "All values, with their cases"
 CLAIMS_PAGE = "Claims"
-ABOUT_CLAIMS = "What others published, and what these measurements say of it."
+ABOUT_CLAIMS = "Figures that others published, and whether our measurements reproduce them."
 CLAIMS_JUDGED = "Published claims, judged"
 WITH_A_VERDICT = "Claims with a verdict"
 WITHOUT_A_VERDICT = "Claims that these files cannot judge"
-ATTRIBUTION = "Attribution: whether the source names the part that really takes this time."
-REASONS = "Reasons: overhead claims --verbose"
+ATTRIBUTION = "Attribution: whether the part that the source names really takes most of this time."
+REASONS = "The reasons of each verdict: overhead claims --verbose"
 _PROCESSORS: dict[Processor, str] = {"gpu": "a GPU", "software": "a software adapter", "cpu": "a CPU"}
 _MARKS: dict[Unit, str] = {unit: f" {unit}" for unit in get_args(Unit)} | {
     "us": f" {MICRO}",
-    "1/s": " a second",
+    "1/s": " per second",
     "ratio": TIMES,
     "share": " %",
 }
 TOLERANCE = (
-    f"We measure the quantity of the claim, without the known mistake of the published method, on other hardware, with "
-    f"another driver and other versions. A time counts as reproduced if it is within a factor of "
-    f"{rules.REPRODUCED_WITHIN:g} of the published one (of a range: of its nearer end), and as partial within a factor "
-    f"of {rules.PARTIAL_WITHIN:g}. A share must fulfil this too, and so must the rest of the whole. A ratio must "
-    f"fulfil it, and its logarithm must be within a factor of {rules.REPRODUCED_WITHIN:g} (reproduced) or "
-    f"{rules.PARTIAL_GAIN:g} (partial). So partial means at least half and at most twice the gain. A claim of no "
-    f"difference, and a count, are reproduced within {100 * (rules.SAME_DIRECTION - 1):.0f} %; a count is partial "
-    f"within a factor of {rules.REPRODUCED_WITHIN:g}. An attribution is right if the named part takes at least "
-    f"{100 * rules.LEAST_SHARE:.0f} % of the number. In all cases the whole interval must lie inside."
+    f"Each claim was measured again, without the known mistake of its source, on other hardware and with other "
+    f"versions. A claim is reproduced if the whole measured interval is near the published value. "
+    f"A time is near if it is at most {rules.REPRODUCED_WITHIN:g} times as long or as short; up to "
+    f"{rules.PARTIAL_WITHIN:g} times, the claim is partly reproduced (partial). "
+    f"For a share, the same limits hold for the share and for the rest of the whole. "
+    f"A ratio has one limit more: its gain on a log scale is at most {rules.REPRODUCED_WITHIN:g} times the published "
+    f"gain, or {rules.PARTIAL_GAIN:g} times for partial. "
+    f"A count, or a claim of no difference, is reproduced within {100 * (rules.SAME_DIRECTION - 1):.0f} %; a count is "
+    f"partial within a factor of {rules.REPRODUCED_WITHIN:g}. "
+    f"The source names the right part (attribution) if this part takes at least {100 * rules.LEAST_SHARE:.0f} % of the "
+    f"time."
 )
 """The rules, the same for all claims."""
 
@@ -57,7 +62,11 @@ def summary(found: Sequence[Judged]) -> str:
     said = [f"{counts[name]} {name}" for name in VERDICTS if counts[name]]
     said += [f"{times} {words}" for words, times in told.items()]
     wrong = sum(one.attribution == "wrong" for one in found)
-    blamed = f" In {count(wrong, 'source')} another part than the named one takes the time." if wrong else ""
+    blamed = (
+        f" {count(wrong, 'claim')} {'names' if wrong == 1 else 'name'} a part that does not take most of the time."
+        if wrong
+        else ""
+    )
     return f"{len(found)} published claims: {', '.join(said)}.{blamed}"
 
 
@@ -65,7 +74,7 @@ def verdict(one: Judged) -> str:
     """The verdict, what was found instead, and what it rests on if that is another kind of hardware."""
     if one.is_implied:
         return f"{one.verdict} by its own published figures"
-    found_instead = f"same direction, but a {one.size} effect" if one.size else ""
+    found_instead = f"same direction as published, but a {one.size} effect" if one.size else ""
     return "; ".join(filter(None, [one.verdict, found_instead, _other_hardware(one)]))
 
 
@@ -82,7 +91,7 @@ def verdicts(one: Judged) -> str:
 
 def explanation_with_flaw(one: Judged) -> str:
     """What explains the verdict, and what is wrong with the published method."""
-    flaw = f" What is wrong with the published method: {one.claim.flaw}" if one.claim.flaw else ""
+    flaw = f" The mistake of the source's method: {one.claim.flaw}" if one.claim.flaw else ""
     return explanation(one) + flaw
 
 
@@ -94,18 +103,16 @@ def explanation(one: Judged) -> str:
     if test.kind == "implied":
         implied = Value(rules.evaluate(test.formula, claim.parts))
         value, limit = quantity(implied, test.unit), quantity(Value(test.limit), test.unit)
-        said = [
-            f"{_capital(test.quantity)}: the published figures mean {value}, but the hardware reaches at most {limit}."
-        ]
+        reached = test.quantity.replace(VALUE, value)
+        said = [f"By the published figures, {reached}, but the hardware reaches at most {limit}."]
     elif not one.measured:
-        return f"Not measured in these files. To measure it: {measuring_command(one.measuring)}."
+        return f"These files have no measurement for this claim. To measure one: {measuring_command(one.measuring)}."
     else:
-        said = [f"{_capital(test.quantity)}: {_values(test, [value for value, _ in one.measured])}."]
+        said = [*_told(test, [value for value, _ in one.measured])]
     if flaw:
-        said += _measured_too(f"Measured with the mistake of the source ({flaw.quantity})", flaw, one.flawed)
-    if blamed:
-        about = f"The source attributes it to {blamed.said}. Measured: {blamed.test.quantity}"
-        said += _measured_too(about, blamed.test, one.shares)
+        said += _told(flaw, [value for value in one.flawed if value.measured], "with the source's method, ")
+    if blamed and (shares := [value for value in one.shares if value.measured]):
+        said += [f"The source says that {blamed.said} takes this time.", *_told(blamed.test, shares)]
     return " ".join([*said, *_limits(one, test)])
 
 
@@ -120,10 +127,10 @@ def _limits(one: Judged, test: ClaimTest) -> Iterator[str]:
     if other := _other_hardware(one):
         yield f"{_capital(other)}."
     if one.claim.cross:
-        yield "The published figure compares two machines; we measured both sides on one machine."
+        yield "The source compares two machines, but we measured both sides on one machine."
     on_software = any(value.software for value, _ in one.measured)
     if one.verdict == "inconclusive" and on_software and test.software != "counts":
-        yield "We measured a software adapter, which runs on the CPU, so it cannot judge this claim."
+        yield "We measured a software adapter, which runs on the CPU. So our measurement cannot judge this claim."
     if one.claim.withdrawn:
         yield one.claim.withdrawn
 
@@ -133,7 +140,7 @@ def _other_hardware(one: Judged) -> str:
     if not one.is_of_other_hardware:
         return ""
     kinds = {_PROCESSORS[value.on] for value, _ in one.measured}
-    return f"we measured on {listed(sorted(kinds))}, the source on {one.claim.hardware}"
+    return f"we measured on {listed(sorted(kinds))}, and the source measured on {one.claim.hardware}"
 
 
 def quantity(of: Value, unit: Unit) -> str:
@@ -177,27 +184,53 @@ def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _values(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
-    """The values, or the reasons, of each machine and run: ``NVIDIA H200, quick run of 2026-11-21T18:59: ...``."""
-    groups: dict[str, list[str]] = {}
+def _told(test: ClaimTest, found: Sequence[ClaimValue], begin: str = "") -> Iterator[str]:
+    """A sentence for each machine and run: ``On NVIDIA H200, ... 32.9 (32.3 to 33.4)× (dawn) ... (quick run of ...).``
+
+    ``begin``: what stands before the machine.
+    """
+    groups: dict[tuple[str, str], list[ClaimValue]] = {}
     for one in found:
-        where = f"{one.machine}, {run_name(one)}"
-        groups.setdefault(where, []).append(_one(test, one))
-    return "; ".join(f"{where}: {listed(values)}" for where, values in groups.items())
+        groups.setdefault((one.machine, run_name(one)), []).append(one)
+    for (machine, run), values in groups.items():
+        where = _capital(f"{begin}on {machine}")
+        of_run = f" ({run})" if run else ""
+        known = [_value(test, one) for one in values if one.measured is not None]
+        if known:
+            yield f"{where}, {test.quantity.replace(VALUE, listed(known))}{of_run}."
+        missing = [one for one in values if one.measured is None]
+        for why in dict.fromkeys(map(_reason, missing)):
+            if test.kind == "fails":
+                yield f"{where}, {test.quantity.replace(VALUE, why)}{of_run}."
+            else:
+                yield f"{where}, there is no value{of_run}: {why}."
 
 
-def _one(test: ClaimTest, one: ClaimValue) -> str:
-    if test.kind == "fails":
-        return f"{_case(one)}: {sentence(one.reason or one.status)}"
+def _reason(one: ClaimValue) -> str:
+    """Why there is no value, without the names of the figure and of the status that JSON has before the reason."""
+    why: Why = one.reason or one.status
+    while isinstance(why, Reason) and why.code == "about":
+        why = why.values["why"]
+    return sentence(why)
+
+
+def _value(test: ClaimTest, one: ClaimValue) -> str:
+    """``2.12 (1.84 to 2.40) µs (dawn; one-off cost 1.39 ms, from 7 cases)``."""
     if one.measured is None:
-        return f"no value for {_case(one)} ({sentence(one.reason)})"
-    more = f" ({note(one)})" if one.line is not None else ""
-    return f"{quantity(one.measured, test.unit)}{more} for {_case(one)}"
+        return ""
+    about = "; ".join(filter(None, [_short_name(test, one), note(one)]))
+    return quantity(one.measured, test.unit) + (f" ({about})" if about else "")
 
 
-def _case(one: ClaimValue) -> str:
-    """The target and the case without the machine, which stands before them."""
-    return _cases([(_without_adapter(case.target, one.machine), case) for case in one.cases])
+def _short_name(test: ClaimTest, one: ClaimValue) -> str:
+    """The stacks of a value that the test leaves open; '' where its sentence names all of them."""
+    open_stacks: set[str] = set()
+    for side in (test.of, test.against):
+        if side is not None and side.stack is not None and len(side.stack) > 1:
+            open_stacks.update(side.stack)
+    cases = [case for case in one.cases if case.target.stack in open_stacks]
+    names = dict.fromkeys(_without_adapter(case.target, one.machine) for case in cases)
+    return plain(listed([*names]), _LONGEST_LABEL)
 
 
 def run_name(one: ClaimValue) -> str:
@@ -226,8 +259,3 @@ def _pattern(case: MeasuredCase) -> str:
 def _without_adapter(target: TargetLabel, adapter: str) -> str:
     """The target without this adapter."""
     return target.stack + target.more if target.adapter == adapter else target.text
-
-
-def _measured_too(said: str, test: ClaimTest, found: Sequence[ClaimValue]) -> list[str]:
-    values = [one for one in found if one.measured]
-    return [f"{said}: {_values(test, values)}."] if values else []

@@ -22,9 +22,9 @@ COMPARED_COLUMNS = (
     "smallest detectable",
 )
 RUNS_LEFT_OUT = "Runs left out"
-WINDOW_DIFFERS_TOO = "What was timed differs too"
-OVER_ALL_ROUNDS = "With all rounds, also the slow ones that costs leave out"
-TWO_MACHINES = "BASE and NEW are two machines, so there are ratios and no test."
+WINDOW_DIFFERS_TOO = "The timed part differs too"
+OVER_ALL_ROUNDS = "Verdicts over all rounds, also the slow rounds that a cost leaves out"
+TWO_MACHINES = "BASE and NEW are two machines, so ratios are shown, but no ratio is tested."
 _AS_PRINTED: dict[Verdict, str] = {"same": "no difference", "refused": "not comparable"}
 """Verdicts as people read them, where that differs from the code."""
 _MOST_CHANGES, _LONGEST_CHANGE = 8, 90
@@ -92,18 +92,23 @@ def yardstick(of: Yardstick) -> str:
         case "nothing-tested":
             return "no case could be tested"
         case "two-machines":
-            return "not at all, because there are two machines"
+            return "no case was tested, because BASE and NEW are two machines"
         case "in-turn":
-            return f"both sides were measured in turn; pairs of processes differ by {of_median}"
+            return f"BASE and NEW were measured in turn; pairs of processes differ by {of_median}"
         case "same-processes":
-            return f"both sides were measured in turn in the same processes; their ratios differ by {of_median}"
+            return (
+                "BASE and NEW were measured in turn in the same processes; the ratios of the processes differ by "
+                f"{of_median}"
+            )
         case "several-runs":
             base, new = of.runs
-            return f"from {base} and {new} runs; their means vary by {of_median}"
+            return f"with {base} runs of BASE and {new} runs of NEW; the means of runs vary by {of_median}"
         case "one-run":
-            speed = " at the same speed of the processor" if of.same_speed else ""
+            speed = " at the same CPU speed" if of.same_speed else ""
             floor = percent(of.spread)
-            return f"each side has one run, and runs are assumed to vary by {floor} (standard deviation){speed}"
+            return (
+                f"BASE and NEW have one run each, and runs are assumed to vary by {floor} (standard deviation){speed}"
+            )
 
 
 def sides(found: Verdicts) -> list[str]:
@@ -174,15 +179,17 @@ def gate(found: Verdicts) -> str:
     slower = f"{cases} {are} slower by more than {limit}."
     tested = found.measured - len(found.untested)
     with_value = f"{count(found.measured, 'case')} with a value"
-    could = f"A change of {limit} could have been found in {tested} of {with_value}."
+    could = f"In {tested} of {with_value}, the test could find a change of {limit}."
     without = len(found.cases) - found.measured
-    return f"{slower} {could}" + (f" {without} more have no value on any side and do not count." if without else "")
+    return f"{slower} {could}" + (
+        f" {without} more cases have no value in BASE or NEW and do not count." if without else ""
+    )
 
 
 def gate_untested(found: Verdicts, *, may_forgive: bool) -> str:
     """Why the gate did not pass, although no case failed. ``may_forgive``: ``--allow-missing`` would let it pass."""
     untested = (
-        f"in {len(found.untested)} of {found.measured} cases a change of {found.fail_over:g} % could not be found"
+        f"in {len(found.untested)} of {found.measured} cases the test cannot find a change of {found.fail_over:g} %"
     )
     hint = "; --allow-missing accepts this" if may_forgive else ""
     return f"the gate did not pass: {untested}{hint}"

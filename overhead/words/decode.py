@@ -12,19 +12,19 @@ from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line
 
 BATCH_MATTERS = (
-    "Launch overhead no longer matters from the batch on at which a step is device-bound: the CPU enqueues it in less "
-    "time than the device needs."
+    "From the batch on at which a step is device-bound, launch overhead no longer matters: the CPU enqueues the step "
+    "in less time than the device needs for the step."
 )
 BATCH_CAPTION = (
-    "Circles: a step with its work done. Triangles: its enqueue time. Squares: its device time. Vertical lines: "
-    "intervals. Hollow: noisy. Both axes are logarithmic."
+    "Circles: the time of a step. Triangles: the enqueue time of the step. Squares: the device time of the step. "
+    "Vertical lines: intervals. Hollow: noisy. Both axes are logarithmic."
 )
-FUSED_CAPTION = "Circle: every dispatch on its own. Cross: with all fusions. Hollow: noisy. The axis is logarithmic."
+FUSED_CAPTION = "Circle: no fusion. Cross: all fusions. Hollow: noisy. The axis is logarithmic."
 _READ = {"token": ", 4 bytes read after each", "logits": ", all logits read after each"}
 """What is read back after each token."""
 _DEVICE_DOUBTS = {
     "": "",
-    "exceeds": "device time above that of the token",
+    "exceeds": "device time above the time of the token",
     "not-resolved": "device time too uncertain",
 }
 _BOUND = {True: "device", False: "CPU or both", None: ""}
@@ -33,19 +33,22 @@ _BOUND = {True: "device", False: "CPU or both", None: ""}
 def intro(found: DecoderResults) -> str:
     """What was decoded, and how it was checked."""
     return (
-        f"{found.name}: one token at batch 1, in float32, with random weights. The token and the cache stay on the "
-        "device. Each variant was compared with float64 on 32 given tokens before it was timed. Dispatches are those "
-        "of the program that ran: operations for PyTorch, nodes of its graph for ONNX Runtime."
+        f"{found.name}: one token at batch 1, in float32, with random weights. The token and the key-value cache stay "
+        "on the device. The results of each variant were compared with float64 on 32 given tokens before the variant "
+        "was "
+        "timed. Dispatches are counted in the program that ran: for PyTorch its operations, for ONNX Runtime the "
+        "nodes of its graph."
     )
 
 
 def batch_intro(found: DecoderResults) -> str:
     """What a step of a batch is."""
     return (
-        f"{found.name}: a step makes one token for each sequence of a batch. It has as many dispatches as for one "
-        "sequence, so the device works more, and the CPU hardly does. The kernels of the lowered program (all stacks "
-        "but PyTorch and ONNX Runtime) read each weight once for all sequences, but they are not tuned like the matrix "
-        "products that PyTorch calls. So compare device times only within one variant."
+        f"{found.name}: a step makes one token for each sequence of a batch. The step has as many dispatches as with "
+        "one sequence, so a larger batch costs the device more time, but the CPU hardly more. The kernels of the "
+        "lowered program (all stacks "
+        "but PyTorch and ONNX Runtime) read each weight once for all sequences, but these kernels are slower than "
+        "the matrix products that PyTorch calls. So compare device times only within one variant."
     )
 
 
@@ -146,10 +149,10 @@ def arms_title(found: DecoderResults) -> str:
 
 def fused_title(found: DecoderResults) -> str:
     """The picture of what fusing saves."""
-    return f"A token of {found.name}, unfused and fused"
+    return f"Time per token of {found.name}, unfused and fused"
 
 
 def fused_alternative(unfused: DecodeArm, fused: DecodeArm) -> str:
     """What fusing saves through one stack, for screen readers."""
     times = factor_spread(ratio(unfused.complete, fused.complete))
-    return f"Fusing kernels makes a token {times} faster through {fused.target.short}."
+    return f"Kernel fusion makes a token {times} faster through {fused.target.short}."

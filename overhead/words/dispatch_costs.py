@@ -85,7 +85,7 @@ def remarks(row: DispatchRow) -> str:
 
 def notes(row: DispatchRow) -> str:
     """What differs from other rows: the unit if it is neither dispatch nor launch, the operand in compiled code."""
-    operand = f"diamond and bar: {row.operand.operation}" if row.operand is not None else ""
+    operand = f"compiled code: {row.operand.operation}" if row.operand is not None else ""
     return "; ".join(filter(None, [other_unit(row), operand]))
 
 

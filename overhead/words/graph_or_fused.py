@@ -28,15 +28,15 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
     if not with_graph:
         said = [f"{row.name} {', '.join(_by_verdict(row))}" for row in chains]
         return (
-            [f"Fused WGSL, compared with a dispatch for each step in the same stack: {'; '.join(said)}."]
+            [f"Fused WGSL, compared with one dispatch per step through the same stack: {'; '.join(said)}."]
             if said
             else []
         )
     won = [row for row in with_graph if row.fused_wgsl_wins]
     below = all(row.step_below_added for row in won)
-    where = ", because its step takes less than the graph adds to a step of the CUDA kernel" if below else ""
+    why = " The graph adds more time to each step than a whole step of the fused kernel takes." if below else ""
     names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in won])
-    first = [f"One fused WGSL kernel is faster than the CUDA driver's graph{where}: {names}."] if won else []
+    first = [f"One fused WGSL kernel is faster than the CUDA driver's graph: {names}.{why}"] if won else []
     others = []
     for row in with_graph:
         if row not in won:
@@ -63,20 +63,20 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
             runs.setdefault(row.run, []).append(row.name)
     others = [f"{listed(names)} from {run_time(run)}" for run, names in runs.items()]
     if others:
-        said.append(f"These are of other runs: {'; '.join(others)}.")
+        said.append(f"These workloads were measured in other runs: {'; '.join(others)}.")
     return said
 
 
 def _program(row: WorkRow, program: ProgramWork) -> str:
     """Fused WGSL beside the graph of the unfused program, and the cheapest way of all."""
     fused = listed([f"{compared(row, way)} through {way.through}" for way in row.of_kind("fused-wgsl")])
-    beside = f"compared with the CUDA driver's graph of the unfused program, fused WGSL is {fused}; " if fused else ""
+    beside = f" Compared with the CUDA driver's graph of the unfused program, fused WGSL is {fused}." if fused else ""
     least = min(row.ways, key=lambda way: way.cost.value if way.cost else float("inf"))
     wgsl = [way.cost for way in row.of_kind("fused-wgsl") if way.cost]
     than = min(wgsl, key=lambda cost: cost.value) / least.cost if wgsl and least.cost else None
     times = f", {point(than)} times faster than fused WGSL" if than and than.value > 1 else ""
     return (
-        f"{row.name.capitalize()} ({_program_size(program)}): {beside}the fastest variant is {way_label(least)}{times}."
+        f"{row.name.capitalize()} ({_program_size(program)}): the fastest variant is {way_label(least)}{times}.{beside}"
     )
 
 
@@ -154,7 +154,7 @@ def _added(row: WorkRow) -> str:
     if times is None:
         return ""
     own, added = point(times.wgsl / 1e3), point(times.added / 1e3)
-    return f" (its step takes {own} {MICRO}, and the graph adds {added})"
+    return f" (a fused step takes {own} {MICRO}, and the graph adds {added} {MICRO} to each step)"
 
 
 def _why_lost(row: WorkRow) -> str:
@@ -164,9 +164,9 @@ def _why_lost(row: WorkRow) -> str:
         return ""
     if why == "graph-adds-little":
         cuda, added = point(times.cuda / 1e3), point(times.added / 1e3)
-        return f": a step of the CUDA kernel takes {cuda} {MICRO}, and the graph adds only {added}"
+        return f", because the graph adds only {added} {MICRO} to each step of {cuda} {MICRO}"
     slower = times.wgsl / times.cuda
-    return f": a step of the WGSL kernel takes {point(slower)} times as long as one of the CUDA kernel"
+    return f", because a step of the WGSL kernel takes {point(slower)} times as long as a step of the CUDA kernel"
 
 
 def _range(row: WorkRow) -> str:

@@ -40,16 +40,16 @@ from overhead.words.typical_run import place_sentence
 
 _WEBGPU_CALLED: dict[Kind, str] = {"python": "From Python", "compiled": "From compiled code"}
 _LIMITS: dict[Literal["device", "balanced"], str] = {
-    "device": "the device is the limit",
-    "balanced": "neither the CPU nor the device is clearly the limit",
+    "device": "the device limits these stacks",
+    "balanced": "it is not clear whether the CPU or the device limits these stacks",
 }
 _NO_MET = (
-    "This run did not measure unpinned costs: what a program pays where the operating system chooses the processor."
+    "This run did not measure the unpinned cost: what a program pays if the operating system chooses its CPU core."
 )
 _PAYS_MORE = (
-    "Through some stacks a program that is not pinned to a processor pays more: the strips show its unpinned cost."
+    "Through some stacks, a program that is not pinned to a CPU core pays more: the strips show this unpinned cost."
 )
-_STRIPS = "The strips show the unpinned cost: what a program pays that is not pinned to a processor."
+_STRIPS = "The strips show the unpinned cost: what a program pays that is not pinned to a CPU core."
 
 
 def lead_sentences(costs: DispatchCosts) -> list[str]:
@@ -68,8 +68,8 @@ def _cheapest(costs: DispatchCosts) -> str:
     again = f" (run-to-run range {found})" if found else ""
     cost = f"{mark_text(row.marks['python'])} {MICRO}{_doubt(row.records['python'])}"
     alike = [f"{one.name} ({mark_text(one.marks['python'])})" for one in not_told_apart(costs, row)]
-    ties = f"; it cannot be told apart from {listed(alike)}" if alike else ""
-    return f"From Python, the cheapest single {unit} here goes through {row.name}: {cost}{again}{ties}."
+    ties = f" Within the intervals, {listed(alike)} {'costs' if len(alike) == 1 else 'cost'} the same." if alike else ""
+    return f"The cheapest {unit} from Python goes through {row.name}: {cost}{again}.{ties}"
 
 
 def _webgpu(costs: DispatchCosts, kind: Kind) -> str:
@@ -96,9 +96,9 @@ def _batches(costs: DispatchCosts) -> str:
         noisy = " (noisy)" if _doubt(one.alone) else ""
         cost = f"{mark_text(one.row.marks['batched'])} {MICRO}{_doubt(one.record)}"
         less = f" ({_times_less(one.less)} times less)" if one.less is not None else ""
-        said.append(f"{cost} instead of {cost_text(one.alone)}{noisy} through {one.row.name}{less}")
+        said.append(f"{cost} instead of {cost_text(one.alone)} {MICRO} alone{noisy} through {one.row.name}{less}")
     called = CALLER_WORDS[told[0].alone.caller]
-    return f"{_how_batched(costs, told[0].record)} and called {called}, a dispatch costs {'; '.join(said)}."
+    return f"{_how_batched(costs, told[0].record)}, a dispatch {called} costs {'; '.join(said)}."
 
 
 def _how_batched(costs: DispatchCosts, batch: Record) -> str:
@@ -116,7 +116,7 @@ def _times_less(less: Value) -> str:
 def _python(costs: DispatchCosts) -> str:
     """Python's share of the CPU time. The operation that is named is the one that was split."""
     said = [f"{percent_spread(one.share)} through {one.row.split_name}" for one in python_shares(costs)]
-    return f"Python's share of the CPU time of a call from Python is {listed(said)}." if said else ""
+    return f"Of the CPU time of a call from Python, Python itself takes {listed(said)}." if said else ""
 
 
 def _overstated(costs: DispatchCosts) -> str:
@@ -127,7 +127,9 @@ def _overstated(costs: DispatchCosts) -> str:
     row = found.row
     through = f"{row.name}, {CALLER_WORDS[row.records[row.first].caller]}"
     times = factor_spread(found.times)
-    return f"A stopwatch around one launch and its wait would show up to {times} the cost ({through})."
+    return (
+        f"A stopwatch around one launch and its wait would show up to {times} the cost of one more launch ({through})."
+    )
 
 
 def limit_sentences(costs: DispatchCosts) -> list[str]:
@@ -140,9 +142,9 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
             host = record.figure("host")
             busy = micro(host) if host is not None else ""
             cost = f"{mark_text(row.marks['compiled'])} {MICRO}{_doubt(record)}"
-            told.append(f"{row.name} {cost}, of which the CPU is busy for {busy} {MICRO}")
+            told.append(f"{row.name} takes {cost} for each launch, and the CPU works for {busy} {MICRO} of them")
         if told:
-            said.append(f"From compiled code, {words}: {'; '.join(told)}.")
+            said.append(f"Called from compiled code, {words}: {'; '.join(told)}.")
     return said
 
 
@@ -168,8 +170,8 @@ def _another_run(machine: Machine) -> str:
     share = math.exp(half_width(spread)) - 1
     within_share = percent(Value(share, origin=formed("run-to-run share", words=f"host, {kind_of(machine)}")))
     return (
-        f"Run-to-run: on the same model of GPU and processor, {runs} put a CPU-bound cost within {within_share} of the "
-        "one shown. On other hardware, measure again."
+        f"On another machine with the same GPU and CPU, {runs} find a CPU-bound cost within {within_share} of the cost "
+        "shown here. On other hardware, measure again."
     )
 
 
@@ -189,4 +191,4 @@ def _unpinned_less(costs: DispatchCosts) -> str:
         below.append(f"{row.name}, {called}")
     if not below:
         return ""
-    return f"Here the unpinned cost was below the undisturbed one: {'; '.join(below)}."
+    return f"In this run, the unpinned cost was lower than the undisturbed cost: {'; '.join(below)}."

@@ -20,9 +20,10 @@ def speed_sentence(view: View) -> str:
     most = Value(canary.most_us, origin=Origin(operation="state of the run", of=run, words="canary_us_most"))
     change = percent(most / least - exactly(1.0))
     return (
-        f"The speed of the CPU changed by {change} between processes, and CPU-bound costs changed with it: the "
-        f"reference loop, which is timed beside every sample, took {_four_digits(least)} to {_four_digits(most)} "
-        f"{MICRO}."
+        f"The speed of the CPU changed by {change} between the processes of this run: the reference loop, which is "
+        "timed "
+        f"beside every sample, took {_four_digits(least)} to {_four_digits(most)} {MICRO}. CPU-bound costs change with "
+        "this speed."
     )
 
 
@@ -35,8 +36,8 @@ def software_sentence(view: View) -> str:
     if not is_software_only(view):
         return ""
     return (
-        "No GPU was measured: every adapter here is software and computes on the CPU. These figures show that the "
-        "measurement works, and say nothing of a GPU."
+        "No GPU was measured: every adapter here is software and computes on the CPU. These figures show only that the "
+        "measurement works. They say nothing about a GPU."
     )
 
 
@@ -52,7 +53,7 @@ def missing_sentences(view: View, where: str = "below") -> str:
         said.append(f"Not measured here: {names}. The reasons are {where}.")
     if found.by_command:
         adds = [f"{listed(stacks)}: {sentence(command)}" for command, stacks in found.by_command.items()]
-        said.append(f"To add them: {'; '.join(adds)}.")
+        said.append(f"To add these stacks: {'; '.join(adds)}.")
     if found.for_nvidia:
         names = listed([one.stack for one in found.for_nvidia])
         said.append(f"These need an NVIDIA GPU, which this machine does not have: {names}.")
@@ -62,7 +63,8 @@ def missing_sentences(view: View, where: str = "below") -> str:
 def left_out_sentence(number_of: int) -> str:
     """How many cases the run left out; '' for none."""
     return (
-        f"This run left out {count(number_of, 'case')}, which a larger --profile or --pattern measures."
+        f"This run left out {count(number_of, 'case')}. A larger --profile, or --pattern with their pattern, "
+        "measures them."
         if number_of
         else ""
     )

@@ -16,16 +16,17 @@ def place_sentence(costs: DispatchCosts) -> str:
 
 def _sentence(place: Place) -> str:
     boards = count(place.boards, "other board", formed("boards", *place.counted))
-    others = f"the committed runs on {boards} of this kind"
+    others = f"the published runs on {boards} of this kind"
     costs = whole(place.costs, formed("count", *place.counted))
-    lowest = whole(place.lowest, formed("below other boards", *place.counted))
-    highest = whole(place.highest, formed("above other boards", *place.counted))
-    below = f"{lowest} of its {costs} CPU-bound costs are lower than all of theirs"
-    above = f"{highest} of its {costs} CPU-bound costs are higher than all of theirs"
-    if place.is_fast:
-        where = f"This run is faster than {others}: {below}"
-    elif place.is_slow:
-        where = f"This run is slower than {others}: {above}"
-    else:
-        where = f"This run is like {others}: {below}, and {above}"
-    return f"{where}. The others take {number(within(place.times, 0.01))} times as long (median)."
+    median = f"In the median, the other runs take {number(within(place.times, 0.01))} times as long as this run."
+    if not place.lowest and not place.highest:
+        return f"All {costs} CPU-bound costs of this run lie within the range of {others}. {median}"
+    said = []
+    if place.lowest and not place.is_slow:
+        lowest = whole(place.lowest, formed("below other boards", *place.counted))
+        said.append(f"{lowest} of its {costs} CPU-bound costs are lower than in all those runs")
+    if place.highest and not place.is_fast:
+        highest = whole(place.highest, formed("above other boards", *place.counted))
+        said.append(f"{highest} of its {costs} CPU-bound costs are higher than in all those runs")
+    how = "faster than" if place.is_fast else "slower than" if place.is_slow else "about as fast as"
+    return f"This run is {how} {others}: {', and '.join(said)}. {median}"

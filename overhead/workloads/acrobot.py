@@ -48,8 +48,8 @@ class Acrobot(_network.NetworkWorkload):
     name = "acrobot"
     title = "4,096 acrobots, 500 steps"
     about = (
-        "one explicit Euler step (0.05 s) of a two-link pendulum whose torque a network 6-16-3 (tanh, 163 parameters) "
-        "chooses continuously; the sizes are the published ones, the arithmetic is ours"
+        "each element does one explicit Euler step (0.05 s) of a two-link pendulum whose torque a network 6-16-3 "
+        "(tanh, 163 parameters) chooses continuously; sizes as published, arithmetic of our own"
     )
     constants: ClassVar = {
         "DT": 0.05,

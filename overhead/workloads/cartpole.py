@@ -41,7 +41,7 @@ class CartPole(_network.NetworkWorkload):
     title = "4,096 poles on carts, 500 steps"
     about = (
         "one explicit Euler step (0.02 s) of a pole on a cart that a network 4-8-2 (ReLU, 58 parameters) pushes "
-        "continuously; no episode ends; the sizes are the published ones, the arithmetic is ours"
+        "continuously; no episode ends; sizes as published, arithmetic of our own"
     )
     constants: ClassVar = {
         "DT": 0.02,

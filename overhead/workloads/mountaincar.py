@@ -34,8 +34,8 @@ class MountainCar(_network.NetworkWorkload):
     name = "mountaincar"
     title = "4,096 cars in a valley, 200 steps"
     about = (
-        "one step of a car in a valley that a linear policy (9 parameters) drives continuously; no episode ends; the "
-        "sizes are the published ones, the arithmetic is ours"
+        "one step of a car in a valley that a linear policy (9 parameters) drives continuously; no episode ends; sizes "
+        "as published, arithmetic of our own"
     )
     constants: ClassVar = {"FORCE": 0.001, "GRAVITY": 0.0025, "SPEED": 0.07, "LEFT": -1.2, "RIGHT": 0.6}
     state = tuple(map(Field, _STATE))

@@ -66,8 +66,8 @@ class Pi(Workload):
     name = "pi"
     title = "pi by 4,096 workers of 100,000 points, 100 steps"
     about = (
-        "1,000 points a worker, each of two hashes of a counter, and a count of those inside the quarter circle; the "
-        "sizes and the generator (PCG) are the published ones; a control with little to fuse"
+        "1,000 points per worker, each from two hashes of a counter; the points inside the quarter circle are counted; "
+        "sizes and generator (PCG) as published; a control with little to fuse"
     )
     constants: ClassVar = {"DRAWN": _POINTS}
     state = (Field("hits"),)

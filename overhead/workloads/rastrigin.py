@@ -34,8 +34,8 @@ class Rastrigin(Workload):
     name = "rastrigin"
     title = "Rastrigin's function, 4,096 individuals in 2,000 dimensions"
     about = (
-        "one generation: the mean of y*y - 10 cos(2 pi y) + 10 over 2,000 genes shifted by one number an individual, "
-        "the best kept, the shift moved by it; the sizes are the published ones, the arithmetic is ours"
+        "one generation: the mean of y*y - 10 cos(2 pi y) + 10 over 2,000 genes shifted by one number per individual; "
+        "the best individual is kept and moves the shift; sizes as published, arithmetic of our own"
     )
     constants: ClassVar = {"TURN": 2 * math.pi, "KEPT": 0.5, "RATE": 0.01}
     state = (Field("shift"), Field("best"))

@@ -16,7 +16,7 @@ class Recurrence(Workload):
 
     name = "recurrence"
     title = "dependent steps of independent oscillators"
-    about = "one semi-implicit Euler step of a damped driven oscillator an element, 8 operations"
+    about = "each element does one semi-implicit Euler step of a damped driven oscillator, 8 operations"
     constants: ClassVar = {"H": 0.1, "K": 1.0, "C": 0.4}
     state = (Field("x"), Field("v"))
     fixed = (Field("force"),)

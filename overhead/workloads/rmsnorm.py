@@ -25,8 +25,8 @@ class RmsNorm(Workload):
     name = "rmsnorm"
     title = "RMSNorm of 896 and 1,536 columns"
     about = (
-        "a residual added, then RMSNorm with a weight a column: 7 array operations or 6 kernels one after another, "
-        "the library's own call, or one kernel; sums are float32 in either precision"
+        "a residual is added, then RMSNorm with a weight per column: 7 array operations or 6 kernels one after "
+        "another, the library's own call, or one kernel; sums are float32 in either precision"
     )
     variants: ClassVar = tuple(
         {"columns": columns, "precision": precision}

@@ -44,7 +44,7 @@ class Simulation(_network.NetworkWorkload):
     title = "10,000 trading policies, 1,500 steps"
     about = (
         "a network 8-16-6 (tanh) sees 6 signals and its own 2 memories, holds 4 positions in 16 assets; wealth, its "
-        "peak and its largest fall are kept; the sizes are the published ones, the arithmetic is ours"
+        "peak and its largest fall are kept; sizes as published, arithmetic of our own"
     )
     constants: ClassVar = {"SHARE": 0.25}
     state = (Field("memory", (2,)), Field("wealth"), Field("peak"), Field("fall"))

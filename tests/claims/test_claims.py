@@ -15,7 +15,7 @@ from overhead.claims.judging import Judged, judge, judge_runs
 from overhead.claims.measured import ClaimValue, against_of, failure_of
 from overhead.claims.registry import Claim, ClaimTest, Selector, Unit, claims, sources
 from overhead.claims.rules import VERDICTS, bounds, evaluate, published, size_beside_published, verdict_on_value
-from overhead.claims.show import claim_data, overview_blocks, verdict_blocks
+from overhead.claims.show import claim_data, overview_blocks, values_table, verdict_blocks
 from overhead.errors import BadFile
 from overhead.loading.files import write_fingerprint
 from overhead.named_comparisons import comparable_pairs
@@ -420,3 +420,29 @@ def test_by_what_a_case_failed_is_told_by_codes_and_by_what_a_library_says() -> 
     assert failure_of(because("with-text", why=because("one-process"), text="CUDA out of memory")) == "memory"
     assert failure_of("OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB") == "memory"
     assert failure_of("no such thing") == ""
+
+
+def all_tests(claim: Claim) -> list[ClaimTest]:
+    """All tests of a claim: of its number, with the source's mistake, and of its attribution."""
+    found = [claim.test, claim.flawed]
+    if claim.attribution is not None:
+        found.append(claim.attribution.test)
+    return [one for one in found if one is not None]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+def test_the_sentence_of_each_test_has_one_place_for_the_value(claim: Claim) -> None:
+    assert [one.quantity.count(words.VALUE) for one in all_tests(claim)] == [1] * len(all_tests(claim))
+
+
+def test_each_run_has_a_sentence_with_its_machine_and_value_and_the_cases_stand_in_the_table() -> None:
+    one = judged(
+        "triton-13us", fingerprint(record("triton", each=10_000.0, api="CUDA", adapter=GPU, params={"entry": "jit"}))
+    )
+    (value, _) = one.measured[0]
+    assert value.measured is not None
+    assert words.quantity(value.measured, "us") in words.explanation(one)
+    assert value.machine in words.explanation(one)
+    assert words.case_label(value) not in words.explanation(one)
+    (row,) = values_table([one]).rows
+    assert words.case_label(value) in row

@@ -20,12 +20,12 @@ from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.pages import GlossaryLinks
 from overhead.report.sections.front import headline
 from overhead.report.sections.stacks import stacks
-from overhead.results import Gpu
+from overhead.results import Figure, Gpu
 from overhead.words.dispatch_costs import GROUP_TITLES
 from overhead.words.glossary import GLOSSARY
 from overhead.words.headline import lead_sentences
 from overhead.words.next_run import next_run_text
-from overhead.words.report.headline_figure import ONLY_NOISY, without_picture
+from overhead.words.report.headline_figure import HOLLOW, ONLY_NOISY, TWO_SPEEDS, without_picture
 from overhead.words.report.stacks import TIME_COLUMNS, called
 from tests.fakes.report import H200, fingerprint, record
 from tests.reading.test_dispatch_costs import GPU, VULKAN, gpu_run, met
@@ -182,3 +182,45 @@ def test_the_values_in_the_headline_figure_do_not_overlap_and_none_is_cut_off(ma
     boxes = [box for text, box in found if many or re.match(r"[\d.]+$", text)]
     assert len(boxes) >= 8
     assert not [1 for a, b in itertools.combinations(boxes, 2) if a.overlaps(b)]
+
+
+def leftmost_batch_with_two_speeds() -> DispatchCosts:
+    """Two stacks of one group; the leftmost value of the first is as wide as a range and has two marks."""
+    both = Figure(name="complete", value=960.0, low=900.0, high=1_150.0, status="bimodal", modes=[960.0, 1_100.0])
+    batch = record("cuda-graph", "replay", 960.0, params={"maker": "driver"}, **{**GPU, "unit": "node"})
+    figures = [both if one.name == "complete" else one for one in batch.figures]
+    records = [
+        record("cuda-driver", each=4_280.0, **GPU),
+        msgspec.structs.replace(batch, figures=figures),
+        record("torch", each=6_500.0, **GPU),
+    ]
+    costs = dispatch_costs(View(fingerprint(*records)))
+    assert costs is not None
+    return costs
+
+
+def test_the_value_of_a_leftmost_mark_with_two_speeds_does_not_lie_over_the_name_of_its_stack() -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    with draw.style():
+        figure = headline_figure(leftmost_batch_with_two_speeds())
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        ax = figure.axes[0]
+        (value,) = [text for text in ax.texts if text.get_text() == "0.96 or 1.1"]
+        left = value.get_window_extent(canvas.get_renderer()).x0
+        names = [label.get_window_extent(canvas.get_renderer()) for label in ax.get_yticklabels() if label.get_text()]
+    assert names
+    assert left > max(name.x1 for name in names)
+
+
+def test_every_entry_of_the_legend_has_a_symbol_and_two_speeds_are_not_drawn_as_noise() -> None:
+    with draw.style():
+        figure = headline_figure(leftmost_batch_with_two_speeds())
+    entries = {text.get_text(): handle for one in figure.legends for text, handle in zip(
+        one.get_texts(), one.legend_handles, strict=True)}  # fmt: skip
+    assert TWO_SPEEDS in entries
+    assert HOLLOW not in entries
+    markers = [handle.get_marker() for handle in entries.values() if hasattr(handle, "get_marker")]
+    assert markers
+    assert not {"", "None", None} & {*markers}

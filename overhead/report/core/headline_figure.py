@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from overhead.reading.dispatch_costs import ROW_GROUPS, DispatchCosts, DispatchRow, Kind, met_range
+from overhead.reading.dispatch_costs import ROW_GROUPS, DispatchCosts, DispatchRow, Kind, doubt_of, met_range
 from overhead.reading.headline import cheapest
 from overhead.reading.plain_text import plain
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
 from overhead.words.dispatch_costs import GROUP_TITLES, KIND_TITLES, mark_text, notes, remarks, title
 from overhead.words.format import percent
-from overhead.words.report.headline_figure import AXIS_TITLE, LIMIT_WORDS, about
+from overhead.words.report.headline_figure import AXIS_TITLE, HOLLOW, LIMIT_WORDS, STRIP, TWO_SPEEDS, about
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,17 +28,22 @@ _PLACES: dict[Kind, dict[str, Any]] = {
     "batched": {"xytext": (-9, 0), "ha": "right", "va": "center"},
 }
 """Where the value of a mark stands: each kind on a side of its own, so that no two overlap."""
+_BELOW_A_RING = (0, -8.5)
 _NARROW = 1.1
 """The interval of an ``ok`` figure is drawn only if its high end is more than this many times its low end."""
+_VALUE_TEXT = "value"
+"""Marks the texts of values among those of the axes."""
 _FURTHEST = 4
 """An interval is drawn up to this multiple of its value, and down to this part of it."""
 _MET_ALPHA = 0.3
 _ROW_INCHES = 0.4
 _TITLE_ROWS, _TITLE_ABOVE = 0.65, 0.75
 """Height of the title of a group, and its distance from the middle of its first row, in rows."""
-_TITLE_LETTERS, _ABOUT_LETTERS = 90, 150
+_TITLE_LETTERS, _ABOUT_LETTERS = 90, 120
 _FONT, _SMALL = 9, 8
 _BAND = "#f1f3f5"
+_LEFT_ROOM = 6
+"""Points between the left end of the axis and the text of a value."""
 _SHARES = (3.6, 1.0)
 """Widths of the panels of costs and of CPU time."""
 
@@ -76,7 +82,8 @@ def headline_figure(costs: DispatchCosts) -> Figure:
         if sum(one.group == row.group for one in rows[:number]) % 2 == 0:
             band = ax.axhspan(y - 0.5, y + 0.5, xmin=-1, xmax=2, color=_BAND, linewidth=0, zorder=-2, clip_on=False)
             band.set_in_layout(False)
-    ax.set_ylim(places[-1] + 0.55, -0.55)
+    # Below the last row there is room for the value under a mark.
+    ax.set_ylim(places[-1] + 0.75, -0.55)
     ax.set_yticks([*places, *titles], [*(row.label for row in rows), *titles.values()], fontsize=_FONT)
     for label in ax.get_yticklabels()[len(rows) :]:
         label.set(fontsize=_SMALL, fontweight="bold")
@@ -92,7 +99,28 @@ def headline_figure(costs: DispatchCosts) -> Figure:
     source = textwrap.fill(about(costs.view.fingerprint), _ABOUT_LETTERS)
     figure.supxlabel(source, x=0.01, ha="left", fontsize=_SMALL, color=MUTED)
     _legend(figure, title(costs), rows)
+    _make_room_at_left(figure, ax)
     return figure
+
+
+def _make_room_at_left(figure: Figure, ax: Axes) -> None:
+    """Lower the left end of the axis until the value left of the leftmost mark does not lie over the stack's name."""
+    from matplotlib.text import Annotation
+
+    figure.draw_without_rendering()
+    width = ax.bbox.width
+    low, high = (math.log(end) for end in ax.get_xlim())
+    least = low
+    for text in ax.texts:
+        if not isinstance(text, Annotation) or text.get_gid() != _VALUE_TEXT:
+            continue
+        at = math.log(text.xy[0])
+        mark = ax.bbox.x0 + width * (at - low) / (high - low)
+        needed = mark - text.get_window_extent().x0 + _LEFT_ROOM * figure.dpi / 72
+        # Of a lower end, the mark lies width * (at - end) / (high - end) from the left.
+        if needed < width / 2:
+            least = min(least, (width * at - needed * high) / (width - needed))
+    ax.set_xlim(left=math.exp(least))
 
 
 def _group_layout(rows: tuple[DispatchRow, ...]) -> tuple[dict[float, str], list[float]]:
@@ -121,6 +149,7 @@ def _limits(ax: Axes, rows: tuple[DispatchRow, ...]) -> None:
 
 def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
     """The kinds of marks, with the title of the figure above them."""
+    from matplotlib.legend_handler import HandlerLine2D
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -131,19 +160,26 @@ def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
         for kind in kinds
     ]
     drawn = [(row, kind) for row in rows for kind in row.marks]
-    if any(not row.is_resolved(kind) for row, kind in drawn):
+    if any(_is_hollow(row, kind) for row, kind in drawn):
         handles.append(Line2D([], [], marker="o", color=MUTED, markerfacecolor=PAPER, markeredgewidth=1.6,
-                              label="hollow: noisy", **look))  # fmt: skip
+                              label=HOLLOW, **look))  # fmt: skip
+    two_speeds = Line2D([], [], marker="s", color=MUTED, label=TWO_SPEEDS, **look)
     if any(len(row.marks[kind]) > 1 for row, kind in drawn):
-        handles.append(Line2D([], [], label="two marks of one kind: two speeds", linestyle=""))
+        handles.append(two_speeds)
     for bound, words in LIMIT_WORDS.items():
         if any(row.limit(kind) == bound for row, kind in drawn):
             handles.append(Line2D([], [], label=words, **{**look, **_ring(bound), "markersize": 9}))
     if any(met_range(row.records[kind]) for row, kind in drawn):
-        handles.append(Patch(facecolor=MUTED, alpha=_MET_ALPHA, label="strip: unpinned cost"))
+        handles.append(Patch(facecolor=MUTED, alpha=_MET_ALPHA, label=STRIP))
     font = {"size": _FONT + 2.5, "weight": "bold"}
     figure.legend(handles=handles, loc="outside upper left", ncols=4, title=textwrap.fill(title, _TITLE_LETTERS),
-                  title_fontproperties=font, alignment="left", columnspacing=1.4)  # fmt: skip
+                  title_fontproperties=font, alignment="left", columnspacing=1.4,
+                  handler_map={two_speeds: HandlerLine2D(numpoints=2)})  # fmt: skip
+
+
+def _is_hollow(row: DispatchRow, kind: Kind) -> bool:
+    """Whether the mark is hollow. Two speeds have two marks, which say enough."""
+    return not row.is_resolved(kind) and doubt_of(row.records[kind]) != "two-speeds"
 
 
 def _ring(bound: str) -> dict[str, Any]:
@@ -161,7 +197,7 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
             ends = [row.marks[one][0].value for one in (kind, "batched")]
             ax.plot(ends, [y, y], "-", color=CALL_COLOURS["batched"], linewidth=0.7, zorder=1)
     for kind, costs in row.marks.items():
-        own, solid, bound = CALL_COLOURS[kind], row.is_resolved(kind), row.limit(kind)
+        own, solid, bound = CALL_COLOURS[kind], not _is_hollow(row, kind), row.limit(kind)
         _draw_met(ax, row, kind, y)
         lowest, highest = ax.get_xlim()
         for cost in costs:
@@ -176,11 +212,14 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
         at = min(costs, key=lambda cost: cost.value)
         wide = at.low is not None and at.low <= lowest
         left = at.low if kind == "batched" and at.low is not None and not wide else at.value
+        place = dict(_PLACES["python" if wide else kind])
+        if kind == "compiled" and bound in LIMIT_WORDS:
+            place["xytext"] = _BELOW_A_RING
         ax.annotate(mark_text(costs), (left, y), textcoords="offset points", fontsize=_FONT, color=own, zorder=6,
-                    **_PLACES["python" if wide else kind])  # fmt: skip
+                    gid=_VALUE_TEXT, **place)  # fmt: skip
     if not row.marks:
         ax.text(0.01, y, plain(remarks(row), 110), transform=ax.get_yaxis_transform(), va="center", fontsize=_SMALL)
-    ax.annotate(notes(row), (0, y), (-4, -6), xycoords=ax.get_yaxis_transform(),
+    ax.annotate(notes(row), (0, y), (-4, -7.5), xycoords=ax.get_yaxis_transform(),
                 textcoords="offset points", ha="right", va="top", fontsize=SMALL, color=MUTED)  # fmt: skip
 
 

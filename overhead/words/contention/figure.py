@@ -9,9 +9,10 @@ from overhead.words.contention.peers import PEER_WORDS, label_without_software
 from overhead.words.format import MICRO
 
 PEERS_CAPTION = (
-    "Left: the cost of each, while K of them run the same case. Right: how much all of them do in the same time, "
-    "where one alone does 1. Solid lines: from Python. Dotted: from compiled code. Dashed: no measurement, but K times "
-    "one alone. Hollow: noisy. All axes are logarithmic."
+    "Left: the cost for each caller while K callers run the same case. Right: how much work K callers do in the time "
+    "in "
+    "which one caller alone does 1. Solid lines: from Python. Dotted: from compiled code. Dashed: not measured, but K "
+    "times one caller alone. Hollow: noisy. All axes are logarithmic."
 )
 WORK_TITLE = "Work of all together in the same time; one alone does 1"
 PROPORTIONAL = "K times one alone"

@@ -9,8 +9,8 @@ from overhead.words.findings import FindingWords, words_for
 from overhead.words.format import factor_spread, number
 
 _CONDITIONS: dict[Way, str] = {
-    "threads": "The threads share one context, and each runs a chain of its own.",
-    "processes": "This applies where every process keeps the device or its driver busy.",
+    "threads": "The threads share one context, and each thread runs a chain of its own.",
+    "processes": "This applies if every process keeps the device or its driver busy.",
 }
 
 
@@ -18,7 +18,7 @@ _CONDITIONS: dict[Way, str] = {
 def do_less_together(found: DoLessTogether) -> FindingWords:
     worst = found.losses[0]
     advice = f"Use {PEER_WORDS[found.way].advice}{', or several processes' if found.processes else ''}"
-    together = f"{worst.peers} {found.way} together do {number(worst.ratio)} times as much as one alone"
+    together = f"{worst.peers} {found.way} together do {number(worst.ratio)} times as much work as one alone"
     title = f"{advice}: {together} through {name(worst.row)}, {called(worst.row)}."
     cases = [
         f"{name(one.row)} {called(one.row)}, {one.peers} {found.way}: {factor_spread(one.ratio)}"
@@ -26,5 +26,5 @@ def do_less_together(found: DoLessTogether) -> FindingWords:
     ]
     if found.processes:
         cases.append(f"{worst.peers} processes through {name(worst.row)}: {factor_spread(found.processes)}")
-    named = f"Listed if the whole interval is below {found.below:g}."
+    named = f"A case is listed if its whole interval is below {found.below:g}."
     return FindingWords(title, f"{'; '.join(cases)}. {named} {_CONDITIONS[found.way]}")

@@ -14,11 +14,15 @@ from overhead.words.format import MICRO, TIMES, between, factor_spread, listed, 
 from overhead.words.names import CALLER_WORDS
 
 PAGE_TITLE = "Many at once"
-ABOUT_MANY_AT_ONCE = "What a kernel launch costs while other processes or threads launch too."
-ADDS_A_TENSOR = "Here PyTorch runs x.add_(y); on the first page it runs x.add_(1)."
-RANGE_IS_NOISY = "A range without a value is noisy."
-RANGE_ABOVE = "K of them do at most K times as much as one. A range that goes above K comes from a noisy K=1."
-MEDIAN_DEVICE = "K=1: the median of the devices."
+ABOUT_MANY_AT_ONCE = (
+    "What a kernel launch costs while other processes or threads of the same machine launch kernels too."
+)
+ADDS_A_TENSOR = "On this page PyTorch runs x.add_(y); on the first page PyTorch runs x.add_(1)."
+RANGE_IS_NOISY = "A range without a value is the interval of a noisy cost."
+RANGE_ABOVE = (
+    "K callers do at most K times as much work as one caller. If a range goes above K, the cost at K=1 is noisy."
+)
+MEDIAN_DEVICE = "The cost at K=1 is the median of the devices."
 WHAT_LIMITS = "What limits"
 PINNED_COLUMN = "pinned to"
 EACH_PEER_COLUMN = "lowest to highest"
@@ -40,8 +44,8 @@ _LIMITS: dict[Limit, str] = {
 _DRIVER_LOCK = "driver lock"
 """A lock where the peers are processes: these share no lock of Python or of a library."""
 _OF_DEVICE = {
-    "slice": "The device works for one process at a time, in slices of",
-    "hand_over": "Switching the device between processes takes",
+    "slice": "The device works for one process at a time, in time slices of this length",
+    "hand_over": "Switching the device from one process to another takes this long",
 }
 """What figures of a device are, by their names."""
 
@@ -66,7 +70,7 @@ PEER_WORDS: dict[Way, WayWords] = {
         "Threads of one process", "{} threads of one process together do", "one thread for all launches"
     ),
     "devices": WayWords("A process for each device", "{} processes, each on its own device, together do"),
-    "busy": WayWords("While other processes are busy", "while {} other processes are busy, it costs"),
+    "busy": WayWords("While other processes are busy", "while {} other processes are busy, a launch costs"),
 }
 
 
@@ -145,7 +149,7 @@ def table_title(way: Way, most: int) -> str:
 
 def each_peer_meaning(most: int) -> str:
     """What the column "each peer" means."""
-    return f'"{EACH_PEER_COLUMN}": the cost at K={most} for the fastest and the slowest of them.'
+    return f'"{EACH_PEER_COLUMN}": the costs of the fastest and of the slowest caller at K={most}.'
 
 
 def most_peers(way: Way, found: MostPeers) -> str:
@@ -158,8 +162,9 @@ def most_peers(way: Way, found: MostPeers) -> str:
     begin = f"{caller[0].upper()}{caller[1:]}, {PEER_WORDS[way].finding.format(least.peers)}"
     alone = "alone" if way == "busy" else "one alone"
     noisy = [name(row) for row in found.noisy]
-    unclear = f" Too noisy to be included: {listed(noisy)}." if noisy else ""
-    return f"{begin} {times} as much as {alone}.{unclear}"
+    unclear = f" Not included, because too noisy: {listed(noisy)}." if noisy else ""
+    what = "as much as" if way == "busy" else "as much work as"
+    return f"{begin} {times} {what} {alone}.{unclear}"
 
 
 def meeting(way: Way, found: MeetAtDevice) -> str:
@@ -167,28 +172,31 @@ def meeting(way: Way, found: MeetAtDevice) -> str:
     names = list(dict.fromkeys(map(name, found.rows)))
     rate = between(found.low / 1e3, found.high / 1e3)
     return (
-        f"The device limits {listed(names)}: {found.peers} {way} together need {rate} {MICRO} for each dispatch or "
-        f"launch, whichever of these stacks they use. So a stack that is slower alone gains more from several {way}."
+        f"The device limits {listed(names)}: {found.peers} {way} together need {rate} {MICRO} per dispatch or launch "
+        f"through each of these stacks. So a stack that is slow with one of the {way} gains more from several."
     )
 
 
 def losses(way: Way, found: Sequence[RatioAt]) -> str:
     """Which cases do less together than one alone, and what to use."""
     worst = [f"{case(one.row, one.peers)} {factor_spread(one.ratio)}" for one in found]
-    return f"Together they do less than one alone: {'; '.join(worst)}. Use {PEER_WORDS[way].advice} there."
+    return (
+        f"Several {way} together do less work than one of the {way} alone: {'; '.join(worst)}. For these stacks, use "
+        f"{PEER_WORDS[way].advice}."
+    )
 
 
 def placing(found: Placing) -> str:
     """Of a process a device: how much slower than alone the cases with a limit are, unpinned and pinned."""
     if not found.limited:
         reach = f"; no interval goes above {found.highest:.2f}{TIMES}" if found.is_bounded else ""
-        return f"No case is clearly slower than alone{reach}."
+        return f"No case is clearly slower than the same case alone{reach}."
     cases = []
     for case in found.limited:
         first = case.slowdowns[0]
         each = ", ".join(f"{called(one.row)} {factor_spread(one.ratio)}" for one in case.slowdowns)
         cases.append(f"{name(first.row)} {each} (K={first.peers})")
-    return f"Slower than alone: {'; '.join(cases)}."
+    return f"Slower than the same case alone: {'; '.join(cases)}."
 
 
 def of_device(figure: str, found: Sequence[RatioAt]) -> str:

@@ -16,7 +16,7 @@ def one_pass(found: OnePassPays) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
         f"Batch: record many dispatches in one pass and submit once. Through {stack(first)}: {instead(first)}.",
-        f"{intervals(found.changes)}. This applies where the CPU needs no result between the dispatches.",
+        f"{intervals(found.changes)}. This applies if the CPU needs no result between the dispatches.",
     )
 
 
@@ -29,6 +29,6 @@ def replay(found: ReplayPays) -> FindingWords:
         repaid = f". A graph of {found.nodes} nodes pays off after {after}"
     return FindingWords(
         f"Use a CUDA graph, made by {found.maker}: {instead(first)}{repaid}.",
-        f"{intervals(found.changes)}. This applies where the same launches come again, with the same shapes and "
+        f"{intervals(found.changes)}. This applies if a program repeats the same launches with the same shapes and "
         "addresses.",
     )

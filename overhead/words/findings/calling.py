@@ -14,8 +14,10 @@ def from_compiled_code(found: CompiledCodePays) -> FindingWords:
     compiled, python = cost_text(first.after), cost_text(first.before)
     return FindingWords(
         f"Call {stack(first)} from compiled code: a {first.before.unit} costs {compiled} {MICRO} instead of {python} "
+        f"{MICRO} "
         "from Python.",
-        f"{intervals(found.changes)}. Both make the same calls; only one of the loops around them is Python.",
+        f"{intervals(found.changes)}. Both loops make the same calls of the library: one loop is Python, the other "
+        "is compiled.",
     )
 
 
@@ -24,5 +26,5 @@ def short_way(found: ShortWayPays) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
         f"{found.advice}: {instead(first)}.",
-        f"{intervals(found.changes)}. This applies where launches, and not the kernels, are the limit (host-bound).",
+        f"{intervals(found.changes)}. This applies if the launches, and not the kernels, limit the speed (host-bound).",
     )

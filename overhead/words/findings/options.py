@@ -5,7 +5,7 @@ from __future__ import annotations
 from overhead.reading.findings.options import FreshBindGroupCosts, IndirectCosts, TinyCompiledCosts
 from overhead.results import formed
 from overhead.words.findings import FindingWords, words_for
-from overhead.words.findings._changes import against, called, intervals, stack
+from overhead.words.findings._changes import called, intervals, stack
 from overhead.words.format import MICRO, cost_text, whole
 
 
@@ -13,8 +13,9 @@ from overhead.words.format import MICRO, cost_text, whole
 def indirect(found: IndirectCosts) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
-        f"Avoid dispatchIndirect in {stack(first)}: {against(first)}.",
-        f"{intervals(found.changes)}. This applies where the CPU knows the number of workgroups.",
+        f"Avoid dispatchIndirect in {stack(first)}: a {first.before.unit} {called(first)} costs "
+        f"{cost_text(first.before)} {MICRO} with it, and {cost_text(first.after)} {MICRO} without it.",
+        f"{intervals(found.changes)}. This applies if the CPU knows the number of workgroups.",
     )
 
 
@@ -22,8 +23,9 @@ def indirect(found: IndirectCosts) -> FindingWords:
 def fresh_bind_group(found: FreshBindGroupCosts) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
-        f"Keep bind groups. In {stack(first)}, with a new one each time and with one that is kept: {against(first)}.",
-        f"{intervals(found.changes)}. This applies where the same buffers are bound again.",
+        f"Keep bind groups: in {stack(first)}, a {first.before.unit} {called(first)} costs {cost_text(first.before)} "
+        f"{MICRO} with a new bind group each time, and {cost_text(first.after)} {MICRO} with a kept one.",
+        f"{intervals(found.changes)}. This applies if the same buffers are bound again.",
     )
 
 
@@ -33,8 +35,8 @@ def tiny_compiled(found: TinyCompiledCosts) -> FindingWords:
     pays_from = whole(found.pays_from, formed("ceil", found.change.times.origin))
     compiled, eager = cost_text(slower.before), cost_text(slower.after)
     return FindingWords(
-        f"torch.compile pays off from about {pays_from} tiny operations on: {called(slower)}, a compiled step takes "
-        f"{compiled} {MICRO}, and one operation in eager mode takes {eager}.",
-        f"{intervals([slower])}. Both were measured in turn, with one operation. With larger operations, kernel fusion "
-        "can pay off earlier.",
+        f"Use torch.compile only for steps of about {pays_from} tiny operations or more: {called(slower)}, a compiled "
+        f"step of one operation takes {compiled} {MICRO}, and the operation in eager mode takes {eager} {MICRO}.",
+        f"{intervals([slower])}. Both were measured in turn. With larger operations, kernel fusion can pay off "
+        "earlier.",
     )

@@ -24,7 +24,7 @@ def wait_each(found: WaitEachCosts) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
         f"Wait once, not after each {first.before.unit}. In {stack(first)}: {instead(first)}.",
-        f"{intervals(found.changes)}. This applies where the CPU can go on without each result.",
+        f"{intervals(found.changes)}. This applies if the CPU can go on without each result.",
     )
 
 
@@ -32,8 +32,8 @@ def wait_each(found: WaitEachCosts) -> FindingWords:
 def synchronise_each_step(found: SynchronisingCosts) -> FindingWords:
     adds = found.adds / 1e3
     return FindingWords(
-        f"Take {_ACTS[found.act]} out of the loop: {CALLER_WORDS[found.record.caller]}, each one adds {number(adds)} "
+        f"Take {_ACTS[found.act]} out of the loop: {CALLER_WORDS[found.record.caller]}, each call adds {number(adds)} "
         f"{MICRO} to a step of {micro(found.alone)} {MICRO}.",
-        f"PyTorch: {spread(adds)} {MICRO} each; a step with it takes {factor_spread(found.slowdown)} as long. This "
-        "applies to every value that Python reads back.",
+        f"In PyTorch, each call adds {spread(adds)} {MICRO}, and a step with the call takes "
+        f"{factor_spread(found.slowdown)} as long. The same holds for every value that Python reads back.",
     )

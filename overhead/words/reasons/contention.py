@@ -15,18 +15,19 @@ TEMPLATES = {
     "measuring-set": "{way}: {target}, set {number} of {sets}",
     "no-common-clock": "the loop of this stack runs in another program, whose clock cannot be compared with overhead's",
     # What was seen. The limits below begin with it.
-    "peers-slower": "Each process or thread takes {slowdown:.3g} times as long as one alone",
-    "peers-handing-over": "{seen}; the enqueue time is {issue:micro-spread} µs, and {alone:micro-spread} µs alone",
+    "peers-slower": "Each launch takes {slowdown:.3g} times as long as with one process or thread alone",
+    "peers-handing-over": "{seen}; the enqueue time went from {alone:micro-spread} µs alone to {issue:micro-spread} µs",
     "no-processor": "each one waited for a CPU core {ready:percent-spread} of the time",
     "no-processor-alone-too": (
         "each one waited for a CPU core {ready:percent-spread} of the time (one alone: {alone:percent})"
     ),
     "no-clear-slowdown": (
-        "Each process or thread takes {slowdown:.3g} times as long as one alone ({least:.3g} to {most:.3g}): no clear "
-        "slowdown."
+        "Each launch takes {slowdown:.3g} times as long as with one process or thread alone ({least:.3g} to "
+        "{most:.3g}): no clear slowdown."
     ),
     "no-clear-slowdown-one-set": (
-        "Each process or thread takes {slowdown:.3g} times as long as one alone (measured once): no clear slowdown."
+        "Each launch takes {slowdown:.3g} times as long as with one process or thread alone (measured once): no clear "
+        "slowdown."
     ),
     "peers-without-processor": "{seen}; {want}. Use fewer processes or threads, or give the program more CPU cores.",
     "peers-perhaps-without-processor": "{seen}; {want}. The interval does not tell whether this wait is the cause.",

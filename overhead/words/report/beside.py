@@ -29,19 +29,20 @@ from overhead.words.key_figures import label, value_text
 from overhead.words.report.machines import machine_name
 
 NO_OTHER_RUN = "No other run is compared with this one. overhead report --reference RUN names one."
-UNIT = "this run over the other; left of 1: this run costs less"
+UNIT = "figure of this run divided by the figure of the other run; left of 1: this run costs less"
 OVER_TIME = (
-    "Each figure, divided by that of the first run that has it with the same parameters. Hollow: noisy. A vertical "
-    "line: a version differs from the run before. Rented machines of one kind can have different boards."
+    "Each mark is a figure divided by the same figure of the first run. Hollow: noisy. A vertical line: a version "
+    "changed "
+    "since the run before. Rented machines of one kind can have different boards, so the board can be the cause too."
 )
 NEXT_RUN = InMicroseconds("run-to-run")
 PANELS = {
     "host": "Host-bound: the CPU is the limit",
     "device": "Device-bound, or bound by both",
-    "": "Waits, shares",
+    "": "Waits and shares",
 }
 """The title of each panel, by what bounds its figures."""
-_HOLLOW = "Hollow: noisy, its interval is over 10 % either way, so it is not judged."
+_HOLLOW = "A hollow mark is noisy: its interval reaches more than 10 % to one side, so it is not judged."
 
 
 def other_run(found: Beside) -> str:
@@ -62,14 +63,14 @@ def picture_title(machine: Machine, found: Beside) -> str:
 def caption(found: Sequence[Beside], spreads: Spreads, view: View) -> str:
     """How to read the picture, where its run-to-run ranges come from, which versions differ and what is left out."""
     said = [
-        "Both sides have the same stack, caller and parameters.",
-        "At the end of a row stand the values of the other runs.",
+        "Both runs of a pair use the same stack, caller and parameters.",
+        "The values of the other runs stand at the end of each row.",
         _band(spreads, view),
     ]
     for one in found:
         changes = plain(version_changes_text(version_changes(one.other.fingerprint, view.fingerprint)), 300)
         if changes:
-            said.append(f"Versions, {other_run(one)} → this run: {changes}.")
+            said.append(f"Versions that changed between {other_run(one)} and this run: {changes}.")
         if one.left_out:
             reasons = Counter(one.left_out.values())
             numbers = [f"{_counted(one, reason, number)} {WHY_APART[reason]}" for reason, number in reasons.items()]
@@ -91,13 +92,16 @@ def _counted(found: Beside, reason: Apart, number: int) -> str:
 def _band(spreads: Spreads, view: View) -> str:
     """Where the run-to-run range of each row comes from, and what a mark outside of it means."""
     if not spreads:
-        return "How much runs differ here is not known: measure again to learn it (make report)."
+        return "How much runs differ on this machine is not known. Measure a second time to learn it (make report)."
     most = max(spreads.values(), key=lambda spread: spread.boards)
     known = has_next_run(view.fingerprint.machine)
     machine = view.fingerprint.machine
     boards = whole(most.boards, formed("boards of a spread", words=kind_of(machine)) if known else None)
     source = f"{boards} {'boards' if known else 'runs of this machine'}"
-    return f"Blue area: the run-to-run range (from {source}), in which 9 of 10 runs lie. Red: outside of it. {_HOLLOW}"
+    return (
+        f"Blue area: the run-to-run range, which holds 9 of 10 runs (from {source}). Red: outside of this range. "
+        f"{_HOLLOW}"
+    )
 
 
 def row_label(figure: KeyFigure) -> str:

@@ -15,9 +15,10 @@ from overhead.words.reasons import one_line
 from overhead.workloads import workloads
 
 METHOD_NOTE = (
-    "Every variant was compared with NumPy in float64 before it was timed; one with other values has no time. A time "
-    "is that of one chain and one wait, without recording and compiling. \u2248 marks a time that was not measured, "
-    "but read off the line through shorter chains: one-off cost + steps \u00d7 cost of a step."
+    "The result of every variant was compared with NumPy in float64 before the variant was timed; a variant with a "
+    "wrong "
+    "result has no time. A time is for one chain and one wait, without recording and compiling. \u2248 marks a time "
+    "that was not measured but calculated from shorter chains: one-off cost + steps \u00d7 cost of a step."
 )
 CHEAPEST = "The fastest variant that was measured, at the number of steps of the workload"
 
@@ -34,12 +35,12 @@ def case_reason(record: Record) -> str:
 
 def more_cases(number: int) -> str:
     """How many more cases have no figure, and where they stand."""
-    return f"{count(number, 'more case')}: on the page All cases."
+    return f"The page All cases lists {count(number, 'more case')} without a figure."
 
 
 def without_gpu(sizes: int) -> str:
     """How many sizes of workloads have no figure on a GPU."""
-    return f"{count(sizes, 'size')} ran on the CPU only: see the tables below."
+    return f"{count(sizes, 'size')} of workloads ran on the CPU only: see the tables below."
 
 
 def about(workload: str) -> str:
@@ -51,8 +52,8 @@ def about(workload: str) -> str:
 def of_two_runs(names: Sequence[str]) -> str:
     """Which workloads this page and the first page take from different runs."""
     return (
-        "For each workload this page shows the run with most variants, and the first page the newest run with a fused "
-        f"kernel. So the times of {listed([*names])} are of two runs and differ."
+        "For each workload, this page shows the run with most variants, but the first page shows the newest run with a "
+        f"fused kernel. So the times of {listed([*names])} differ between the two pages."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from overhead.results import Fingerprint
 from overhead.words.report.machines import machine_name
 
-TO_MEASURE = "To measure this machine: overhead run (minutes), or overhead run --profile quick."
+TO_MEASURE = "To measure this machine: overhead run (some minutes), or overhead run --profile quick (faster)."
 NO_RUN_YET = f"Nothing was measured here yet. {TO_MEASURE}"
 
 

@@ -13,10 +13,10 @@ from overhead.words.report.machines import machine_name
 
 _WITHIN = f"{100 * SAME_WITHIN:.0f} %"
 WAYS_CAPTION = (
-    "Each time is that of one chain with the number of steps of the workload, and one wait, from Python. \u2248 marks "
-    "a time that was not measured, but read off the line through shorter chains. Recording and compiling are not "
-    "counted. Horizontal lines: all ratios that the intervals of the two times allow. Equal: within "
-    f"{_WITHIN} (grey area), or not told apart. Thick: a fused kernel. Hollow: noisy."
+    "Each time is for one chain of the named number of steps and one wait, called from Python, without recording and "
+    "compiling. \u2248 marks a time that was not measured but calculated from shorter chains. Horizontal lines: all "
+    f"ratios within the intervals of the two times. Grey area: equal within {_WITHIN}. Thick bar: a fused kernel. "
+    "Hollow: noisy."
 )
 NO_FUSED = "This run has no fused kernel on a GPU, so nothing is compared with a CUDA graph."
 NOTHING_BESIDE = "These times are compared with nothing: no CUDA graph and no unfused dispatches were measured."
@@ -44,7 +44,9 @@ def picture_title(machine: Machine, *, with_graph: bool) -> str:
 def axis_label(source: str, *, with_graph: bool) -> str:
     """What the axis of the picture measures. ``source``: see ``source``."""
     base = base_name(with_graph=with_graph)
-    return f"time relative to {base} of the same group: left of the line faster, right of it slower. {source}"
+    return (
+        f"Time relative to {base} of the same group (log scale): left of the line is faster, right is slower. {source}"
+    )
 
 
 def source(created: str, drawn: Sequence[WorkRow]) -> str:

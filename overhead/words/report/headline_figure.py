@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow
 from overhead.reading.plain_text import plain
 from overhead.results import Fingerprint, MissingStack
-from overhead.words.dispatch_costs import KIND_TITLES, mark_text, remarks, title
+from overhead.words.dispatch_costs import KIND_TITLES, device_name, mark_text, remarks
 from overhead.words.format import MICRO, count, listed
 from overhead.words.reasons import sentence
 
-LIMIT_WORDS = {"device": "ring: device-bound", "balanced": "half ring: CPU or device, not clear"}
-NO_SAVING = "No change was found here that makes a launch clearly cheaper (1.5 times, in some cases 1.2 times)."
-_NOT_RESOLVED = "All costs of this run are too uncertain to show."
+LIMIT_WORDS = {"device": "ring: device-bound", "balanced": "half ring: not clear if the CPU or the device limits"}
+NO_SAVING = "No change was found in this run that makes a launch clearly cheaper (1.5 times, in some cases 1.2 times)."
+_NOT_RESOLVED = "All costs of this run are too uncertain to draw."
 ONLY_NOISY = "All costs of this run are noisy. overhead doctor names what disturbs a measurement on this machine."
 """Above a picture of noisy costs."""
 
@@ -39,12 +39,12 @@ def stack_reason(missing: MissingStack) -> str:
 
 def more_missing(number: int) -> str:
     """How many more stacks are missing, and where their reasons stand."""
-    return f"{count(number, 'more missing stack')}: on the page All cases."
+    return f"The page All cases lists {count(number, 'more missing stack')}."
 
 
 def picture_title(costs: DispatchCosts) -> str:
     """What the picture shows."""
-    return f"{title(costs)}: cost of one more launch, {MICRO}"
+    return f"Cost of one more launch on {device_name(costs)}, {MICRO}"
 
 
 def alternative(costs: DispatchCosts) -> str:
@@ -58,21 +58,21 @@ def alternative(costs: DispatchCosts) -> str:
 
 def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
     """How to read the picture, and which rows only the table has."""
-    said = ["All values are of one run" + _where(costs)]
+    said = ["All values are from one run" + _where(costs)]
     said += [
-        "From compiled code: the same calls without Python (another operation, where the row says so).",
-        "A line with ends is an interval. A thin line joins a batch to single dispatches by the same caller.",
+        "In each group the stack that costs least from Python stands first.",
+        "From compiled code: the same calls from a C program, without Python. Where a row names another operation, "
+        "compiled code calls that operation.",
+        "A line with ends is the interval of a cost. A thin line joins the cost of a batch to the cost of a single "
+        "launch by the same caller.",
     ]
     if costs.has_met:
         said.append(
-            "A strip is the unpinned cost: the range over fresh processes that are not pinned to a processor, with the "
-            "median."
+            "A strip shows the unpinned cost: its range over several processes that are not pinned to a CPU core, and "
+            "a tick at the median."
         )
     if any(row.python for row in costs.rows):
-        said.append(
-            "CPU time is split where calls from Python and from compiled code were measured in turn in one process. "
-            "The table of stacks has the times over all processes."
-        )
+        said.append("The bars at the right show who uses the CPU during a call from Python.")
     if not_drawn:
         said.append(f"The table of stacks also has {listed([row.label for row in not_drawn])}.")
     return " ".join(said)
@@ -82,11 +82,15 @@ def _where(costs: DispatchCosts) -> str:
     return " on one GPU." if costs.hardware else " without a GPU: software adapters and the CPU do the work."
 
 
-AXIS_TITLE = f"Cost of one more launch, {MICRO}; sorted by cost from Python, else compiled code"
-"""What the marks are, and how the rows of a group are sorted."""
+AXIS_TITLE = f"Cost of one more launch, {MICRO} (log scale)"
+"""What the marks are."""
+HOLLOW = "hollow: noisy"
+TWO_SPEEDS = "two marks in one colour: the launch has two speeds"
+STRIP = "strip: unpinned cost"
+"""What marks and strips mean, in the legend."""
 
 
 def about(run: Fingerprint) -> str:
     """What a cost is, and of which run: below the picture, which may be shown without its page."""
     source = f"overhead, {run.profile} run of {run.created[:10]}, {plain(run.machine.cpu, 40)}."
-    return f"The cost of one more dispatch in a chain; waiting is not included. {source}"
+    return f"The cost is the time that one more launch adds to a chain, without the wait at the end. {source}"

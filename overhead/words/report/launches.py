@@ -17,7 +17,7 @@ _FEWEST_REPLAYS = 0.01
 _NO_BREAK_EVEN: dict[NoBreakEven, str] = {
     "no-eager-launch": "not known: no launch of the same kernel without a graph was measured",
     "saves-nothing": "never: a node costs no less than a launch",
-    "no-making-time": "not known: making it was not measured",
+    "no-making-time": "not known: the time to make the graph was not measured",
 }
 
 
@@ -40,7 +40,7 @@ def pays_off(graph: Graph, nodes: int) -> str:
     """After how many replays making a graph of so many nodes has paid off, or why that is not known."""
     even = graph.break_even(nodes)
     if even is not None:
-        return f"{spread(even)} replays" if even.value >= _FEWEST_REPLAYS else "its first replay"
+        return f"{spread(even)} replays" if even.value >= _FEWEST_REPLAYS else "the first replay"
     why_not = graph.no_break_even(nodes)
     if why_not is None or why_not == "no-cost":
         return one_line(why(graph.record, "complete"))

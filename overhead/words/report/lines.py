@@ -8,18 +8,23 @@ from overhead.words.reasons import sentence
 
 QUARTILES_ONLY = "medians of all processes"
 """In a panel whose dots are no medians of single processes."""
-NO_FIGURE = "dashed: no figure, only a line through the medians"
-ONLY_WITH_SAMPLES = "The times of single processes are in the samples file, which is not beside this file."
+NO_FIGURE = "dashed: a line through the medians; no cost can be stated"
+ONLY_WITH_SAMPLES = (
+    "The times of single processes are not drawn: they are in the samples file, which is missing beside this file."
+)
 LINES_READ_AS = (
-    "A chain of n dispatches, launches or calls is timed for several n. T(n) is its time. The cost is how much T(n) "
-    "grows for one more. The flat part at the left is the one-off cost. Both axes are logarithmic, so a line looks "
-    "bent.",
-    "Dots: the median of one process. Crosses: longer chains, which test whether the cost holds for them too. Lower "
-    "panel: distance from the line, in % of T(n); one thin line for each process. Grey area: what the method allows. A "
-    "case is called nonlinear if most processes lie outside of it by more than they vary. A cross may lie outside "
-    "because the processor was slower at that moment; the check allows for that.",
-    f'Where a panel says "{QUARTILES_ONLY}", a vertical line shows their quartiles.',
-    "Dashed: a line through the medians of a case that has no figure.",
+    "A chain of n dispatches, launches or calls is timed for several n. T(n) is the time of the chain. The cost is "
+    "what one more of them adds to T(n). The flat part at the left is the one-off cost. Both axes are logarithmic, "
+    "so a straight line looks bent.",
+    "Each dot is the median of one process. Each cross is a longer chain, which tests whether long chains have the "
+    "same "
+    "cost. The lower panel shows the distance from the line, in % of T(n), with one thin line for each process. The "
+    "grey "
+    "area is the distance from the line that the method accepts. A case is called nonlinear if most processes lie "
+    "outside of the grey area by more than the processes vary. A cross can lie outside because the CPU was slower at "
+    "that moment; the check takes that into account.",
+    f'Where a panel says "{QUARTILES_ONLY}", a vertical line shows the quartiles of the processes.',
+    "A dashed line goes through the medians: no cost can be stated for this case.",
 )
 
 
@@ -44,4 +49,4 @@ def caption(record: Record) -> str:
 
 def beyond_axis(number: int, percent: float) -> str:
     """How many residuals lie beyond the axis, which ends at this percent; '' for none."""
-    return f"{number} more are beyond ±{percent:.0f} %" if number else ""
+    return f"{number} more dots are beyond ±{percent:.0f} %" if number else ""

@@ -38,7 +38,7 @@ def memory(machine: Machine) -> str:
 
 def shown_runs(machines: int) -> str:
     """Which run of each machine a table shows."""
-    return f"{count(machines, 'machine')}. Of each the table shows the run that measured most."
+    return f"{count(machines, 'machine')}. For each machine, the table shows the run that measured most."
 
 
 def listed_name(machine: Machine, *, is_own: bool) -> str:

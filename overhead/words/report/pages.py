@@ -37,7 +37,7 @@ def about_runs(runs: Sequence[Fingerprint]) -> str:
 
 def from_run(run: Fingerprint) -> str:
     """Which other run a section is of, where the page's own run has nothing for it."""
-    return f"This is from another run ({run_time(run.created)}, profile {plain(run.profile, 40)})."
+    return f"This section is from another run ({run_time(run.created)}, profile {plain(run.profile, 40)})."
 
 
 def drawn_from(machines: int) -> str:

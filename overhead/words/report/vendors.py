@@ -19,12 +19,13 @@ POINT_COLUMNS = {
     "remark": "remarks",
 }
 VENDORS_CAPTION = (
-    "A row is a stack, its API and who calls it. A mark is a device: large if we measured it, small if it was "
-    "published. Hollow: noisy. Only costs, and published times of calls without a wait between them, can be compared "
-    "with ours, so only they share a panel. The other published times contain a wait, or only the CPU's part. Software "
-    "adapters and CPUs are only in the tables."
+    "A row is a stack with its API and its caller. A large mark is a device that we measured, a small mark a published "
+    "figure of a device. Hollow: noisy. The panel of costs holds only published times of calls without a wait "
+    "between the "
+    "calls, because only these can be compared with ours. The other published times contain a wait, or only CPU time. "
+    "Software adapters and CPUs are only in the tables."
 )
-_UNITS = {"wait": ", only a wait", "submit": ", a submission", "node": ", a node"}
+_UNITS = {"wait": ", only the wait", "submit": ", one submission", "node": ", one node"}
 _MOST_NAMES = 4
 """Devices that are named at the end of a row; the table names all."""
 

@@ -18,13 +18,12 @@ from overhead.words.report.host_shares import DOUBTS
 NO_WAIT = "No wait was measured."
 WAITS_TITLE = f"Cost without a wait, with a wait after each, and single-shot latency, {MICRO}"
 WAITS_READ_AS = (
-    "wait-each waits after every dispatch or launch; read-each also reads a value back. p50 to p99 are percentiles of "
-    "the latency of one of them with its wait, as an inference engine sees it."
+    "wait-each: the CPU waits after every dispatch or launch. read-each: the CPU also reads a value back. p50 to p99: "
+    "percentiles of the time of one dispatch or launch with its wait, as an inference engine sees it."
 )
 SYNCHRONISATIONS_CAPTION = (
-    "The time of the steps with one synchronisation, minus that of the steps without it, measured in turn in one "
-    "process where the file has such pairs. All panels share one axis. Hollow: noisy. Synchronisations whose cost is "
-    "too small to measure are only in the table."
+    "What one synchronisation adds: the time of a step with it minus the time of the same step without it. All panels "
+    "share one axis. Hollow: noisy. A synchronisation whose cost is too small to measure is only in the table."
 )
 WAIT_FIGURES = {
     "empty_wait": f"empty wait, {MICRO}",
@@ -48,8 +47,8 @@ _ACTS = {
 _DOUBTS = {"": "", "below-zero": DOUBTS["below-zero"], "no-effect": "too small to measure"}
 _STEPS = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
 _READ_AS = (
-    "Called from Python, unless the row says otherwise. A range without a value is noisy; single-shot latency is "
-    "always shown as a range."
+    "All calls are from Python, unless the row says otherwise. A range without a value is noisy; single-shot "
+    "latency is always a range."
 )
 
 
@@ -87,9 +86,9 @@ def waiting_sentence(target: TargetView, act: str, waited: Record | None, single
     costs = f"{begun}: a {unit} costs {without_wait(target)} {MICRO}."
     with_wait = cost_or_range(waited)
     if with_wait:
-        return f"{costs} With {act_name(act)} after each, it costs {with_wait}."
+        return f"{costs} With {act_name(act)} after each {unit}, a {unit} costs {with_wait} {MICRO}."
     alone = positive_range(single) if single is not None else ""
-    return f"{costs} Its single-shot latency, with the wait, is {alone}."
+    return f"{costs} The single-shot latency of a {unit}, with its wait, is {alone} {MICRO}."
 
 
 def caller_name(target: TargetView) -> str:
@@ -104,7 +103,7 @@ def how_to_read(device_bound: Sequence[TargetView]) -> str:
         return _READ_AS
     stacks = listed([stack_name(target) for target in device_bound])
     are = "is" if len(device_bound) == 1 else "are"
-    bound = f"Without a wait, {stacks} {are} device-bound, so do not divide the single-shot latency by that cost."
+    bound = f"Without a wait, {stacks} {are} device-bound, so do not divide their single-shot latency by their cost."
     return f"{_READ_AS} {bound}"
 
 

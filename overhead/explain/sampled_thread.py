@@ -23,7 +23,7 @@ from overhead.errors import Unavailable
 from overhead.results import because
 
 LINUX: Any = os
-"""The module ``os`` with the functions that only Linux has. Only Linux runs what calls them; types are checked for all."""
+"""The module ``os``, of which Linux alone has some functions. Types are checked for all systems."""
 OUTSIDE, RUNNING, OVER = 0, 1, 2
 """What the byte at ``SampledThread.phase`` says: CALL does not run, runs, or has run for the last time."""
 _WORD = 8

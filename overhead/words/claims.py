@@ -211,7 +211,10 @@ def _reason(one: ClaimValue) -> str:
     why: Why = one.reason or one.status
     while isinstance(why, Reason) and why.code == "about":
         inner = why.values["why"]
-        why = inner if isinstance(inner, Reason) else str(inner)
+        if isinstance(inner, Reason):
+            why = inner
+        else:
+            why = str(inner)
     return sentence(why)
 
 

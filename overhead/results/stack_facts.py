@@ -67,7 +67,7 @@ class StackRow(_Facts):
     """A way to call the stack that has a row of its own on the front page.
 
     - ``label``: the name of the row.
-    - ``name``: the name of the row inside a sentence; '' if this is the label.
+    - ``name``: the name of the row inside a sentence; '' where the sentence uses ``label``.
     - ``group``: the group of rows in which the row stands.
     - ``order``: if the chart has too little room, the rows with the highest ``order`` are left out first.
     - ``params``: the parameters of the row's case. Without ``params`` this is the stack's base case.

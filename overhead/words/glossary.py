@@ -115,7 +115,7 @@ FIGURE_TERMS = (
     ),
     Term(
         "mean of all samples",
-        "The cost from all samples, also those that something disturbed. The cost itself leaves those out.",
+        "The cost from all samples, also those that something disturbed. The cost leaves disturbed samples out.",
         field="everything",
         column="mean of all",
     ),
@@ -182,7 +182,7 @@ GLOSSARY = (
     ),
     Term(
         "turn",
-        "A part of a process in which the unpinned cost of a case is measured, for at least 100 ms.",
+        "A period of at least 100 ms, inside one process, in which the unpinned cost of a case is measured.",
         is_common=True,
     ),
     Term("share", "A part of a time, in per cent of the whole. The whole is named beside it.", is_common=True),

@@ -37,6 +37,6 @@ def tiny_compiled(found: TinyCompiledCosts) -> FindingWords:
     return FindingWords(
         f"Use torch.compile only for steps of about {pays_from} tiny operations or more: {called(slower)}, a compiled "
         f"step of one operation takes {compiled} {MICRO}, and the operation in eager mode takes {eager} {MICRO}.",
-        f"{intervals([slower])}. Both were measured in turn. With larger operations, kernel fusion can pay off "
-        "earlier.",
+        f"{intervals([slower])}. Both were measured in turn. If the operations are larger, kernel fusion can pay off "
+        "with fewer of them.",
     )

@@ -27,7 +27,7 @@ from overhead.results import (
     codes_of,
     encode_line,
 )
-from overhead.words.comparing import OVER_ALL_ROUNDS
+from overhead.words.comparing import OVER_ALL_ROUNDS, gate
 from tests.fakes.machine import Disturbance
 from tests.fakes.runs import CASES, COSTS, MACHINE, TARGET, Made
 
@@ -252,6 +252,9 @@ def test_runs_of_two_machines_get_ratios_without_a_test(tmp_path: Path) -> None:
     assert {c.verdict for c in found.cases} == {"not tested"}
     assert all(c.ratio and c.ratio.bounded and c.ratio.floor < c.ratio.value and c.p is None for c in found.cases)
     assert not found.failed
+    assert not found.any_test
+    assert gate(found) != gate(dataclasses.replace(found, cases=(dataclasses.replace(found.cases[0], smallest=1.0),)))
+    assert str(len(found.cases)) in gate(found)
     assert [(d.field, d.base, d.new) for d in found.differences][:2] == [
         ("id", "0123456789ab", "ba9876543210"),
         ("cpu", "a CPU", "another CPU"),

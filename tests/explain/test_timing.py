@@ -315,6 +315,23 @@ def test_a_worker_loads_a_function_of_a_script_by_running_the_script(tmp_path: P
     assert function() == "ran"
 
 
+@pytest.mark.parametrize("measured", ["f", "'1 + 1'"])
+def test_a_script_that_measures_itself_without_a_guard_is_told_so(measured: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import overhead\n"
+        "from overhead.explain.call_spec import function_of_script\n"
+        "def f(): pass\n"
+        f"if __name__ == '__main__': function_of_script({str(script)!r}, 'f')\n"
+        f"else: overhead.time({measured}, quick=True)\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "__name__" in done.stderr.splitlines()[-1]
+    assert "cloudpickle" in done.stderr.splitlines()[-1]
+
+
 def test_a_closure_is_pickled_by_value_for_another_process() -> None:
     pytest.importorskip("cloudpickle")
     scope: dict[str, object] = {}

@@ -102,7 +102,6 @@ def read_spec() -> CallSpec:
 @contextlib.contextmanager
 def handing_over_spec(spec: CallSpec) -> Iterator[None]:
     """A context in which ``read_spec`` returns this ``spec``, in this process and in its workers."""
-    _refuse_in_script_run_again()
     with scratch.subfolder() as folder:
         file = Path(folder) / "calls.json"
         file.write_bytes(msgspec.json.encode(spec))
@@ -122,7 +121,7 @@ def setup_of(function: Callable[[], object], name: str) -> str:
         raise UsageError(f"{function!r:.100}: neither a statement (text) nor a function")
     if os.environ.get(VARIABLE):
         raise _script_runs_again()
-    _refuse_in_script_run_again()
+    refuse_in_script_run_again()
     module, path = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
     can_import = False
     with contextlib.suppress(ImportError, AttributeError, ValueError):
@@ -168,7 +167,7 @@ def _script_runs_again() -> UsageError:
     )
 
 
-def _refuse_in_script_run_again() -> None:
+def refuse_in_script_run_again() -> None:
     """Raise ``UsageError`` in a script that ``function_of_script`` runs, which holds its module there meanwhile."""
     if _SCRIPT in sys.modules:
         raise _script_runs_again()

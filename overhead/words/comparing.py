@@ -183,9 +183,8 @@ def gate(found: Verdicts) -> str:
     with_value = f"{count(found.measured, 'case')} with a value"
     could = f"In {tested} of {with_value}, the test could find a change of {limit}."
     without = len(found.cases) - found.measured
-    return f"{slower} {could}" + (
-        f" {without} more cases have no value in BASE or NEW and do not count." if without else ""
-    )
+    not_counted = f" Not counted, as BASE or NEW has no value: {count(without, 'case')}." if without else ""
+    return f"{slower} {could}{not_counted}"
 
 
 def _without_test(found: Verdicts) -> str:

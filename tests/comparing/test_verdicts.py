@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from overhead.blocks.terminal import show
-from overhead.comparing import Verdicts, compare
+from overhead.comparing import Verdicts, compare, judge
 from overhead.comparing.show import comparison_blocks, comparison_data
 from overhead.errors import BadFile
 from overhead.results import (
@@ -29,6 +29,7 @@ from overhead.results import (
 )
 from overhead.words.comparing import OVER_ALL_ROUNDS, gate
 from tests.fakes.machine import Disturbance
+from tests.fakes.report import fingerprint
 from tests.fakes.runs import CASES, COSTS, MACHINE, TARGET, Made
 
 
@@ -260,6 +261,12 @@ def test_runs_of_two_machines_get_ratios_without_a_test(tmp_path: Path) -> None:
         ("cpu", "a CPU", "another CPU"),
     ]
     assert ("torch", "2.13", "2.14") in [(d.field, d.base, d.new) for d in found.differences]
+
+
+def test_a_list_of_the_state_is_compared_as_text_with_commas() -> None:
+    base = fingerprint(volatile={"gpu_celsius": ["44", "45"]})
+    new = fingerprint(volatile={"gpu_celsius": ["41", "45"]})
+    assert [(d.field, d.base, d.new) for d in judge._differences(base, new)] == [("gpu_celsius", "44, 45", "41, 45")]
 
 
 def test_runs_without_raw_samples_get_ratios_and_no_verdict(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ _SEPARATE_FROM = 0.02
 
 Chosen, not measured: of 100 samples, a smaller part would hold one."""
 _NAMED_SHARE = 0.05
-"""A further package is named for a part if it is in this share of all samples."""
+"""A further package is named for a part if it has this share of all samples. Chosen, not measured."""
 
 _OWN_FILES = ("<overhead statement", "<ipython-input", "<stdin>", "<string>")
 """How the names begin that Python gives to code which the user typed: CALL and SETUP, a cell of IPython, a prompt."""
@@ -93,9 +93,9 @@ _EXTENSION = re.compile(r"python|\.abi3\.|^_C\.", re.IGNORECASE)
 
 
 class CallPart(Struct, frozen=True, kw_only=True):
-    """A part of the CPU time of a call. ``share``: from 0 to 1. ``of``: its packages, the largest first; further
-    ones only with 5 % of the time of the call.
+    """A part of the CPU time of a call. ``share``: from 0 to 1.
 
+    ``of``: the package with most of the part, and those further ones that have 5 % of the time of the whole call.
     ``objects``: the files with the compiled code, each with its share of the time of the call.
     """
 
@@ -255,12 +255,11 @@ class _Counts:
         )
 
     def _named_packages(self, name: PartName, total: int) -> list[str]:
-        """The packages with the most samples of a part: the first one, and others with a share of the whole call."""
-        named = []
-        for package, count in self._packages[name].most_common():
-            if not named or count >= _NAMED_SHARE * total:
-                named.append(package)
-        return named
+        """The package with the most samples of a part, and further ones with ``_NAMED_SHARE`` of all samples."""
+        packages = self._packages[name].most_common()
+        first = [package for package, _ in packages[:1]]
+        further = [package for package, count in packages[1:] if count >= _NAMED_SHARE * total]
+        return first + further
 
     def _share(self, name: PartName, total: int) -> Figure:
         """The share of a part, with an interval.

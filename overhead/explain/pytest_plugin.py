@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 @pytest.fixture
 def dispatch_budget(
     request: pytest.FixtureRequest,
-) -> Callable[..., contextlib.AbstractContextManager[BlockCounts]]:
+) -> Iterator[Callable[..., contextlib.AbstractContextManager[BlockCounts]]]:
     """A context that fails the test if its block of PyTorch code exceeds a budget, and lists what it did, by line.
 
     ``with dispatch_budget(launches=12, synchronisations=0): step()``. Call the step once before, because a first call
     does more. Skips the test, with the reason, where nothing can be counted.
     """
     folder = str(request.config.rootpath)
+    entered: list[bool] = []
+    """For each budget that the test made: whether a ``with`` block used it."""
 
     def budget(
         *, launches: int | None = None, synchronisations: int | None = None, **unknown: object
@@ -32,15 +34,17 @@ def dispatch_budget(
             name = min(unknown)
             raise TypeError(f"dispatch_budget has no argument {name!r}; it has launches=N and synchronisations=N")
         check_limits(launches, synchronisations)
-        return counted(launches, synchronisations)
+        entered.append(False)
+        return counted(len(entered) - 1, launches, synchronisations)
 
     @contextlib.contextmanager
-    def counted(launches: int | None, synchronisations: int | None) -> Iterator[BlockCounts]:
+    def counted(number: int, launches: int | None, synchronisations: int | None) -> Iterator[BlockCounts]:
         from overhead.errors import Unavailable
         from overhead.explain.dispatch_budget import count_block
         from overhead.words.explain.dispatch_budget import over_budget_text
         from overhead.words.reasons import sentence
 
+        entered[number] = True
         try:
             with count_block(folder) as found:
                 yield found
@@ -49,4 +53,7 @@ def dispatch_budget(
         if exceeded := found.over_budget(launches=launches, synchronisations=synchronisations):
             pytest.fail(over_budget_text(exceeded), pytrace=False)
 
-    return budget
+    yield budget
+    if not all(entered):
+        # Without this, the test would pass although nothing was counted.
+        pytest.fail("dispatch_budget(...) alone counts nothing: write with dispatch_budget(...): STEP", pytrace=False)

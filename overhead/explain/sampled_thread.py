@@ -15,12 +15,15 @@ import sys
 import threading
 from collections.abc import Sequence
 from types import CodeType, FrameType
+from typing import Any
 
 from msgspec import Struct
 
 from overhead.errors import Unavailable
 from overhead.results import because
 
+LINUX: Any = os
+"""The module ``os``, of which Linux alone has some functions. Types are checked for all systems."""
 OUTSIDE, RUNNING, OVER = 0, 1, 2
 """What the byte at ``SampledThread.phase`` says: CALL does not run, runs, or has run for the last time."""
 _WORD = 8
@@ -155,13 +158,13 @@ class _Places:
         # From here on this function calls no other Python function: the state names the frame that runs, and in a
         # function that it calls that would be another frame.
         paths: list[tuple[int, ...]] = []
-        state = os.pread(self._memory, _WORDS_OF_STATE * _WORD, self.state)
+        state = LINUX.pread(self._memory, _WORDS_OF_STATE * _WORD, self.state)
         for index, (word,) in enumerate(struct.iter_unpack("Q", state)):
             if word == address:
                 paths.append((index * _WORD,))
             # CPython 3.11 and 3.12 name the frame in a small structure to which the state points.
             try:
-                pointed = os.pread(self._memory, _WORDS_OF_POINTED * _WORD, word)
+                pointed = LINUX.pread(self._memory, _WORDS_OF_POINTED * _WORD, word)
             except (OSError, OverflowError):  # the word is no address
                 continue
             whole_words = len(pointed) // _WORD
@@ -216,7 +219,7 @@ class _Places:
 
     def _read(self, address: int, size: int) -> bytes:
         try:
-            return os.pread(self._memory, size, address)
+            return bytes(LINUX.pread(self._memory, size, address))
         except (OSError, OverflowError, ValueError):  # no memory of this process is there
             return b""
 

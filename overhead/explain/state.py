@@ -7,6 +7,7 @@ import functools
 import itertools
 import operator
 import os
+import re
 import sysconfig
 import types
 from collections import deque
@@ -26,6 +27,9 @@ _NOT_OWN = (SUITE, *_FOLDERS, "<frozen", "<overhead")
 """The beginnings of file names of code that does not belong to the program."""
 EXAMPLE = SUITE + os.path.join("explain", "example.py")
 """The example stands for a program of a user."""
+_INSTALLED = re.compile(r"[\\/](site|dist)-packages[\\/]")
+"""A folder of installed packages, which may be another one than this environment's: the user's, Debian's, one that a
+``.pth`` file or PYTHONPATH names."""
 _MOST = 100_000
 """How many objects are visited. A step that reaches more is described in part."""
 _HIDDEN = ("_parameters", "_buffers", "_modules")
@@ -232,7 +236,10 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 def is_own_code(code: types.CodeType) -> bool:
     """Whether code belongs to the program, and not to the standard library, an installed package or this one."""
-    return code.co_filename == EXAMPLE or not code.co_filename.startswith(_NOT_OWN)
+    file = code.co_filename
+    if file == EXAMPLE:
+        return True
+    return not file.startswith(_NOT_OWN) and not _INSTALLED.search(file)
 
 
 def _of_object(value: Any) -> Iterator[tuple[str, Any]]:

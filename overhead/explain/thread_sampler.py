@@ -20,9 +20,10 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from overhead.errors import Unavailable
-from overhead.explain.sampled_thread import OVER, RUNNING, SampledThread
+from overhead.explain.sampled_thread import LINUX, OVER, RUNNING, SampledThread
 from overhead.results import because
 
 # Requests, sets of registers and a status of ptrace: Linux's headers <linux/ptrace.h> and <linux/elf.h>.
@@ -32,6 +33,7 @@ _EVENT_STOP = 128 << 8 | 5
 """The status of a thread that ``_INTERRUPT`` has stopped: PTRACE_EVENT_STOP, and the number of SIGTRAP.
 
 Every other stop is a signal on its way to the thread."""
+_SIGNALS: Any = signal
 _SIGNAL_MASK = 0xFF
 """The bits of a status that name the signal."""
 _WORD = 8
@@ -142,7 +144,7 @@ class _Stopper:
         self._buffer = ctypes.create_string_buffer(_MOST_REGISTERS_BYTES)
         # stop() waits for the thread without a limit: to ask again and again takes CPU time from the program. The
         # watch ends that wait if the thread never stops: it kills the process.
-        self._watch = threading.Timer(_LONGEST_S + _STOP_S, os.kill, (pid, signal.SIGKILL))
+        self._watch = threading.Timer(_LONGEST_S + _STOP_S, os.kill, (pid, _SIGNALS.SIGKILL))
         self._watch.daemon = True
 
     def __enter__(self) -> _Stopper:
@@ -168,11 +170,11 @@ class _Stopper:
         while True:
             # WNOWAIT only looks. Without it this would take the end of the process from whoever started it, and who
             # needs its exit code.
-            found = os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-            if found is None or found.si_code not in (os.CLD_TRAPPED, os.CLD_STOPPED):  # it has ended
+            found = LINUX.waitid(LINUX.P_PID, self._pid, LINUX.WSTOPPED | LINUX.WEXITED | LINUX.WNOWAIT)
+            if found is None or found.si_code not in (LINUX.CLD_TRAPPED, LINUX.CLD_STOPPED):  # it has ended
                 return False
             # The thread has stopped. Only that news is taken.
-            os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WNOHANG)
+            LINUX.waitid(LINUX.P_PID, self._pid, LINUX.WSTOPPED | LINUX.WNOHANG)
             self._is_stopped = found.si_status == _EVENT_STOP
             if self._is_stopped:
                 return True
@@ -213,7 +215,7 @@ class _Reader:
 
     def ask_for_more(self, needs_more: bool) -> None:
         """Tell the process whether it must run CALL for longer (``Phase.needs_more``)."""
-        os.pwrite(self._memory, bytes([needs_more]), self._thread.phase + 1)
+        LINUX.pwrite(self._memory, bytes([needs_more]), self._thread.phase + 1)
 
     def phase(self) -> int:
         """What the process says that it does; ``OVER`` where its memory cannot be read any more."""
@@ -268,7 +270,7 @@ class _Reader:
     def _read(self, address: int, size: int) -> bytes:
         """The bytes at this address; none where there is no memory."""
         with contextlib.suppress(OSError, OverflowError, ValueError):
-            return os.pread(self._memory, size, address)
+            return bytes(LINUX.pread(self._memory, size, address))
         return b""
 
 

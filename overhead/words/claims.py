@@ -39,17 +39,17 @@ _MARKS: dict[Unit, str] = {unit: f" {unit}" for unit in get_args(Unit)} | {
     "share": " %",
 }
 TOLERANCE = (
-    f"Each claim was measured again, without the known mistake of its source, on other hardware and with other "
-    f"versions. A claim is reproduced if the whole measured interval is near the published value. "
-    f"A time is near if it is at most {rules.REPRODUCED_WITHIN:g} times as long or as short; up to "
-    f"{rules.PARTIAL_WITHIN:g} times, the claim is partly reproduced (partial). "
+    f"We measure each claim again without the known mistake of its source, on other hardware and with other versions. "
+    f"A time is reproduced if it is at most {rules.REPRODUCED_WITHIN:g} times as long or short as the published time "
+    f"(of a range: as its nearer end). Up to {rules.PARTIAL_WITHIN:g} times, it is partly reproduced (partial). "
     f"For a share, the same limits hold for the share and for the rest of the whole. "
-    f"A ratio has one limit more: its gain on a log scale is at most {rules.REPRODUCED_WITHIN:g} times the published "
-    f"gain, or {rules.PARTIAL_GAIN:g} times for partial. "
+    f"For a ratio, the same limits hold, and one more: the logarithm of the measured ratio is within a factor of "
+    f"{rules.REPRODUCED_WITHIN:g} of the logarithm of the published ratio ({rules.PARTIAL_GAIN:g} for partial, which "
+    f"means at least half and at most twice the gain). "
     f"A count, or a claim of no difference, is reproduced within {100 * (rules.SAME_DIRECTION - 1):.0f} %; a count is "
     f"partial within a factor of {rules.REPRODUCED_WITHIN:g}. "
     f"The source names the right part (attribution) if this part takes at least {100 * rules.LEAST_SHARE:.0f} % of the "
-    f"time."
+    f"number. In all cases the whole interval must lie inside the limit."
 )
 """The rules, the same for all claims."""
 
@@ -210,7 +210,11 @@ def _reason(one: ClaimValue) -> str:
     """Why there is no value, without the names of the figure and of the status that JSON has before the reason."""
     why: Why = one.reason or one.status
     while isinstance(why, Reason) and why.code == "about":
-        why = why.values["why"]
+        inner = why.values["why"]
+        if isinstance(inner, Reason):
+            why = inner
+        else:
+            why = str(inner)
     return sentence(why)
 
 

@@ -6,6 +6,7 @@ import concurrent.futures
 import gc
 import sys
 import time
+import types
 import zlib
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from overhead.explain.conditions import (
     other_threads,
 )
 from overhead.explain.profiling import measure_conditions, profile_step
+from overhead.explain.state import is_own_code
 from overhead.explain.steps import step_named
 from overhead.explain.verdict import host_causes
 from overhead.results import Figure, Reason, because, codes_of
@@ -129,6 +131,15 @@ def test_the_pauses_of_the_collector_are_found_and_the_step_without_them_gains_t
     _, row = condition_rows([one for one in measured.conditions() if one.what == WITHOUT_COLLECTION])
     assert row.gain.value == pytest.approx(1.5)
     assert (gc.isenabled(), gc.get_freeze_count()) == (True, frozen)
+
+
+@pytest.mark.parametrize("folder", ["site-packages", "dist-packages"])
+def test_a_package_outside_of_this_environment_is_not_the_users_own_code(folder: str) -> None:
+    def code_in(file: str) -> types.CodeType:
+        return compile("pass", file, "exec")
+
+    assert not is_own_code(code_in(f"/home/somebody/other/lib/python3.11/{folder}/torch/nn/module.py"))
+    assert is_own_code(code_in("/home/somebody/train.py"))
 
 
 def test_the_own_python_of_a_program_is_told_from_the_functions_that_it_calls() -> None:

@@ -384,6 +384,12 @@ def test_the_pytest_fixture_fails_a_test_over_budget_and_lists_the_lines(tmp_pat
     assert "2 failed, 1 passed" in said
 
 
+def test_a_budget_without_a_with_block_fails_the_test_that_made_it(tmp_path: Path) -> None:
+    said = run_pytest(tmp_path, "def test_it(dispatch_budget):\n    dispatch_budget(launches=0)\n")
+    assert "1 passed, 1 error" in said
+    assert "with dispatch_budget" in said
+
+
 @needs_torch
 def test_a_misspelt_limit_is_named_with_the_words_to_write(tmp_path: Path) -> None:
     text = "def test_it(dispatch_budget):\n    with dispatch_budget(synchronizations=0): pass\n"

@@ -26,7 +26,7 @@ def replay(found: ReplayPays) -> FindingWords:
     repaid = ""
     if (replays := found.pays_after) is not None:
         after = count(max(1, math.ceil(replays.value)), "replay", formed("ceil", replays.origin))
-        repaid = f". A graph of {found.nodes} nodes pays off after {after}"
+        repaid = f". Making a graph of {found.nodes} nodes pays off after {after}"
     return FindingWords(
         f"Use a CUDA graph, made by {found.maker}: {instead(first)}{repaid}.",
         f"{intervals(found.changes)}. This applies if a program repeats the same launches with the same shapes and "

@@ -13,6 +13,7 @@ from overhead.errors import BadFile, UsageError
 from overhead.export import FORMATS, export, to_pandas
 from overhead.loading.files import read_fingerprint, write_fingerprint
 from overhead.reading.tables import COLUMNS
+from overhead.results import codes_of
 from tests.fakes.contention import h100
 from tests.fakes.report import fingerprint, record
 from tests.fakes.runs import Made
@@ -68,6 +69,17 @@ def test_exporting_to_an_unknown_format_or_from_a_bad_file_is_refused(path: Path
     for name in FORMATS:
         with pytest.raises(BadFile, match=r"bad\.json"):
             export(tmp_path / "bad.json", name)
+
+
+def test_a_folder_with_a_folder_for_each_node_names_one_of_them(path: Path, tmp_path: Path) -> None:
+    node = tmp_path / "nodes" / "node-1"
+    node.mkdir(parents=True)
+    (node / "run.json").write_bytes(path.read_bytes())
+    (tmp_path / "nodes" / "empty").mkdir()
+    with pytest.raises(BadFile) as refused:
+        export(tmp_path / "nodes", "csv")
+    assert codes_of(refused.value.fault) == {"runs-in-inner-folders"}
+    assert str(node) in str(refused.value)
 
 
 def test_exported_json_is_plain_ascii(tmp_path: Path) -> None:

@@ -225,7 +225,12 @@ def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
     fields = [(field, value, machine[1][field]) for field, value in machine[0].items()]
     for mine, theirs in others:
         fields += [(key, mine.get(key, ABSENT), theirs.get(key, ABSENT)) for key in sorted({*mine, *theirs})]
-    return [Difference(plain(f), plain(str(b)), plain(str(n))) for f, b, n in fields if b != n]
+    return [Difference(plain(f), _field_text(b), _field_text(n)) for f, b, n in fields if b != n]
+
+
+def _field_text(value: object) -> str:
+    """The value of a field; a list, such as one text for each GPU, with commas."""
+    return plain(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
 
 
 def changed_versions(base: Fingerprint, new: Fingerprint) -> list[Difference]:

@@ -144,6 +144,11 @@ class Verdicts(Shown):
         return sum(case.measured for case in self.cases)
 
     @property
+    def any_test(self) -> bool:
+        """Whether a case has a test, even one that could detect large changes only."""
+        return any(case.smallest is not None for case in self.cases)
+
+    @property
     def untested(self) -> list[CaseVerdict]:
         """The measured cases without a test, or with one that could not detect a change of ``fail_over`` per cent."""
         most = math.inf if self.fail_over is None else self.fail_over / 100

@@ -26,6 +26,8 @@ from overhead.explain.division import Division
 from overhead.results import Figure, Why, because
 
 VARIABLE = "OVERHEAD_CALLS"
+_SCRIPT = "__overhead_script__"
+"""The name of a script that is run again, in place of ``__main__``."""
 CALLED_AS, FOUND_AS = "_overhead_call_", "_overhead_found_"
 """With the number of a call: the name of a function that is timed, and of how it was found (a ``FoundStep``)."""
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -118,9 +120,8 @@ def setup_of(function: Callable[[], object], name: str) -> str:
     if not callable(function):
         raise UsageError(f"{function!r:.100}: neither a statement (text) nor a function")
     if os.environ.get(VARIABLE):
-        raise UsageError(
-            "a script that is measured runs again: put its own measurement under if __name__ == '__main__'"
-        )
+        raise _script_runs_again()
+    refuse_in_script_run_again()
     module, path = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
     can_import = False
     with contextlib.suppress(ImportError, AttributeError, ValueError):
@@ -155,7 +156,21 @@ def unpickle_function(text: str) -> Any:
 
 def function_of_script(file: str, path: str) -> Any:
     """The function with this qualified name in a script, which runs without its ``if __name__ == "__main__"``."""
-    return operator.attrgetter(path)(types.SimpleNamespace(**runpy.run_path(file, run_name="__overhead_script__")))
+    return operator.attrgetter(path)(types.SimpleNamespace(**runpy.run_path(file, run_name=_SCRIPT)))
+
+
+def _script_runs_again() -> UsageError:
+    return UsageError(
+        "a worker runs this script again to find the function: put the measurement under "
+        'if __name__ == "__main__":, or install cloudpickle, which hands over the function alone: '
+        "pip install cloudpickle"
+    )
+
+
+def refuse_in_script_run_again() -> None:
+    """Raise ``UsageError`` in a script that ``function_of_script`` runs, which holds its module there meanwhile."""
+    if _SCRIPT in sys.modules:
+        raise _script_runs_again()
 
 
 def _setup(name: str, how: str, *arguments: str) -> str:

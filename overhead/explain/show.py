@@ -13,7 +13,7 @@ from overhead.explain.timing import CallRatio, CallTiming, Timing
 from overhead.explain.verdict import resolved_times
 from overhead.reading.dispatch_costs import met_range
 from overhead.reading.plain_text import plain
-from overhead.results import Figure, Value, Why, codes_of
+from overhead.results import Figure, Value, Why, code_of, codes_of
 from overhead.words.explain import division as division_words, timing as words
 from overhead.words.explain.alternatives import KIND_LABELS, SPEED, SPEED_MEANS, alternative_name, remark
 from overhead.words.explain.step import UNRANKED, device_of, heading, operation_name, taken_as_step
@@ -333,6 +333,8 @@ def timing_sentences(timing: Timing) -> list[str]:
     said = [*map(_ratio, timing.ratios)]
     if any(map(_is_first_answer, calls)):
         said.append(words.ONE_PROCESS)
+        if timing.quick and not any(code_of(note) == "interrupted-with-first-answers" for note in timing.notes):
+            said.append(words.WITHOUT_QUICK)
     waits: dict[Why, list[str]] = {}
     libraries: dict[str, list[str]] = {}
     said += dict.fromkeys(filter(None, map(words.taken_as_call, calls)))

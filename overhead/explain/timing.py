@@ -27,6 +27,7 @@ from overhead.explain.call_spec import (
     CallSpec,
     FoundCall,
     handing_over_spec,
+    refuse_in_script_run_again,
     setup_of,
 )
 from overhead.explain.call_syntax import (
@@ -319,6 +320,7 @@ def time_statements(
     what the reader sees instead of the statements. ``others_may_fail``: only the first one must give a figure.
     ``quick``: end after the first answers.
     """
+    refuse_in_script_run_again()
     _check_number(spec)
     check_text(*spec.calls, spec.setup, spec.wait, spec.vary, *labels)
     listener = listener or Listener()

@@ -291,7 +291,8 @@ def _module_of(value: Any) -> str:
 
 
 def _is_installed(package: str) -> bool:
-    if package in _NOT_NAMED or package in sys.stdlib_module_names:
+    is_program = package.startswith("__")  # the script itself: __main__, or as a worker runs it again
+    if is_program or package in _NOT_NAMED or package in sys.stdlib_module_names:
         return False
     module = sys.modules.get(package)
     folders = [str(getattr(module, "__file__", None) or ""), *map(str, getattr(module, "__path__", ()))]

@@ -58,10 +58,18 @@ def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
     if not loaded:
         where = ", ".join(map(str, paths)) or "no path"
         if not skipped:
-            raise BadFile(because("no-run-here"), where)
+            inner = next((own for path in paths for own in _folders_with_runs(path)), None)
+            why = because("runs-in-inner-folders", folder=str(inner)) if inner else because("no-run-here")
+            raise BadFile(why, where)
         unread = because("no-run-that-can-be-read", skipped=len(skipped), why=skipped[0].reason)
         raise BadFile(unread, where)
     return loaded, skipped
+
+
+def _folders_with_runs(path: Path) -> list[Path]:
+    """The folders in this one that hold files of runs, as where each node has a folder."""
+    inner = [folder for folder in sorted(path.iterdir()) if folder.is_dir()] if path.is_dir() else []
+    return [folder for folder in inner if files_in_folder(folder)]
 
 
 def _description(machine: Machine) -> tuple[str, int, int, int]:

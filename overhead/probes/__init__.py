@@ -155,7 +155,8 @@ def load_plugin(path: Path, *, trial: bool = False) -> dict[str, Reason]:
         raise BadPlugin(about(str(path), reason))
     spec = importlib.util.spec_from_file_location(f"overhead_plugin_{path.stem}", path)
     if spec is None or spec.loader is None or not os.path.isfile(path):
-        raise BadPlugin(about(str(path), because("not-a-python-file")))
+        why = because("not-a-python-file") if path.exists() else because("no-such-file")
+        raise BadPlugin(about(str(path), why))
     module = importlib.util.module_from_spec(spec)
     packages = [dict(one.packages) for one in _REGISTRIES]
     try:

@@ -155,11 +155,11 @@ class TargetView:
     def pattern_label(self, record: Record) -> str:
         """The pattern and the parameters that differ from the base case: ``per-k k=16``.
 
-        A case of another workload than the step is called by it, without the parameters that it lacks.
+        A case of another workload than the step is called by it. The parameters that a case lacks are not named.
         """
-        varied = self.varied(record)
+        varied = {k: v for k, v in self.varied(record).items() if v != ""}
         if record.workload != "step":
-            varied = {k: v for k, v in varied.items() if v != "" and k != "workload"}
+            varied.pop("workload", None)
             return " ".join([plain(record.workload, 40), record.pattern, *words(varied)])
         return " ".join([record.pattern, *words(varied)])
 

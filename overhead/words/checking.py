@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from overhead.checking.findings import CheckFinding, Result
+from overhead.words.format import count
 
 AS_ABOVE = " (as above)"
 
@@ -21,10 +22,12 @@ def finding_in_step(finding: CheckFinding) -> str:
 
 def summary(counts: Mapping[Result, int], warnings: int) -> str:
     """How many cases have each result."""
-    told = [f"{count} {of_case}" for of_case, count in counts.items()] + [f"{warnings} warnings"] * (warnings > 0)
+    told = [f"{number_of} {of_case}" for of_case, number_of in counts.items()] + [count(warnings, "warning")] * (
+        warnings > 0
+    )
     return f"{', '.join(told) or 'nothing was checked'}."
 
 
 def not_checked(cases: int) -> str:
     """How to check the cases that were left out."""
-    return f"To save time, {cases} more cases were not checked; --all checks these too."
+    return f"Not checked to save time: {count(cases, 'more case')}; --all checks all of them."

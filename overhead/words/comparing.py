@@ -177,17 +177,24 @@ def gate(found: Verdicts) -> str:
     cases = count(len(found.failed), "case") if found.failed else "No case"
     are = "are" if len(found.failed) > 1 else "is"
     slower = f"{cases} {are} slower by more than {limit}."
+    if not found.failed and not found.any_test:
+        return f"Nothing could be tested for a change of {limit}: {_without_test(found)}."
     tested = found.measured - len(found.untested)
     with_value = f"{count(found.measured, 'case')} with a value"
     could = f"In {tested} of {with_value}, the test could find a change of {limit}."
     without = len(found.cases) - found.measured
-    return f"{slower} {could}" + (
-        f" {without} more cases have no value in BASE or NEW and do not count." if without else ""
-    )
+    not_counted = f" Not counted, as BASE or NEW has no value: {count(without, 'case')}." if without else ""
+    return f"{slower} {could}{not_counted}"
+
+
+def _without_test(found: Verdicts) -> str:
+    return f"{count(len(found.cases), 'case')} could not"
 
 
 def gate_untested(found: Verdicts, *, may_forgive: bool) -> str:
     """Why the gate did not pass, although no case failed. ``may_forgive``: ``--allow-missing`` would let it pass."""
+    if not found.any_test:
+        return f"the gate did not pass: nothing could be tested ({_without_test(found)})"
     untested = (
         f"in {len(found.untested)} of {found.measured} cases the test cannot find a change of {found.fail_over:g} %"
     )

@@ -60,10 +60,13 @@ def counted(nodes: Sequence[JudgedNode]) -> str:
 
 def all_nodes(nodes: Sequence[JudgedNode], false_alarms: float) -> str:
     """The verdicts on all nodes. ``false_alarms``: the number of slow ones that is expected if all are healthy."""
+    told = f"{count(len(nodes), 'node')}: {counted(nodes)}."
+    if not false_alarms:  # no node was judged
+        return told
     expected = (
         f"If all were healthy, {number(false_alarms)} of them or less would be called slow (expected false alarms)."
     )
-    return f"{count(len(nodes), 'node')}: {counted(nodes)}. {expected}"
+    return f"{told} {expected}"
 
 
 def slower_by(test: SlowTest) -> str:

@@ -77,7 +77,8 @@ def spread(of: Value, sign: str = "") -> str:
 
 
 def _spread(of: Value) -> _Spread:
-    if of.low is None or of.high is None:
+    has_width = of.low != of.high  # that of one process has none
+    if of.low is None or of.high is None or not has_width:
         return _Spread(number(of.value), "", of)
     place = _place(of)
     return _Spread(_fixed(of.value, place), f"{_fixed(of.low, place)} to {_fixed(of.high, place)}", of)
@@ -193,6 +194,12 @@ def factor(times: Value | float) -> str:
     place, value = _place(times), times.value
     least = math.floor(math.log10(value)) if 0 < value < math.inf else place
     return printed(_fixed(value, min(place, least)) + TIMES, times)
+
+
+def rounds_to_one(times: Value | float) -> bool:
+    """Whether ``factor`` shows this ratio as 1."""
+    times = _as_value(times)
+    return times.value > 0 and round(times.value, -min(_place(times), 0)) == 1
 
 
 def factor_spread(times: Value | None) -> str:

@@ -74,7 +74,8 @@ def step(now: RunStep) -> str:
     """What a run does now; a text is shown as it is."""
     match now:
         case AnswersCame():
-            return f"{now.answered} of {now.asked} answers; waiting for {', '.join(now.running) or 'none'}"
+            waiting = f"; waiting for {', '.join(now.running)}" if now.running else ""
+            return f"{now.answered} of {now.asked} answers{waiting}"
         case Opening():
             return _of_side(now.side, f"opening {now.target}")
         case MeasuringProcess():

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from overhead.blocks.terminal import show
-from overhead.comparing import Verdicts, compare
+from overhead.comparing import Verdicts, compare, judge
 from overhead.comparing.show import comparison_blocks, comparison_data
 from overhead.errors import BadFile
 from overhead.results import (
@@ -27,8 +27,9 @@ from overhead.results import (
     codes_of,
     encode_line,
 )
-from overhead.words.comparing import OVER_ALL_ROUNDS
+from overhead.words.comparing import OVER_ALL_ROUNDS, gate
 from tests.fakes.machine import Disturbance
+from tests.fakes.report import fingerprint
 from tests.fakes.runs import CASES, COSTS, MACHINE, TARGET, Made
 
 
@@ -252,11 +253,20 @@ def test_runs_of_two_machines_get_ratios_without_a_test(tmp_path: Path) -> None:
     assert {c.verdict for c in found.cases} == {"not tested"}
     assert all(c.ratio and c.ratio.bounded and c.ratio.floor < c.ratio.value and c.p is None for c in found.cases)
     assert not found.failed
+    assert not found.any_test
+    assert gate(found) != gate(dataclasses.replace(found, cases=(dataclasses.replace(found.cases[0], smallest=1.0),)))
+    assert str(len(found.cases)) in gate(found)
     assert [(d.field, d.base, d.new) for d in found.differences][:2] == [
         ("id", "0123456789ab", "ba9876543210"),
         ("cpu", "a CPU", "another CPU"),
     ]
     assert ("torch", "2.13", "2.14") in [(d.field, d.base, d.new) for d in found.differences]
+
+
+def test_a_list_of_the_state_is_compared_as_text_with_commas() -> None:
+    base = fingerprint(volatile={"gpu_celsius": ["44", "45"]})
+    new = fingerprint(volatile={"gpu_celsius": ["41", "45"]})
+    assert [(d.field, d.base, d.new) for d in judge._differences(base, new)] == [("gpu_celsius", "44, 45", "41, 45")]
 
 
 def test_runs_without_raw_samples_get_ratios_and_no_verdict(tmp_path: Path) -> None:

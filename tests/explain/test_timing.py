@@ -136,6 +136,15 @@ def test_a_first_answer_shows_no_interval_and_is_not_called_noisy() -> None:
     sentences = timing_sentences(msgspec.structs.replace(made.timing(call), quick=True))
     assert words.unclear_cost(call, "") not in sentences
     assert words.ONE_PROCESS in sentences
+    assert words.WITHOUT_QUICK in sentences
+
+
+def test_a_first_answer_after_an_interruption_does_not_ask_for_a_run_without_quick() -> None:
+    first = Figure(name="complete", unit="ns", value=4_830.0, status="noisy", reason="a first answer", processes=1)
+    call = made.call("f()", [first], status="noisy", reason="a first answer")
+    notes = [because("interrupted-with-first-answers")]
+    sentences = timing_sentences(msgspec.structs.replace(made.timing(call), quick=True, notes=notes))
+    assert words.WITHOUT_QUICK not in sentences
     assert "to" not in str(call).split()
 
 
@@ -313,6 +322,23 @@ def test_a_worker_loads_a_function_of_a_script_by_running_the_script(tmp_path: P
     function = scope["f"]
     assert callable(function)
     assert function() == "ran"
+
+
+@pytest.mark.parametrize("measured", ["f", "'len([])'"])
+def test_a_script_that_measures_itself_without_a_guard_is_told_so(measured: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import overhead\n"
+        "from overhead.explain.call_spec import function_of_script\n"
+        "def f(): pass\n"
+        f"if __name__ == '__main__': function_of_script({str(script)!r}, 'f')\n"
+        f"else: overhead.time({measured}, quick=True)\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "__name__" in done.stderr.splitlines()[-1]
+    assert "cloudpickle" in done.stderr.splitlines()[-1]
 
 
 def test_a_closure_is_pickled_by_value_for_another_process() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -250,3 +251,11 @@ def test_the_libraries_of_a_statement_are_those_whose_objects_it_uses() -> None:
     assert list(seen) == ["numpy", "psutil"]
     assert seen["numpy"] == np.__version__
     assert libraries_seen({"x": [1, 2]}, [3]) == {}
+
+
+@pytest.mark.parametrize("name", ["__main__", "__mp_main__", "__overhead_script__"])
+def test_the_program_itself_is_no_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = ModuleType(name)
+    program.__file__ = f"{os.sep}site-packages{os.sep}program.py"
+    monkeypatch.setitem(sys.modules, name, program)
+    assert libraries_seen({"own": program}, []) == {}

@@ -12,7 +12,7 @@ import pytest
 
 from overhead import probes
 from overhead.errors import BadPlugin
-from overhead.results import because
+from overhead.results import because, codes_of
 from tests.fakes.plugins import forget_plugins_afterwards
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,6 +111,14 @@ def test_a_plugin_file_replaces_the_stack_of_an_installed_package_with_a_message
         str(because("plugin-replaces", path=file, kind="stack", name="good", package="overhead-good")),
         "overhead_plugin_good_module",
     ]
+
+
+def test_a_plugin_file_that_does_not_exist_is_told_from_one_that_is_no_python_file(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("text")
+    for name, code in (("none.py", "no-such-file"), ("text.txt", "not-a-python-file")):
+        with pytest.raises(BadPlugin) as refused:
+            probes.load_plugin(tmp_path / name)
+        assert code in codes_of(refused.value.why)
 
 
 def test_a_plugin_that_raises_while_it_is_imported_registers_no_stack(

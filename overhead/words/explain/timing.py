@@ -29,8 +29,9 @@ MEANINGS = {
 """What each figure of the table is."""
 ONE_PROCESS = (
     "One process measured this cost. Another process may measure a different cost, on a busy machine many times as "
-    "much. Without --quick, several processes measure."
+    "much."
 )
+WITHOUT_QUICK = "Without --quick (in Python: quick=True), several processes measure."
 NOT_CHECKED = "overhead does not check what a call computes. Look at its result once: a call that fails may look fast."
 NO_CLOCK = "overhead knows no clock of the device in this library"
 _DEVICE_TIME = "device time"
@@ -38,7 +39,8 @@ _NEXT_STEPS = {
     "noisy": "Run again when the machine is quiet; overhead doctor shows what disturbs it.",
     "bimodal": "Run again; if both come back, plan with the higher one.",
     "nonlinear": (
-        "Run again. If it stays, the cost depends on the number of calls: time as many as your program makes."
+        "A busy machine does this: run again when it is quiet (overhead doctor shows what disturbs it). If it stays, "
+        "the cost depends on the number of calls: time as many as your program makes."
     ),
 }
 """What to do about a cost with this status."""

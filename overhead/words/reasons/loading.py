@@ -20,6 +20,7 @@ TEMPLATES = {
     ),
     "answer-of-explain": "this is an answer of overhead explain; overhead show prints it",
     "other-machine-of-same-id": "it has the machine id {id} of {holder}, but describes another machine",
+    "runs-in-inner-folders": "the runs are in folders inside: name one of them, such as {folder}",
     "no-run-here": "there is no file of a run here",
     "no-run-that-can-be-read": (
         "there is no file of a run here that can be read ({skipped} cannot be read; the first: {why})"

@@ -72,10 +72,12 @@ TEMPLATES = {
     # Whether T(n) is a line.
     "issue-bends-as-total-does": "the whole time is no straight line over n either, so a full queue is not the reason",
     "above-the-line": (
-        "chains of n = {n} take more than a line allows: +{share:.0%} of the range of times, more than they vary"
+        "chains of n = {n:,} took longer than chains of other lengths predict: by {share:.0%} of what the longest "
+        "chain adds to the shortest, more than the times vary"
     ),
     "below-the-line": (
-        "chains of n = {n} take less than a line allows: -{share:.0%} of the range of times, more than they vary"
+        "chains of n = {n:,} took less time than chains of other lengths predict: by {share:.0%} of what the longest "
+        "chain adds to the shortest, more than the times vary"
     ),
     "upper-half-steeper": "in the longer chains the cost is {change:.1%} higher than in the shorter ones",
     "upper-half-flatter": "in the longer chains the cost is {change:.1%} lower than in the shorter ones",

@@ -163,6 +163,7 @@ TEMPLATES = {
     "compile-failed": "the compiler failed after {seconds:.1f} s, with {mib:,.0f} MiB: {kind}",
     "registers-nothing": "it registers no stack and no workload",
     "path-not-utf8": "the path is not UTF-8: rename the file",
+    "no-such-file": "no such file",
     "not-a-python-file": "not a Python file",
     "plugin-replaces": "{path} has the same {kind} {name} as the installed package {package}; the file is used",
     "cannot-search-devices": "it cannot search for devices",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from overhead.reading.dispatch_costs import over_quiet
 from overhead.results import Record
-from overhead.words.format import count, factor
+from overhead.words.format import count, factor, rounds_to_one
 
 BASE_CASES = "Base cases"
 ALL_CASES = "All cases"
@@ -21,7 +21,7 @@ def doubts(record: Record) -> str:
     said: list[str] = [record.status] if record.status != "ok" else []
     if complete and complete.holds_from > 1:
         said.append(f"from n = {complete.holds_from:,}")
-    if share:
+    if share and not rounds_to_one(share):
         said.append(f"{factor(share)} with slow rounds")
     return ", ".join(said)
 

@@ -67,9 +67,16 @@ def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
 
 
 def _folders_with_runs(path: Path) -> list[Path]:
-    """The folders in this one that hold files of runs, as where each node has a folder."""
+    """The folders in this one whose first file is a run, as where each node has a folder."""
     inner = [folder for folder in sorted(path.iterdir()) if folder.is_dir()] if path.is_dir() else []
-    return [folder for folder in inner if files_in_folder(folder)]
+    return [folder for folder in inner if _is_run(files_in_folder(folder)[:1])]
+
+
+def _is_run(files: Sequence[Path]) -> bool:
+    try:
+        return any(load_file(file) is not None for file in files)
+    except BadFile:
+        return False
 
 
 def _description(machine: Machine) -> tuple[str, int, int, int]:

@@ -77,8 +77,7 @@ def spread(of: Value, sign: str = "") -> str:
 
 
 def _spread(of: Value) -> _Spread:
-    has_width = of.low != of.high  # that of one process has none
-    if of.low is None or of.high is None or not has_width:
+    if of.low is None or of.high is None:
         return _Spread(number(of.value), "", of)
     place = _place(of)
     return _Spread(_fixed(of.value, place), f"{_fixed(of.low, place)} to {_fixed(of.high, place)}", of)
@@ -133,7 +132,11 @@ def micro_spread(figure: Figure | None) -> str:
     if figure is None:
         return ""
     found = figure.measured
-    return figure.status if found is None else _micro_spread(figure.name, found).text()
+    if found is None:
+        return figure.status
+    if figure.processes == 1 and found.low == found.high:  # the range of one process has no width
+        found = dataclasses.replace(found, low=None, high=None)
+    return _micro_spread(figure.name, found).text()
 
 
 def _micro_spread(name: str, ns: Value) -> _Spread:

@@ -190,7 +190,7 @@ def test_a_bad_file_is_listed_on_the_page_among_others_and_refused_alone(
         build([bad], tmp_path / "out")
     with pytest.raises(BadFile) as refused:
         build([tmp_path / "out"], tmp_path / "elsewhere")
-    assert "no-run-here" in codes_of(refused.value.fault)
+    assert "runs-in-inner-folders" in codes_of(refused.value.fault)
 
 
 def test_an_output_folder_that_cannot_be_written_raises_a_usage_error(tmp_path: Path) -> None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from overhead.results import Value
+from overhead.results import Figure, Value
 from overhead.runner.events import AnswersCame
 from overhead.words.checking import summary
 from overhead.words.fleet import all_nodes
-from overhead.words.format import factor, rounds_to_one, spread
+from overhead.words.format import factor, micro_spread, rounds_to_one
 from overhead.words.runner import step
 
 
-def test_an_interval_without_width_is_not_shown() -> None:
-    assert spread(Value(27.18, 27.18, 27.18)) == spread(Value(27.18))
-    assert spread(Value(27.18, 27.17, 27.19)) != spread(Value(27.18))
+def test_the_range_of_one_process_is_not_shown() -> None:
+    met = Figure(name="met", unit="ns", value=27.18, low=27.18, high=27.18, processes=1)
+    assert micro_spread(met) == micro_spread(msgspec.structs.replace(met, low=None, high=None))
+    assert micro_spread(met) != micro_spread(msgspec.structs.replace(met, low=27.0, processes=2))
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,16 @@ def codes(reason: Any) -> list[str]:
 
 
 def with_codes(value: Any) -> Any:
-    """The value with the codes of rules, reasons and flags in place of them."""
+    """The value with the codes of rules, reasons and flags in place of them, and without what adds a missing stack.
+
+    Samples of older versions hold that as a line to type. Such a line is no figure, and has no code.
+    """
     if isinstance(value, list):
         return [with_codes(one) for one in value]
     if not isinstance(value, dict):
         return value
-    found = {key: codes(item) if key in REASONS else with_codes(item) for key, item in value.items()}
+    kept = {key: item for key, item in value.items() if key != "mend"}
+    found = {key: codes(item) if key in REASONS else with_codes(item) for key, item in kept.items()}
     return (
         found | {"flags": [codes(flag) for flag in value["flags"]]}
         if "flags" in value and "records" in value

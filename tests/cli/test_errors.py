@@ -88,7 +88,7 @@ def test_the_name_of_a_file_cannot_control_the_terminal(
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not enforce a limit of the address space")
 def test_too_little_memory_for_the_libraries_gives_one_line(tmp_path: Path) -> None:
-    program = f'ulimit -v 130000; exec "{sys.executable}" -m overhead show "{EXAMPLE}"'
+    program = f'ulimit -v 80000; exec "{sys.executable}" -m overhead show "{EXAMPLE}"'
     done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
     assert done.returncode == 2
     assert "out of memory" in done.stderr

@@ -69,7 +69,7 @@ def test_a_gate_that_tested_nothing_exits_with_3(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], new: Made, more: tuple[str, ...]
 ) -> None:
     assert gate(pair(tmp_path, new), *more) == 3
-    assert "3 of 3" in capsys.readouterr().err
+    assert "3 cases" in capsys.readouterr().err
 
 
 def test_a_gate_with_untested_cases_exits_with_3_unless_they_may_be_missing(

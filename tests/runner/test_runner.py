@@ -215,7 +215,7 @@ def test_a_run_on_a_full_disk_has_the_lines_written_so_far(tmp_path: Path, monke
         (["run", "--pattern", "sideways"], "unknown pattern 'sideways'"),
         (["run", "-p", "numpy", "--workload", "nowhere"], "unknown workload 'nowhere'; known: acrobot"),
         (["run", "--plugin", "{tmp}/raises.py"], "raises.py: ZeroDivisionError"),
-        (["run", "--plugin", "{tmp}/missing.py"], "missing.py: not a Python file"),
+        (["run", "--plugin", "{tmp}/missing.py"], "missing.py: no such file"),
         (["run", "--plugin", "{tmp}/empty.py"], "registers no stack"),
         (["run", "-p", "numpy", "--out", "{tmp}/raises.py/x"], "Not a directory"),
         (["run", "-p", "numpy", "--out", "{tmp}/foreign.json"], "exists"),

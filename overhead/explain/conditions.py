@@ -19,8 +19,8 @@ import numpy as np
 from msgspec import Struct
 
 from overhead.explain import record
+from overhead.explain.own_code import is_own_code
 from overhead.explain.record import missing
-from overhead.explain.state import is_own_code
 from overhead.explain.waits import joined_actions
 from overhead.machine.host import HOST, Host
 from overhead.machine.state import control_group, cpu_quota

@@ -26,7 +26,7 @@ LINUX: Any = os
 """The module ``os``, of which Linux alone has some functions. Types are checked for all systems."""
 OUTSIDE, RUNNING, OVER = 0, 1, 2
 """What the byte at ``SampledThread.phase`` says: CALL does not run, runs, or has run for the last time."""
-_WORD = 8
+WORD = 8
 """Bytes of a pointer; other processors are refused."""
 _WORDS_OF_STATE = 64
 _WORDS_OF_POINTED = 4
@@ -36,10 +36,21 @@ _WORDS_OF_CODE = 40
 
 Found in CPython 3.11 to 3.13: the frame from byte 56 or 72 of the state on, the instruction at byte 56 of the frame,
 and the file's name at byte 112 of the code object."""
-_POINTER_MASK = ~7
+POINTER_MASK = ~7
 """Objects lie at multiples of 8 bytes. From CPython 3.14 on, a pointer in a frame has tags in its low bits."""
 _LARGEST_HEADER = 96
 """The most bytes of a text or code object before its characters or instructions."""
+
+
+def read_memory(memory: int, address: int, size: int) -> bytes:
+    """The bytes at this address of a process; none where it has no memory.
+
+    ``memory``: the descriptor of its file ``/proc/PID/mem``.
+    """
+    try:
+        return bytes(LINUX.pread(memory, size, address))
+    except (OSError, OverflowError, ValueError):
+        return b""
 
 
 class SampledThread(Struct, frozen=True, kw_only=True, tag="thread"):
@@ -97,7 +108,7 @@ class Phase:
 def this_thread(phase: Phase) -> SampledThread:
     """Where this thread, the main one, can be sampled. Raises ``Unavailable`` where the places cannot be found."""
     is_known_system = sys.platform == "linux" and sys.implementation.name == "cpython"
-    if not is_known_system or struct.calcsize("P") != _WORD:
+    if not is_known_system or struct.calcsize("P") != WORD:
         raise Unavailable(because("sampling-needs-linux"))
     if threading.get_native_id() != os.getpid():
         raise Unavailable(because("sampling-needs-main-thread"))
@@ -158,19 +169,19 @@ class _Places:
         # From here on this function calls no other Python function: the state names the frame that runs, and in a
         # function that it calls that would be another frame.
         paths: list[tuple[int, ...]] = []
-        state = LINUX.pread(self._memory, _WORDS_OF_STATE * _WORD, self.state)
+        state = LINUX.pread(self._memory, _WORDS_OF_STATE * WORD, self.state)
         for index, (word,) in enumerate(struct.iter_unpack("Q", state)):
             if word == address:
-                paths.append((index * _WORD,))
+                paths.append((index * WORD,))
             # CPython 3.11 and 3.12 name the frame in a small structure to which the state points.
             try:
-                pointed = LINUX.pread(self._memory, _WORDS_OF_POINTED * _WORD, word)
+                pointed = LINUX.pread(self._memory, _WORDS_OF_POINTED * WORD, word)
             except (OSError, OverflowError):  # the word is no address
                 continue
-            whole_words = len(pointed) // _WORD
+            whole_words = len(pointed) // WORD
             for inner, value in enumerate(struct.unpack_from(f"{whole_words}Q", pointed)):
                 if value == address:
-                    paths.append((index * _WORD, inner * _WORD))
+                    paths.append((index * WORD, inner * WORD))
         paths.sort(key=len)
         return _Here(paths, code, instruction)
 
@@ -195,8 +206,8 @@ class _Places:
         """
         for pointed in self._words(id(frame), _WORDS_OF_FRAME):
             for index, value in enumerate(self._words(pointed, _WORDS_OF_FRAME)):
-                if value & _POINTER_MASK == id(frame.f_code):
-                    return pointed, index * _WORD
+                if value & POINTER_MASK == id(frame.f_code):
+                    return pointed, index * WORD
         raise _unknown_layout()
 
     def _instruction(self, address: int, code: CodeType) -> int:
@@ -209,25 +220,22 @@ class _Places:
         end = id(code) + code.__sizeof__()
         for index, value in enumerate(self._words(address, _WORDS_OF_FRAME)):
             if first_instruction < value < end:
-                return index * _WORD
+                return index * WORD
         raise _unknown_layout()
 
     def _words(self, address: int, count: int) -> Sequence[int]:
         """The words at this address; fewer where the readable memory ends, none where it is no address."""
-        found = self._read(address, count * _WORD)
-        return struct.unpack_from(f"{len(found) // _WORD}Q", found)
+        found = self._read(address, count * WORD)
+        return struct.unpack_from(f"{len(found) // WORD}Q", found)
 
     def _read(self, address: int, size: int) -> bytes:
-        try:
-            return bytes(LINUX.pread(self._memory, size, address))
-        except (OSError, OverflowError, ValueError):  # no memory of this process is there
-            return b""
+        return read_memory(self._memory, address, size)
 
 
 def _offset_of(value: int, words: Sequence[int]) -> int:
     if value not in words:
         raise _unknown_layout()
-    return words.index(value) * _WORD
+    return words.index(value) * WORD
 
 
 def _unknown_layout() -> Unavailable:

@@ -5,31 +5,18 @@ from __future__ import annotations
 import enum
 import functools
 import itertools
-import operator
-import os
-import re
-import sysconfig
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from overhead.errors import one_line
+from overhead.explain.own_code import is_own_code
 from overhead.results import Reason, Why, because
 
-SUITE = str(Path(__file__).parents[1]) + os.sep
-_FOLDERS = operator.itemgetter("stdlib", "platstdlib", "purelib", "platlib")(sysconfig.get_paths())
-_NOT_OWN = (SUITE, *_FOLDERS, "<frozen", "<overhead")
-"""The beginnings of file names of code that does not belong to the program."""
-EXAMPLE = SUITE + os.path.join("explain", "example.py")
-"""The example stands for a program of a user."""
-_INSTALLED = re.compile(r"[\\/](site|dist)-packages[\\/]")
-"""A folder of installed packages, which may be another one than this environment's: the user's, Debian's, one that a
-``.pth`` file or PYTHONPATH names."""
 _MOST = 100_000
 """How many objects are visited. A step that reaches more is described in part."""
 _HIDDEN = ("_parameters", "_buffers", "_modules")
@@ -232,14 +219,6 @@ def _names(code: types.CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _names(constant)
-
-
-def is_own_code(code: types.CodeType) -> bool:
-    """Whether code belongs to the program, and not to the standard library, an installed package or this one."""
-    file = code.co_filename
-    if file == EXAMPLE:
-        return True
-    return not file.startswith(_NOT_OWN) and not _INSTALLED.search(file)
 
 
 def _of_object(value: Any) -> Iterator[tuple[str, Any]]:

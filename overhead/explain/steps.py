@@ -26,8 +26,8 @@ from msgspec import Struct
 
 from overhead.errors import UsageError, check_text, one_line, unknown_name
 from overhead.explain.call_spec import setup_of
+from overhead.explain.own_code import EXAMPLE, SUITE, is_own_code
 from overhead.explain.record import CallSite
-from overhead.explain.state import EXAMPLE, SUITE, is_own_code
 from overhead.results import because
 
 _MOST_NAMED = 8

@@ -8,7 +8,6 @@ would not tell that: it runs at each call of a function, and makes code with man
 from __future__ import annotations
 
 import bisect
-import contextlib
 import ctypes
 import os
 import platform
@@ -20,10 +19,9 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from overhead.errors import Unavailable
-from overhead.explain.sampled_thread import LINUX, OVER, RUNNING, SampledThread
+from overhead.explain.sampled_thread import LINUX, OVER, POINTER_MASK, RUNNING, WORD, SampledThread, read_memory
 from overhead.results import because
 
 # Requests, sets of registers and a status of ptrace: Linux's headers <linux/ptrace.h> and <linux/elf.h>.
@@ -33,20 +31,18 @@ _EVENT_STOP = 128 << 8 | 5
 """The status of a thread that ``_INTERRUPT`` has stopped: PTRACE_EVENT_STOP, and the number of SIGTRAP.
 
 Every other stop is a signal on its way to the thread."""
-_SIGNALS: Any = signal
+_KILL: int = getattr(signal, "SIGKILL", 0)
+"""Windows has no such signal. Only Linux uses it here."""
 _SIGNAL_MASK = 0xFF
 """The bits of a status that name the signal."""
-_WORD = 8
-_COUNTER_AT = {"x86_64": 16 * _WORD, "aarch64": 32 * _WORD}
+_COUNTER_AT = {"x86_64": 16 * WORD, "aarch64": 32 * WORD}
 """By processor, the offset of the program counter (rip, pc) among the general registers: <sys/user.h>, <asm/ptrace.h>.
 
 Other processors are refused."""
-_X86_CALL_AT = 15 * _WORD
+_X86_CALL_AT = 15 * WORD
 """The offset of orig_rax, the number of the call of the operating system: below zero outside such a call."""
 _MOST_REGISTERS_BYTES = 512
 """The general registers need 216 bytes on x86 and 272 on Arm."""
-_POINTER_MASK = ~7
-"""From CPython 3.14 on, a pointer in a frame has tags in its low bits."""
 _LONGEST_TEXT = 4096
 """Characters of a file's name. A longer text is no name, but memory that was misread."""
 
@@ -144,7 +140,7 @@ class _Stopper:
         self._buffer = ctypes.create_string_buffer(_MOST_REGISTERS_BYTES)
         # stop() waits for the thread without a limit: to ask again and again takes CPU time from the program. The
         # watch ends that wait if the thread never stops: it kills the process.
-        self._watch = threading.Timer(_LONGEST_S + _STOP_S, os.kill, (pid, _SIGNALS.SIGKILL))
+        self._watch = threading.Timer(_LONGEST_S + _STOP_S, os.kill, (pid, _KILL))
         self._watch.daemon = True
 
     def __enter__(self) -> _Stopper:
@@ -230,7 +226,7 @@ class _Reader:
         frame = address
         if not frame:
             return 0, 0
-        code = self._word(frame + self._thread.code) & _POINTER_MASK
+        code = self._word(frame + self._thread.code) & POINTER_MASK
         return code, self._word(frame + self._thread.instruction)
 
     def keep_name_of(self, code: int) -> None:
@@ -248,7 +244,7 @@ class _Reader:
         as the largest of them needs. The bits that say so are not at one place in all versions of CPython, so each
         size is tried: the right one gives a text that can be printed and has the zero at its end.
         """
-        length = self._word(address + 2 * _WORD)
+        length = self._word(address + 2 * WORD)
         if not 0 < length <= _LONGEST_TEXT:
             return ""
         narrow = self._read(address + self._thread.ascii, length + 1)
@@ -264,14 +260,11 @@ class _Reader:
 
     def _word(self, address: int) -> int:
         """The word at this address; 0 where nothing can be read."""
-        found = self._read(address, _WORD)
-        return int.from_bytes(found, sys.byteorder) if len(found) == _WORD else 0
+        found = self._read(address, WORD)
+        return int.from_bytes(found, sys.byteorder) if len(found) == WORD else 0
 
     def _read(self, address: int, size: int) -> bytes:
-        """The bytes at this address; none where there is no memory."""
-        with contextlib.suppress(OSError, OverflowError, ValueError):
-            return bytes(LINUX.pread(self._memory, size, address))
-        return b""
+        return read_memory(self._memory, address, size)
 
 
 @dataclass(frozen=True)

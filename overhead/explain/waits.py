@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import functools
 import importlib.metadata
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from overhead.errors import Unavailable, UsageError, unknown_name
+from overhead.explain.own_code import is_in_packages
 from overhead.results import Why, about, because, own_stacks, stacks_in
 
 Names = Mapping[str, Any]
@@ -296,7 +296,7 @@ def _is_installed(package: str) -> bool:
         return False
     module = sys.modules.get(package)
     folders = [str(getattr(module, "__file__", None) or ""), *map(str, getattr(module, "__path__", ()))]
-    return any(f"{os.sep}site-packages{os.sep}" in one or "dist-packages" in one for one in folders)
+    return any(map(is_in_packages, folders))
 
 
 def _version_of(package: str) -> str:

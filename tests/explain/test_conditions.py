@@ -24,8 +24,8 @@ from overhead.explain.conditions import (
     is_far,
     other_threads,
 )
+from overhead.explain.own_code import is_own_code
 from overhead.explain.profiling import measure_conditions, profile_step
-from overhead.explain.state import is_own_code
 from overhead.explain.steps import step_named
 from overhead.explain.verdict import host_causes
 from overhead.results import Figure, Reason, because, codes_of

@@ -18,7 +18,7 @@ from overhead.terminal import Streams
 
 _USAGE, _OWN_ERROR = 2, 70
 _LOAD_NUMPY = "import overhead.arguments, overhead.blocks.terminal, overhead.loading, overhead.reading.view, numpy"
-"""Together with what most commands load."""
+"""NumPy, and the modules of this package that most commands load."""
 
 
 def main(argv: list[str] | None = None) -> int:

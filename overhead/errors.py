@@ -35,13 +35,13 @@ def in_words(reason: Why) -> str:
 
 
 class SaidInOneLine:
-    """An exception whose message says everything, so that IPython shows it without the lines of code behind it."""
+    """An exception that needs no traceback: its message says what to do. IPython shows the message alone."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows in place of a traceback."""
+        """The lines that IPython shows instead of a traceback."""
         return [f"{type(self).__name__}: {self}"]
 
 

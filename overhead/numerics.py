@@ -1,4 +1,4 @@
-"""Student's t, the normal distribution, and searches for a root or a minimum, without SciPy, whose wheel has 35 MB.
+"""Student's t, the normal distribution, and the search for a root or a minimum. SciPy has them too, in 35 MB.
 
 Arguments and results have no unit, unless noted. The tests compare each function with SciPy's over wide ranges. DLMF is
 the NIST Handbook of Mathematical Functions, https://dlmf.nist.gov; each number is that of a formula there.

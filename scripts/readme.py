@@ -54,7 +54,7 @@ RECORDED_TIME = _EXAMPLES / "time.json"
 _COLUMNS = 100
 """As many characters as a page of a repository shows without a scroll bar."""
 _SENTENCES = 3
-"""Of the verdict on a step: what bounds it, how long the GPU is idle, its launches."""
+"""README shows so many sentences of the verdict: what bounds the step, how long the GPU is idle, its launches."""
 _GPU = "H100"
 """Of the kinds of machine that were measured, the one with the most runs."""
 _TOKEN_RUN = "nvidia-h100-decode-0.5b"

@@ -31,7 +31,7 @@ from scripts.long_description import relative_links  # noqa: E402
 MOST_BASE_MB = 25.0
 """The most that all wheels of the base install may have together, in MB of 1,000,000 bytes.
 
-A promise to users, not a limit of an index. SciPy alone has 35 MB, so it is in extras."""
+A promise to users, not a limit of an index. SciPy alone has 35 MB, so only developers install it."""
 OF_SDIST = {"CHANGELOG.md", "LICENSE", "Makefile", "PKG-INFO", "README.md", "pyproject.toml"}
 OF_SDIST_FOLDERS = ("docs/", "overhead/", "scripts/", "tests/")
 """What an sdist must have: these files, and a file in each of these folders."""

@@ -89,7 +89,10 @@ def _in_a_clone(mend: Why) -> str:
     """What adds a stack, with the short command that works in a clone in place of that with the packages' names."""
     text = sentence(mend)
     named = {} if isinstance(mend, str) else mend.values
-    for extras in (str(named[name]) for name in ("extras", "older") if name in named):
+    for name in ("extras", "older"):
+        if name not in named:
+            continue
+        extras = str(named[name])
         text = text.replace(install_command(*extras.split(",")), f'pip install ".[{extras}]"')
     return text
 

@@ -62,7 +62,9 @@ def test_packages_that_a_system_lacks_are_left_out(
 
 def test_each_extra_that_a_stack_names_exists() -> None:
     mends = [probe.mend for probe in registry().values() if not isinstance(probe.mend, str)]
-    named = [str(mend.values[name]) for mend in mends for name in ("extras", "older") if name in mend.values]
+    named: list[str] = []
+    for mend in mends:
+        named += [str(mend.values[name]) for name in ("extras", "older") if name in mend.values]
     assert named
     assert {extra for text in named for extra in text.split(",")} <= set(EXTRAS)
 

@@ -131,7 +131,11 @@ class Table:
 
 def _moved(groups: Sequence[int | tuple[int, ...]], places: Mapping[int, int]) -> list[tuple[int, ...]]:
     """The columns of each group at their new places; a column without a place is gone."""
-    return [tuple(places[i] for i in columns_of(group) if i in places) for group in groups]
+    moved = []
+    for group in groups:
+        kept = [i for i in columns_of(group) if i in places]
+        moved.append(tuple(places[i] for i in kept))
+    return moved
 
 
 def columns_of(group: int | tuple[int, ...]) -> tuple[int, ...]:

@@ -41,7 +41,8 @@ _LIMITS = ChildLimits(60.0, poll_s=1.0)
 _OPENING_S = 300.0
 _OPENS_IN_S = 1.5
 _BESIDE_WINDOW_S = 0.02
-"""What a process takes to open its cases, and what a window takes beside its length, s: only for the time left."""
+"""Seconds that a process takes to open its cases, and that a window takes besides its length. Only the time left uses
+them."""
 _KINDS: tuple[WindowKind, ...] = ("long", "short")
 _AHEAD_NS = 5_000_000
 """A window begins this long after the parent says so, which is longer than a message takes."""
@@ -87,7 +88,7 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
 
 
 def _planned_set_s(plan: ContentionPlan, group: PeerGroup, measuring: Measuring) -> float:
-    """About how long one set of a group takes, s; none if the stack cannot be measured so."""
+    """Seconds that one set of a group should take; none if the stack cannot be measured in this way."""
     if group.way == "threads" and why_one_thread(facts_of_stack(group.targets[0].stack)):
         return 0.0
     return _Set(plan, group, 0, measuring, dict(enumerate(group.cases))).planned_s()

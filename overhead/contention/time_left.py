@@ -1,4 +1,4 @@
-"""How much longer ``overhead contention`` takes: from its windows at first, then from the sets that were measured."""
+"""The time left of ``overhead contention``: first by the planned windows, then by how long measured sets took."""
 
 from __future__ import annotations
 

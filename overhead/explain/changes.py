@@ -45,7 +45,8 @@ steps that a process makes besides those that it samples: calibration, anchors."
 
 
 _ATTEMPT_TAKES_S, _COMPILING_TAKES_S = 1.0, 30.0
-"""What an attempt takes besides loading the step, and one that compiles, s: only for the time left."""
+"""Seconds that an attempt takes besides loading the step, and that one with compilation takes. Only the time left uses
+them."""
 
 
 class _CountingWaits(Listener):
@@ -54,7 +55,7 @@ class _CountingWaits(Listener):
     def __init__(self, inner: Listener) -> None:
         self._inner, self.waited_s = inner, 0.0
         self.later_s = 0.0
-        """What follows the run that measures now, s."""
+        """Seconds of work that follows the run that measures now."""
 
     def note(self, what: RunNote) -> None:
         self._inner.note(what)
@@ -183,7 +184,7 @@ class Changes:
         return found
 
     def _tell_time_left(self, attempts: Sequence[str], others: int) -> None:
-        """Tell it before the first of these attempts, of which so many are measured in turn with the step."""
+        """Tell the time left before the first of ``attempts``. ``others``: variants measured in turn with the step."""
         each_s = self.loading_s + _ATTEMPT_TAKES_S
         attempts_s = sum(_COMPILING_TAKES_S if _change(name).compiles else each_s for name in attempts)
         measuring_s = self.least_s + _PROCESSES * _IN_TURN_S * (1 + others)

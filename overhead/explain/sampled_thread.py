@@ -239,7 +239,7 @@ def _offset_of(value: int, words: Sequence[int]) -> int:
 
 
 def _unknown_layout() -> Unavailable:
-    """The refusal of a CPython, usually a newer one, in whose memory a value was not found."""
+    """The error where this CPython keeps a value at an unknown place, as a newer version may."""
     return Unavailable(because("interpreter-layout-unknown", version=sys.version.split()[0]))
 
 

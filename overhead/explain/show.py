@@ -41,7 +41,7 @@ _OPTIONAL, _IMPORTANT = ("issue", "fixed", "naive"), ("device", "met")
 _OVERSTATED = 1.2
 """A sentence names the time of a single call if it is this many times the cost or more."""
 _MET_APART = 1.3
-"""A sentence names the unpinned cost if it and the undisturbed one differ by more than this factor."""
+"""A sentence names the unpinned cost if unpinned and undisturbed cost differ by more than this factor."""
 
 
 def explanation_blocks(found: Explanation) -> Iterator[Part]:

@@ -31,7 +31,7 @@ from overhead.explain.record import CallSite
 from overhead.results import because
 
 _MOST_NAMED = 8
-"""So many functions of a file are named where none was given."""
+"""If the user names no function, an error names at most so many functions of the file."""
 CALLING_THE_FUNCTION = because("calling-the-function")
 _told_before_first_call: list[Callable[[], None]] = []
 _MOST_TEXT = 4000

@@ -61,9 +61,12 @@ _MOST_CALLS = 256
 _forks: list[None] = []
 _MOST_TEXT = 2000
 """Most characters of a message that is passed on."""
-_SAMPLED_S, _MOST_SAMPLED_S, _BETWEEN_WAITS_NS = 0.4, 2.0, 1e6
-"""How long a statement runs for the samples of its parts; how long where a busy machine gives few; and the time of its
-calls between two waits: a device can take so many without making the host wait."""
+_SAMPLED_S = 0.4
+"""Seconds that a statement runs while it is sampled."""
+_MOST_SAMPLED_S = 2.0
+"""The same if a busy machine gives too few samples before."""
+_BETWEEN_WAITS_NS = 1e6
+"""The time of the calls between two waits: a device can queue so many calls without making the host wait."""
 _LONG_CALL_NS = 2_500_000
 """Of a longer call, the samples are longer too: four more calls must fit between the shortest and the longest."""
 

@@ -41,7 +41,7 @@ _APART = 1.3
 ``overhead time`` names the latter from the same factor on."""
 _MOST_GAINS = 3
 _MOST_WAITS = 3
-"""So many calls that wait are named."""
+"""A verdict names at most so many calls that wait."""
 Gains = Mapping[str, Figure]
 """By the name of an alternative, or the code of a condition: its measured gain, with an interval."""
 _NO_GAINS: Gains = {}

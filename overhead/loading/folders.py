@@ -67,8 +67,10 @@ def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
 
 
 def _folders_with_runs(path: Path) -> list[Path]:
-    """The folders in this one whose first file is a run, as where each node has a folder."""
-    inner = [folder for folder in sorted(path.iterdir()) if folder.is_dir()] if path.is_dir() else []
+    """The folders inside this one that hold runs, such as one for each node. Their first file decides."""
+    if not path.is_dir():
+        return []
+    inner = [entry for entry in sorted(path.iterdir()) if entry.is_dir()]
     return [folder for folder in inner if _is_run(files_in_folder(folder)[:1])]
 
 

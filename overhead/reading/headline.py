@@ -17,7 +17,7 @@ def cheapest(costs: DispatchCosts) -> DispatchRow | None:
 
 
 def not_told_apart(costs: DispatchCosts, cheapest: DispatchRow) -> list[DispatchRow]:
-    """The other rows whose intervals reach down to that of the cheapest row, so that they may cost as little."""
+    """The other rows that may cost as little as the cheapest row, because their intervals overlap its interval."""
     most = cheapest.marks["python"][0].ceiling
     found = []
     for row in costs.rows:

@@ -47,13 +47,13 @@ class Listener:
 
 
 _LINE_EVERY_S = 20.0
-"""Outside a terminal a line is printed this often: a log of a run of ten minutes stays short."""
+"""A log gets the time left this often, so that the log of a run of ten minutes stays short."""
 _TELLS_WAIT_AFTER_S = 3.0
-"""Outside a terminal a shorter wait is not worth a line: two runs at once wait for each other again and again."""
+"""A log says nothing of a shorter wait for another run: two runs at once wait for each other again and again."""
 _SILENT_AT_MOST_S = 10.0
-"""Outside a terminal a step is told after so long without a line, as long as no time left is known."""
+"""Until the time left is known, a log says what the run does after so many seconds without a line."""
 _SILENT_AT_FIRST_S = 2.0
-"""The first step is told sooner. What is refused at once has no line but its error."""
+"""The first such line comes sooner, but not at once: a run that is refused at once prints its error alone."""
 
 
 class Progress(Listener):

@@ -1,4 +1,4 @@
-"""How much longer a run takes: from its plan at first, then from the times that its processes took.
+"""The time left of a run: first by its plan, then by how long its processes took.
 
 Callers say what happened and when, in seconds since the run began. Nothing here reads a clock, so tests need none.
 """
@@ -117,7 +117,7 @@ class PlannedProcess:
 
 
 def measuring_s(sampled_s: float, cases: int, cost: Cost) -> float:
-    """How long a process measures whose samples of so many cases, each of this cost, take so long, s."""
+    """Seconds that a process measures. Its samples take ``sampled_s``, and are of ``cases`` cases of this cost."""
     return BESIDE_SAMPLES_S + sampled_s + CASE_BESIDE_SAMPLES_S[cost] * cases
 
 

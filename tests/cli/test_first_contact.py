@@ -53,7 +53,8 @@ def test_no_command_says_what_to_type_and_loads_nothing_heavy(empty: Path) -> No
 @pytest.mark.parametrize("here", [FirstSteps("torch", on_gpu=True), FirstSteps("torch"), FirstSteps("numpy")], ids=str)
 def test_each_first_command_is_one_that_the_parser_takes(here: FirstSteps) -> None:
     text = first_steps_text(here)
-    commands = [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("    overhead ")]
+    typed = [line for line in text.splitlines() if line.startswith("    overhead ")]
+    commands = [shlex.split(line)[1:] for line in typed]
     calls = {make_parser().parse_args(command).call for command in commands}
     assert len(calls) == len(commands) == 5
     assert ("device='cuda'" in text) == here.on_gpu
@@ -82,7 +83,9 @@ def test_the_help_lists_each_command_once_below_its_question(capsys: pytest.Capt
     commands = parser._commands().choices
     assert all(isinstance(one.question, Question) for one in commands.values())
     assert main(["help"]) == main(["--help"]) == 0
-    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line[:3].strip() and line[0] == " "]
+    printed = capsys.readouterr().out.splitlines()
+    indented_once = [line for line in printed if line.startswith(" ") and line[:3].strip()]
+    listed = [line.split()[0] for line in indented_once]
     assert sorted(set(listed) & set(commands)) == sorted(commands)
 
 

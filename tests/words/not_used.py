@@ -45,7 +45,7 @@ NOT_PRINTED = (
 
 
 def not_used_in(text: str, words: Iterable[NotUsed] = NOT_USED) -> Iterator[str]:
-    """What the text has of these words outside of code (between backticks), each with what to use in its place."""
+    """Each of these words that the text has, with the word to use instead. Code between backticks is left out."""
     prose = _CODE.sub("", text)
     for word in words:
         for found in re.finditer(word.pattern, prose):

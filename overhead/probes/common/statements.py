@@ -163,8 +163,10 @@ class StatementLoop:
             "FINISH": self._parts["--wait"],
         }
         # Python takes an import from __future__ at the top of a file alone, and a setup may be a whole file.
-        futures = [node for body in blocks.values() for node in body if _is_of_future(node)]
-        blocks = {name: [node for node in body if not _is_of_future(node)] for name, body in blocks.items()}
+        futures: list[ast.stmt] = []
+        for name, body in blocks.items():
+            futures += filter(_is_of_future, body)
+            blocks[name] = list(itertools.filterfalse(_is_of_future, body))
         template = _TEMPLATE.replace("def", "async def") if self._awaits else _TEMPLATE
         tree = _Splice(blocks).visit(ast.parse(template))
         tree.body[:0] = futures

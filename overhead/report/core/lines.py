@@ -51,7 +51,9 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
         ax.set(xscale="log", yscale="log")
         for line in panel.lines:
             shown = [p for p in line.points if min(p[0], p[1].value) > 0]
-            ax.plot([p[0] for p in shown], [p[1].value for p in shown], "-", color=line.colour, linewidth=1.1)
+            at = [x for x, _ in shown]
+            values = [point.value for _, point in shown]
+            ax.plot(at, values, "-", color=line.colour, linewidth=1.1)
             for x, y_at in shown:
                 if y_at.low is not None and y_at.high is not None:
                     least = max(y_at.low, y_at.value / _FURTHEST)

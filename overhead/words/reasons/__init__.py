@@ -105,9 +105,16 @@ def notes_said(notes: Iterable[Why]) -> list[str]:
     alike: dict[Why, list[str]] = {}
     for note in notes:
         worker = note.values.get(_WORKER) if isinstance(note, Reason) else None
-        # The name of a worker is that of its stack and device; the run says elsewhere which device it has.
-        alike.setdefault(_of_worker(note, ""), []).extend([str(worker).partition("@")[0]] if worker else [])
-    return [sentence(_of_worker(note, few(list(dict.fromkeys(workers))))) for note, workers in alike.items()]
+        workers = alike.setdefault(_of_worker(note, ""), [])
+        if worker:
+            # The name of a worker is that of its stack and device; the run says elsewhere which device it has.
+            stack = str(worker).partition("@")[0]
+            workers.append(stack)
+    said = []
+    for note, workers in alike.items():
+        each_once = list(dict.fromkeys(workers))
+        said.append(sentence(_of_worker(note, few(each_once))))
+    return said
 
 
 def _of_worker(note: Why, worker: str) -> Why:

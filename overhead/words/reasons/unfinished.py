@@ -1,4 +1,4 @@
-"""What is said of a call that returns before its work is done, and what to write so that the work is done."""
+"""Why ``overhead time`` refuses a call that returns before its work is done, and what to write instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of the run that comes with the program, where it stands in for one of this machine."""
+"""The lines above the example run, which is shown where nothing was measured on this machine."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def called(kind: Kind, record: Record) -> str:
 
 
 def remark(row: DispatchRow, kind: Kind, record: Record) -> str:
-    """What is to know of the row's case of this kind: its own remark, an unpinned cost below the cost, another unit."""
+    """Remarks on the row's case of this kind: its own remark, an unpinned cost below the cost, another unit."""
     below = "the unpinned cost is below the undisturbed cost" if met_below(record) else ""
     unit = "" if kind == "batched" else other_unit(row)
     return "; ".join(filter(None, [row_remark(row, kind), below, unit]))

@@ -1,6 +1,8 @@
-"""Dispatch overhead, measured: what one more piece of work costs through each GPU stack, and who takes the time.
+"""Dispatch overhead, measured: what one more piece of work costs through each GPU stack, and who
+takes the time.
 
-The public Python API is lazy, so that ``import overhead`` loads nothing heavy. docs/python-api.md describes it.
+The public Python API is lazy, so that ``import overhead`` loads nothing heavy. docs/python-api.md
+describes it.
 """
 
 from __future__ import annotations

@@ -19,9 +19,15 @@ def make_parser() -> CommandParser:
     """Make the parser of the command line; what it parses has the command as ``call``."""
     whole = CommandParser(
         prog="overhead",
-        description="Measure kernel launch overhead on this machine: what one more launch, dispatch or operation costs "
-        "through each GPU stack, and who takes the time: Python, the library, the driver or the device.",
-        epilog="'make report' measures this machine and draws a report. The folder docs explains the method.",
+        description=(
+            "Measure kernel launch overhead on this machine: what one more launch, dispatch or"
+            " operation costs through each GPU stack, and who takes the time: Python, the library,"
+            " the driver or the device."
+        ),
+        epilog=(
+            "'make report' measures this machine and draws a report. The folder docs explains the"
+            " method."
+        ),
     )
     whole.add_argument("--version", action="version", version=f"overhead {__version__}")
     whole.set_defaults(call=commands.first_steps_command)
@@ -30,7 +36,9 @@ def make_parser() -> CommandParser:
         add(added)
     for slice in of_slices("commands"):
         slice.add_commands(added)
-    completion = added.add_parser("completion", help="print a script that completes commands and names in a shell")
+    completion = added.add_parser(
+        "completion", help="print a script that completes commands and names in a shell"
+    )
     completion.add_argument("shell", choices=["bash", "zsh", "tcsh"])
     completion.set_defaults(call=commands.completion_command, parser=whole)
     return whole
@@ -44,14 +52,31 @@ def _add_measuring(added: Any) -> None:
     )
     _repeatable(run, *_STACK, metavar="STACK", help="measure only this stack (repeatable)")
     _repeatable(run, "--pattern", metavar="PATTERN", help="measure only this pattern (repeatable)")
-    _repeatable(run, "--workload", metavar="WORKLOAD", help="measure only this workload (repeatable)")
-    run.add_argument(
-        "--software", action="store_true", help="on a machine with a GPU, measure software adapters and CPUs too"
+    _repeatable(
+        run, "--workload", metavar="WORKLOAD", help="measure only this workload (repeatable)"
     )
-    _repeatable(run, "--require", metavar="STACK", help="exit with code 1 if this stack gives no figure (repeatable)")
-    python = "measure with this Python; give the option twice to measure with two Pythons in turn and compare them"
+    run.add_argument(
+        "--software",
+        action="store_true",
+        help="on a machine with a GPU, measure software adapters and CPUs too",
+    )
+    _repeatable(
+        run,
+        "--require",
+        metavar="STACK",
+        help="exit with code 1 if this stack gives no figure (repeatable)",
+    )
+    python = (
+        "measure with this Python; give the option twice to measure with two Pythons in turn and"
+        " compare them"
+    )
     _repeatable(run, "--python", metavar="PYTHON", help=python)
-    _repeatable(run, "--env", metavar="NAME=VALUE", help="set this environment variable while measuring (repeatable)")
+    _repeatable(
+        run,
+        "--env",
+        metavar="NAME=VALUE",
+        help="set this environment variable while measuring (repeatable)",
+    )
     env_new = "measure in turn without and with this variable, and compare (repeatable)"
     _repeatable(run, "--env-new", metavar="NAME=VALUE", help=env_new)
     _add_measuring_options(run, profiles())
@@ -59,13 +84,24 @@ def _add_measuring(added: Any) -> None:
     _answers(run, commands.run_command)
 
     browser = added.add_parser(
-        "browser", help="measure WebGPU in a real browser, or import what a page measured", question=Question.COST
+        "browser",
+        help="measure WebGPU in a real browser, or import what a page measured",
+        question=Question.COST,
     )
     add = browser.add_argument
-    add("--browser", default="chromium", help="chromium (default), firefox, or the path of a program")
+    add(
+        "--browser",
+        default="chromium",
+        help="chromium (default), firefox, or the path of a program",
+    )
     imported = "convert the file that the page offered for download"
     add("--import", dest="file", metavar="FILE", type=Path, help=imported)
-    add("--page", metavar="FILE.html", type=Path, help="write the page as one file that you can open in any browser")
+    add(
+        "--page",
+        metavar="FILE.html",
+        type=Path,
+        help="write the page as one file that you can open in any browser",
+    )
     _add_measuring_options(browser)
     _answers(browser, commands.browser_command)
 
@@ -91,48 +127,80 @@ def _add_looking(added: Any) -> None:
     _answers(check, commands.check_command)
 
     doctor = added.add_parser(
-        "doctor", help="check what would disturb a measurement on this machine", question=Question.HERE
+        "doctor",
+        help="check what would disturb a measurement on this machine",
+        question=Question.HERE,
     )
     _answers(doctor, commands.doctor_command)
 
 
 def _add_reading(added: Any) -> None:
-    show = added.add_parser("show", help="print the figures of a run as tables", question=Question.FOUND)
+    show = added.add_parser(
+        "show", help="print the figures of a run as tables", question=Question.FOUND
+    )
     what = (
-        "file of a run (default: the newest in reports/local, or an example where there is none); after the file, the "
-        "key of a case, or words of the key"
+        "file of a run (default: the newest in reports/local, or an example where there is none);"
+        " after the file, the key of a case, or words of the key"
     )
     show.add_argument("what", metavar="FILE CASE", nargs="*", help=what)
-    plot = "draw the measured times of CASE beside the fitted line (default: a PNG named after the case)"
-    show.add_argument("--plot", metavar="FILE.png|svg", nargs="?", type=Path, const=Path(), help=plot)
-    show.add_argument("--all", action="store_true", dest="every", help="print all cases, not only the base cases")
+    plot = (
+        "draw the measured times of CASE beside the fitted line (default: a PNG named after the"
+        " case)"
+    )
+    show.add_argument(
+        "--plot", metavar="FILE.png|svg", nargs="?", type=Path, const=Path(), help=plot
+    )
+    show.add_argument(
+        "--all", action="store_true", dest="every", help="print all cases, not only the base cases"
+    )
     _answers(show, commands.show_command)
 
     report = added.add_parser(
-        "report", help="draw the pages of a report from files; measures nothing", question=Question.FOUND
+        "report",
+        help="draw the pages of a report from files; measures nothing",
+        question=Question.FOUND,
     )
-    paths = "files of runs, or folders (default: reports/local, compared with reports/data, or an example)"
+    paths = (
+        "files of runs, or folders (default: reports/local, compared with reports/data, or an"
+        " example)"
+    )
     report.add_argument("paths", metavar="PATH", nargs="*", type=Path, help=paths)
     out = "folder to write index.html to"
     report.add_argument("--out", metavar="DIR", type=Path, default=Path("reports"), help=out)
-    reference = "compare the machine with this reference: the file of a run, or the id or name of a machine in PATH"
+    reference = (
+        "compare the machine with this reference: the file of a run, or the id or name of a machine"
+        " in PATH"
+    )
     report.add_argument("--reference", metavar="RUN", default="", help=reference)
     _answers(report, commands.report_command)
 
-    export = added.add_parser("export", help="convert the figures of runs for other programs", question=Question.FOUND)
+    export = added.add_parser(
+        "export", help="convert the figures of runs for other programs", question=Question.FOUND
+    )
     export.add_argument("path", metavar="PATH", type=Path, help="file, or a folder of files")
     export.add_argument("--format", choices=["csv", "json"], default="csv", help="default: csv")
-    export.add_argument("--json", dest="format", action="store_const", const="json", help="print JSON: --format json")
+    export.add_argument(
+        "--json",
+        dest="format",
+        action="store_const",
+        const="json",
+        help="print JSON: --format json",
+    )
     export.set_defaults(call=commands.export_command)
 
 
 def _add_compare(added: Any) -> None:
     compare = added.add_parser(
         "compare",
-        help="compare two runs, or variants inside one run, case by case: faster, slower or no difference",
+        help=(
+            "compare two runs, or variants inside one run, case by case: faster, slower or no"
+            " difference"
+        ),
         question=Question.SLOWER,
     )
-    compare.add_argument("base", metavar="BASE", nargs="?", type=Path, help="file of a run, or folder of runs")
+    compare.add_argument(
+        "base", metavar="BASE", nargs="?", type=Path, help="file of a run, or folder of runs"
+    )
     compare.add_argument(
         "new",
         metavar="NEW",
@@ -140,16 +208,26 @@ def _add_compare(added: Any) -> None:
         type=Path,
         help="file or folder, as BASE; a ratio is NEW divided by BASE, so above 1 is slower",
     )
-    across = "instead of NEW: compare variants inside the run BASE with the first variant, such as wait=stream,event"
+    across = (
+        "instead of NEW: compare variants inside the run BASE with the first variant, such as"
+        " wait=stream,event"
+    )
     compare.add_argument("--across", metavar="AXIS=VALUE,VALUE", help=across)
-    limit = "exit with code 1 if a case is surely slower by more than PCT percent, with code 3 if a case does not tell"
+    limit = (
+        "exit with code 1 if a case is surely slower by more than PCT percent, with code 3 if a"
+        " case does not tell"
+    )
     compare.add_argument("--fail-over", metavar="PCT", type=float, help=limit)
-    compare.add_argument("--allow-missing", action="store_true", help="accept cases that have no value on one side")
+    compare.add_argument(
+        "--allow-missing", action="store_true", help="accept cases that have no value on one side"
+    )
     add_markdown(compare)
     _answers(compare, commands.compare_command)
 
 
-def _repeatable(parser: argparse.ArgumentParser, *names: str, metavar: str, help: str, type: Any = str) -> None:
+def _repeatable(
+    parser: argparse.ArgumentParser, *names: str, metavar: str, help: str, type: Any = str
+) -> None:
     parser.add_argument(*names, metavar=metavar, action="append", default=[], type=type, help=help)
 
 
@@ -159,10 +237,17 @@ def add_plugin(parser: argparse.ArgumentParser) -> None:
     _repeatable(parser, "--plugin", metavar="FILE.py", type=Path, help=a_file)
 
 
-def _add_measuring_options(parser: argparse.ArgumentParser, plans: Mapping[str, Plan] = PROFILES) -> None:
+def _add_measuring_options(
+    parser: argparse.ArgumentParser, plans: Mapping[str, Plan] = PROFILES
+) -> None:
     about = "; ".join(f"{name}: {plan.help}" for name, plan in plans.items())
     parser.add_argument("--profile", choices=[*plans], default="default", help=about)
-    parser.add_argument("--out", metavar="FILE", type=Path, help="file to write, or a folder (default: reports/local)")
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        type=Path,
+        help="file to write, or a folder (default: reports/local)",
+    )
 
 
 def _answers(parser: argparse.ArgumentParser, call: Any) -> None:
@@ -172,7 +257,9 @@ def _answers(parser: argparse.ArgumentParser, call: Any) -> None:
 
 def add_markdown(parser: argparse.ArgumentParser) -> None:
     """Add the option ``--markdown`` to the parser of a command that calls ``commands.answer``."""
-    parser.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
+    parser.add_argument(
+        "--markdown", action="store_true", help="print Markdown, for a pull request"
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -15,11 +15,14 @@ from overhead.errors import BadFile
 _CHUNK_BYTES = 1 << 20
 _LONGEST_LINE_BYTES = 16 << 20
 _MAX_EXPANSION = 200
-"""Most bytes per compressed byte, after the first million. Samples reach about 10, a decompression bomb about 1000."""
+"""Most bytes per compressed byte, after the first million. Samples reach about 10, a decompression
+bomb about 1000.
+"""
 
 
 def read_whole(path: Path, limit: int, *, packed: bool | None = None) -> bytes:
-    """The bytes of a regular file, decompressed if it is ``packed`` by gzip: None if its name tells that (``.gz``).
+    """The bytes of a regular file, decompressed if it is ``packed`` by gzip: None if its name tells
+    that (``.gz``).
 
     Raises ``BadFile`` if there are more than ``limit`` bytes, or if the file cannot be read.
     """
@@ -36,7 +39,8 @@ def first_bytes(path: Path, count: int) -> bytes:
 
 
 def read_lines(path: Path, limit: int) -> Iterator[bytes]:
-    """The lines of a file, read as by ``read_whole``. All end with a line break, except a last one that was cut off.
+    """The lines of a file, read as by ``read_whole``. All end with a line break, except a last one
+    that was cut off.
 
     Raises ``BadFile`` like ``read_whole``, and for a line of more than 16 MiB.
     """
@@ -68,12 +72,18 @@ def _chunks(path: Path, limit: int, packed: bool | None = None) -> Iterator[byte
                     raise BadFile(f"larger than {limit:,} bytes", path)
                 yield chunk
     except (OSError, EOFError, zlib.error) as error:
-        words = getattr(error, "strerror", None) or " ".join(str(error).split())[:300] or type(error).__name__
+        words = (
+            getattr(error, "strerror", None)
+            or " ".join(str(error).split())[:300]
+            or type(error).__name__
+        )
         raise BadFile(words, path) from None
 
 
 def _regular(path: Path) -> IO[bytes]:
-    """The open file. Raises ``BadFile`` for anything but a regular file: a pipe would block, a device may never end."""
+    """The open file. Raises ``BadFile`` for anything but a regular file: a pipe would block, a
+    device may never end.
+    """
     opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     mode = os.fstat(opened).st_mode
     if not stat.S_ISREG(mode):

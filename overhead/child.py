@@ -1,7 +1,8 @@
-"""A child process: send it jobs, receive typed answers, limit its time and memory, and end it within a bounded time.
+"""A child process: send it jobs, receive typed answers, limit its time and memory, and end it
+within a bounded time.
 
-The parent uses ``ChildProcess``, and the child ``serve``. Each job and each answer is a line of JSON.
-The parent alone needs psutil: a child may run in another Python, which has little installed.
+The parent uses ``ChildProcess``, and the child ``serve``. Each job and each answer is a line of
+JSON. The parent alone needs psutil: a child may run in another Python, which has little installed.
 """
 
 from __future__ import annotations
@@ -37,14 +38,20 @@ _KILL_S = 5.0
 _OUTPUT_S = 1.0
 """How long the output of a dead child may take to end."""
 _LONGEST_LINE_BYTES = 16 << 20
-"""A longer line is received in parts. The parent cannot read them, and ends the child before it fills the memory."""
+"""A longer line is received in parts. The parent cannot read them, and ends the child before it
+fills the memory.
+"""
 _PR_SET_PDEATHSIG = 1
 _EXIT_S = 5.0
 """How long a child that has closed its answers may take to exit."""
 _FIRST_BYTES, _LAST_BYTES = 1 << 20, 4000
-"""What is kept of what a process prints: a statement that prints at each call would fill the disk at 1 GB a second."""
+"""What is kept of what a process prints: a statement that prints at each call would fill the disk
+at 1 GB a second.
+"""
 FAMILY = "OVERHEAD_FAMILY"
-"""The environment variable by which the descendants of a child are found, also those in sessions of their own."""
+"""The environment variable by which the descendants of a child are found, also those in sessions of
+their own.
+"""
 
 
 class ChildEnded(WithReason):
@@ -57,11 +64,12 @@ class ChildEnded(WithReason):
 
 @dataclasses.dataclass(frozen=True)
 class ChildLimits:
-    """When a child is killed. ``silence_s``: the longest time without an answer. ``memory_bytes``: of resident memory,
-    0 for three quarters of the machine's.
+    """When a child is killed. ``silence_s``: the longest time without an answer. ``memory_bytes``:
+    of resident memory, 0 for three quarters of the machine's.
 
-    ``count_descendants``: the processes that the child started count too, which requires reading the list of all
-    processes. ``poll_s``: seconds between two checks of the memory while the parent waits for an answer.
+    ``count_descendants``: the processes that the child started count too, which requires reading
+    the list of all processes. ``poll_s``: seconds between two checks of the memory while the parent
+    waits for an answer.
     """
 
     silence_s: float = math.inf
@@ -71,9 +79,11 @@ class ChildLimits:
 
 
 class PrintedText:
-    """What a process prints to a pipe: all is read, and the first MiB and the last 4,000 bytes are kept.
+    """What a process prints to a pipe: all is read, and the first MiB and the last 4,000 bytes are
+    kept.
 
-    The process never waits for long, and the disk gets nothing. A thread reads, and closes the pipe at its end.
+    The process never waits for long, and the disk gets nothing. A thread reads, and closes the pipe
+    at its end.
     """
 
     def __init__(self, pipe: IO[bytes]) -> None:
@@ -113,8 +123,9 @@ Send = Callable[[Any], None]
 class ChildProcess(Generic[_Received]):
     """A running child process: a module that calls ``serve``. The end of a ``with`` block ends it.
 
-    ``decode`` makes an answer from a line of JSON. ``python``: the interpreter and its options. Iterating gives the
-    answers. Sending never fails. ``peak_bytes``: the highest resident memory seen so far.
+    ``decode`` makes an answer from a line of JSON. ``python``: the interpreter and its options.
+    Iterating gives the answers. Sending never fails. ``peak_bytes``: the highest resident memory
+    seen so far.
     """
 
     def __init__(
@@ -143,7 +154,8 @@ class ChildProcess(Generic[_Received]):
                 FAMILY: os.environ.get(FAMILY, "") + self._mark,
                 scratch.PARENT: str(scratch.folder()),
             },
-            # No signal of the terminal reaches the child. Windows has no sessions, but process groups.
+            # No signal of the terminal reaches the child. Windows has no sessions, but process
+            # groups.
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
@@ -152,7 +164,9 @@ class ChildProcess(Generic[_Received]):
         assert self._process.stderr is not None
         self._errors = PrintedText(self._process.stderr)
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=_read, args=(self._process.stdout, self._lines), daemon=True)
+        self._reader = threading.Thread(
+            target=_read, args=(self._process.stdout, self._lines), daemon=True
+        )
         self._reader.start()
         if job is not None:
             self.send(job)
@@ -170,13 +184,16 @@ class ChildProcess(Generic[_Received]):
             self._process.stdin.flush()
 
     def receive(self, limit_s: float | None = None) -> _Received:
-        """The next answer. ``limit_s``: how long to wait for it, instead of the usual time without output.
+        """The next answer. ``limit_s``: how long to wait for it, instead of the usual time without
+        output.
 
         Raises ``ChildEnded``, after killing a child that exceeded a limit.
         """
         line = self._line(self._limits.silence_s if limit_s is None else limit_s)
         if not line:
-            raise ChildEnded("died", _how_ended(self.exit_code(_EXIT_S), last_line(self._errors.text(_OUTPUT_S))))
+            raise ChildEnded(
+                "died", _how_ended(self.exit_code(_EXIT_S), last_line(self._errors.text(_OUTPUT_S)))
+            )
         try:
             return self._decode(line)
         except (msgspec.DecodeError, ValueError, RecursionError):
@@ -215,7 +232,9 @@ class ChildProcess(Generic[_Received]):
             raise ChildEnded("time", because("process-silent", limit_s=limit_s))
 
     def _family(self, *, descendants: bool = True) -> list[psutil.Process]:
-        """The child and the processes that it started. Empty if it has exited: another process may have its id."""
+        """The child and the processes that it started. Empty if it has exited: another process may
+        have its id.
+        """
         import psutil
 
         if self._process.poll() is None:
@@ -225,14 +244,18 @@ class ChildProcess(Generic[_Received]):
         return []
 
     def exit_code(self, limit_s: float) -> int | None:
-        """The exit code (negative for a signal). None if the child still runs after ``limit_s`` seconds."""
+        """The exit code (negative for a signal). None if the child still runs after ``limit_s``
+        seconds.
+        """
         try:
             return self._process.wait(timeout=limit_s)
         except subprocess.TimeoutExpired:
             return None
 
     def kill(self) -> None:
-        """Kill the child and the processes that it started; any thread may do this. ``end`` must follow."""
+        """Kill the child and the processes that it started; any thread may do this. ``end`` must
+        follow.
+        """
         import psutil
 
         for process in reversed(self._family()):
@@ -247,13 +270,18 @@ class ChildProcess(Generic[_Received]):
         self.exit_code(_KILL_S)
 
     def _kill_marked(self) -> bool:
-        """Kill the processes that inherited this child's environment. Returns whether there were any."""
+        """Kill the processes that inherited this child's environment. Returns whether there were
+        any.
+        """
         import psutil
 
         found = False
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
-                if self._mark in process.environ().get(FAMILY, "") and process.status() != psutil.STATUS_ZOMBIE:
+                if (
+                    self._mark in process.environ().get(FAMILY, "")
+                    and process.status() != psutil.STATUS_ZOMBIE
+                ):
                     process.kill()
                     found = True
         return found
@@ -265,9 +293,11 @@ class ChildProcess(Generic[_Received]):
         self.end()
 
     def end(self, exit_s: float = 0.0) -> None:
-        """Give the child ``exit_s`` seconds to exit, then kill it and the processes that it started.
+        """Give the child ``exit_s`` seconds to exit, then kill it and the processes that it
+        started.
 
-        A second call does nothing. While such a process holds an output pipe, its reading thread continues.
+        A second call does nothing. While such a process holds an output pipe, its reading thread
+        continues.
         """
         self.exit_code(exit_s)
         self.kill()
@@ -279,16 +309,18 @@ class ChildProcess(Generic[_Received]):
 
 
 class Parent:
-    """The parent as the child sees it. Calling it sends an answer at once; ``lines`` are the jobs, as JSON.
+    """The parent as the child sees it. Calling it sends an answer at once; ``lines`` are the jobs,
+    as JSON.
 
-    Making it redirects standard output to standard error, and reads standard input (see ``input_lines``), so do what
-    may hang only afterwards.
+    Making it redirects standard output to standard error, and reads standard input (see
+    ``input_lines``), so do what may hang only afterwards.
     """
 
     def __init__(self) -> None:
         sys.stdout.flush()
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # The reason of a death is the last line printed. A block buffer is written at exit, after the traceback.
+            # The reason of a death is the last line printed. A block buffer is written at exit,
+            # after the traceback.
             sys.stdout.reconfigure(line_buffering=True)
         self._out = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
         os.dup2(2, 1)
@@ -312,7 +344,8 @@ class Parent:
 
 
 def serve(job_type: type[_Job], handle: Callable[[_Job, Parent], None]) -> None:
-    """In the child: call ``handle`` for each job until the parent ends; its second argument sends an answer.
+    """In the child: call ``handle`` for each job until the parent ends; its second argument sends
+    an answer.
 
     Output that libraries print goes to standard error. What ``handle`` raises ends the process.
     """
@@ -347,10 +380,11 @@ def _read(pipe: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
 
 
 def input_lines() -> Iterator[bytes]:
-    """The lines that the parent sends; called in the child, once, before it does anything that may hang.
+    """The lines that the parent sends; called in the child, once, before it does anything that may
+    hang.
 
-    When the parent ends for any reason, this process and its group are killed within seconds, even if its main thread
-    hangs. Standard input is empty afterwards.
+    When the parent ends for any reason, this process and its group are killed within seconds, even
+    if its main thread hangs. Standard input is empty afterwards.
     """
     _end_with_parent()
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -361,8 +395,8 @@ def input_lines() -> Iterator[bytes]:
 def _take_input() -> int:
     """A new descriptor of the pipe that was standard input, which is the null device afterwards.
 
-    On Windows OpenBLAS, while it is loaded, would hang until a pending read of standard input returns. On every system
-    a child process would inherit the pipe.
+    On Windows OpenBLAS, while it is loaded, would hang until a pending read of standard input
+    returns. On every system a child process would inherit the pipe.
     """
     pipe, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -371,7 +405,8 @@ def _take_input() -> int:
 
 
 def _read_input(pipe: int, lines: queue.SimpleQueue[bytes]) -> None:
-    # The file is never closed: at exit the interpreter would abort if this thread is reading from it.
+    # The file is never closed: at exit the interpreter would abort if this thread is reading from
+    # it.
     with contextlib.suppress(OSError):
         for line in open(pipe, "rb", closefd=False):  # noqa: SIM115
             lines.put(line)
@@ -379,10 +414,12 @@ def _read_input(pipe: int, lines: queue.SimpleQueue[bytes]) -> None:
 
 
 def _end_with_parent() -> None:
-    """Let Linux end this process when its parent ends, also if a library hangs with the interpreter lock.
+    """Let Linux end this process when its parent ends, also if a library hangs with the interpreter
+    lock.
 
-    Then no Python code runs. So the handler of the signal SIGHUP, which has the number 1, is the C function ``alarm``:
-    ``alarm(1)`` ends the process one second later by SIGALRM. Until then ``_read_input`` can kill the whole group.
+    Then no Python code runs. So the handler of the signal SIGHUP, which has the number 1, is the C
+    function ``alarm``: ``alarm(1)`` ends the process one second later by SIGALRM. Until then
+    ``_read_input`` can kill the whole group.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)

@@ -17,16 +17,20 @@ from overhead.scratch import ending_on_signals
 from overhead.terminal import Streams
 
 _USAGE, _OWN_ERROR = 2, 70
-_LOAD_NUMPY = "import overhead.arguments, overhead.blocks.terminal, overhead.loading, overhead.reading.view, numpy"
+_LOAD_NUMPY = (
+    "import overhead.arguments, overhead.blocks.terminal, overhead.loading, overhead.reading.view,"
+    " numpy"
+)
 """NumPy, and the modules of this package that most commands load."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command and return the exit code.
 
-    0 done; 1 a gate failed, a required stack is missing, or nothing was measured; 2 wrong use or bad input; 3 a gate
-    could not test enough; 70 an error of overhead itself; 74 standard output cannot be written; 130 interrupted;
-    141 the reader of the output is gone. The result of a gate has precedence over an error of the output.
+    0 done; 1 a gate failed, a required stack is missing, or nothing was measured; 2 wrong use or
+    bad input; 3 a gate could not test enough; 70 an error of overhead itself; 74 standard output
+    cannot be written; 130 interrupted; 141 the reader of the output is gone. The result of a gate
+    has precedence over an error of the output.
     """
     arguments = argparse.Namespace()
     with Streams() as streams:
@@ -37,7 +41,8 @@ def main(argv: list[str] | None = None) -> int:
 def program() -> NoReturn:
     """Run the command and end the process.
 
-    Threads and exit handlers of stacks in other packages are not waited for, because they may never end.
+    Threads and exit handlers of stacks in other packages are not waited for, because they may never
+    end.
     """
     code = main()
     scratch.remove()
@@ -76,11 +81,15 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
         complain(f"{error.filename}: {error.strerror}" if error.filename else one_line(error))
         return _USAGE
     except MemoryError:
-        complain("out of memory; free some or raise the limit; a run's journal holds what it measured")
+        complain(
+            "out of memory; free some or raise the limit; a run's journal holds what it measured"
+        )
         return _USAGE
     except Exception as error:  # Python would exit with 1, the code of a gate that failed
         if isinstance(error, ImportError) and not f"{error.name}.".startswith("overhead."):
-            complain(one_line(error))  # a package that is missing or broken, or that finds too little memory
+            complain(
+                one_line(error)
+            )  # a package that is missing or broken, or that finds too little memory
             return _USAGE
         import traceback
 
@@ -90,7 +99,8 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
 
 
 def _check_memory_limit() -> None:
-    """Raise ``MemoryError`` if NumPy does not load under a limit of the address space (``ulimit -v``).
+    """Raise ``MemoryError`` if NumPy does not load under a limit of the address space (``ulimit
+    -v``).
 
     Its OpenBLAS then ends the process with exit code 1, which would say that a gate failed.
     """
@@ -99,7 +109,9 @@ def _check_memory_limit() -> None:
     import resource
 
     if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
-        child = subprocess.run([sys.executable, "-c", _LOAD_NUMPY], capture_output=True, check=False)
+        child = subprocess.run(
+            [sys.executable, "-c", _LOAD_NUMPY], capture_output=True, check=False
+        )
         if child.returncode:
             raise MemoryError
 

@@ -1,4 +1,6 @@
-"""The parser of the command line: help by question, and errors that name what was probably meant."""
+"""The parser of the command line: help by question, and errors that name what was probably
+meant.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from overhead.errors import UsageError, nearest, unknown_name
 
 
 class Question(enum.StrEnum):
-    """What a command answers. Help lists the commands below these headings, in this order; argparse adds a colon."""
+    """What a command answers. Help lists the commands below these headings, in this order; argparse
+    adds a colon.
+    """
 
     COST = "what it costs on this machine"
     BOUND = "what limits your program"
@@ -25,7 +29,8 @@ class Question(enum.StrEnum):
 class WrongArguments(UsageError):
     """Arguments that do not fit. ``usage``: how to call the command that is meant.
 
-    ``near``: the word that is probably meant, such as ``report`` where ``reprot`` was given; '' if none is near.
+    ``near``: the word that is probably meant, such as ``report`` where ``reprot`` was given; '' if
+    none is near.
     """
 
     def __init__(self, message: str, usage: str, near: str = "") -> None:
@@ -37,8 +42,9 @@ class WrongArguments(UsageError):
 class CommandParser(argparse.ArgumentParser):
     """A parser that raises ``WrongArguments``, where that of argparse prints and ends the program.
 
-    The whole command line has one such parser, and each command has one with the ``question`` that it answers. Python
-    gives no public way to the names that begin with ``_`` here; Python 3.11 to 3.13 have them.
+    The whole command line has one such parser, and each command has one with the ``question`` that
+    it answers. Python gives no public way to the names that begin with ``_`` here; Python 3.11 to
+    3.13 have them.
     """
 
     def __init__(self, *, question: Question = Question.OTHER, **options: Any) -> None:
@@ -52,8 +58,9 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse, and refuse what is not known.
 
-        argparse would leave what is not known to the parser of the whole program, whose usage names no option of the
-        command. And it would first name arguments that are missing, where an option is only misspelt.
+        argparse would leave what is not known to the parser of the whole program, whose usage names
+        no option of the command. And it would first name arguments that are missing, where an
+        option is only misspelt.
         """
         arguments = sys.argv[1:] if args is None else list(args)
         self._check_options(arguments)
@@ -61,14 +68,17 @@ class CommandParser(argparse.ArgumentParser):
         if left:
             surplus = " ".join(left)
             raise WrongArguments(
-                f"{surplus}: too many arguments; several must stand together, not around an option", self.format_usage()
+                f"{surplus}: too many arguments; several must stand together, not around an option",
+                self.format_usage(),
             )
         return found, left
 
     def format_help(self) -> str:
-        """The help. That of the whole program lists its commands below the questions that they answer.
+        """The help. That of the whole program lists its commands below the questions that they
+        answer.
 
-        argparse can list all commands in one group only, so this makes the help from argparse's own pieces.
+        argparse can list all commands in one group only, so this makes the help from argparse's own
+        pieces.
         """
         commands = self._commands()
         if commands is None:
@@ -76,11 +86,14 @@ class CommandParser(argparse.ArgumentParser):
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
-        # The name and the help of each command; its parser, which has the question, is found by the name.
+        # The name and the help of each command; its parser, which has the question, is found by the
+        # name.
         names_with_help = list(commands._get_subactions())
         for question in Question:
             formatter.start_section(question)
-            of_question = [one for one in names_with_help if commands.choices[one.dest].question is question]
+            of_question = [
+                one for one in names_with_help if commands.choices[one.dest].question is question
+            ]
             formatter.add_arguments(of_question)
             formatter.end_section()
         formatter.start_section("options")
@@ -90,9 +103,11 @@ class CommandParser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Raise ``WrongArguments`` if the value is none of the choices of this argument. argparse calls it.
+        """Raise ``WrongArguments`` if the value is none of the choices of this argument. argparse
+        calls it.
 
-        A command is such a value too: it is one of the choices of the argument that holds all commands.
+        A command is such a value too: it is one of the choices of the argument that holds all
+        commands.
         """
         if action.choices is None or value in action.choices:
             return
@@ -109,7 +124,9 @@ class CommandParser(argparse.ArgumentParser):
         self.error(str(unknown), unknown.near)
 
     def _commands(self) -> Any:
-        """The argument that holds the parsers of all commands; None if this is the parser of one command."""
+        """The argument that holds the parsers of all commands; None if this is the parser of one
+        command.
+        """
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
                 return action
@@ -119,7 +136,9 @@ class CommandParser(argparse.ArgumentParser):
         """Raise ``WrongArguments`` for the first option that this parser does not know."""
         known = self._option_string_actions
         for name in self._option_names(arguments):
-            is_start_of_one = any(one.startswith(name) for one in known)  # argparse allows --verb for --verbose
+            is_start_of_one = any(
+                one.startswith(name) for one in known
+            )  # argparse allows --verb for --verbose
             is_short = not name.startswith("--")
             is_short_with_value = is_short and name[:2] in known  # -p5 for -p 5
             if is_start_of_one or is_short_with_value:
@@ -132,7 +151,8 @@ class CommandParser(argparse.ArgumentParser):
     def _option_names(self, arguments: Sequence[str]) -> Iterator[str]:
         """The arguments that argparse takes for options: ``--out`` of ``--out=run.json``.
 
-        The parser of the whole program stops at the name of the command: what follows is for the command's own parser.
+        The parser of the whole program stops at the name of the command: what follows is for the
+        command's own parser.
         """
         for argument in arguments:
             if argument == "--":  # what follows is no option

@@ -1,4 +1,5 @@
-"""The commands of the command line. Each takes the parsed arguments and returns the exit code (see ``cli.main``).
+"""The commands of the command line. Each takes the parsed arguments and returns the exit code (see
+``cli.main``).
 
 Each command imports the modules that it needs when it runs, so that ``--help`` is fast.
 """
@@ -42,12 +43,21 @@ def first_steps_command(a: argparse.Namespace) -> int:
 
 def run_command(a: argparse.Namespace) -> int:
     """Measure this machine, write the files, and print the figures."""
-    chosen = {"patterns": a.pattern, "workloads": a.workload, "plugins": a.plugin, "software": a.software}
-    return measure_and_show(a, a.probe, a.require, **chosen, pythons=a.python, env=a.env, env_new=a.env_new)
+    chosen = {
+        "patterns": a.pattern,
+        "workloads": a.workload,
+        "plugins": a.plugin,
+        "software": a.software,
+    }
+    return measure_and_show(
+        a, a.probe, a.require, **chosen, pythons=a.python, env=a.env, env_new=a.env_new
+    )
 
 
 def browser_command(a: argparse.Namespace) -> int:
-    """Measure in a browser, import what a page measured (``--import``), or write that page (``--page``)."""
+    """Measure in a browser, import what a page measured (``--import``), or write that page
+    (``--page``).
+    """
     from overhead.probes.browser import launch, page_files
     from overhead.probes.browser.importing import import_file
     from overhead.words import commands as words
@@ -67,18 +77,27 @@ def browser_command(a: argparse.Namespace) -> int:
     return measure_and_show(a, [launch.choose_browser(a.browser)])
 
 
-def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any) -> int:
-    """Measure as ``runner.run.run`` does with these options, and print the figures. Returns the exit code."""
+def measure_and_show(
+    a: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any
+) -> int:
+    """Measure as ``runner.run.run`` does with these options, and print the figures. Returns the
+    exit code.
+    """
     from overhead.runner.progress import Progress
     from overhead.runner.run import Interrupted, run
     from overhead.words import commands as words
 
     try:
         with Progress() as listener:
-            outcome = run(stacks, profile=a.profile, out=a.out, progress=listener, require=require, **more)
+            outcome = run(
+                stacks, profile=a.profile, out=a.out, progress=listener, require=require, **more
+            )
     except Interrupted as stopped:
         shown = shell_command(["overhead", "show", str(stopped.journals[0])])
-        print(f"overhead: {words.interrupted(list(map(str, stopped.journals)), shown)}", file=sys.stderr)
+        print(
+            f"overhead: {words.interrupted(list(map(str, stopped.journals)), shown)}",
+            file=sys.stderr,
+        )
         return INTERRUPTED
     _show_outcome(a, outcome)
     both = [outcome, outcome.second] if outcome.second else [outcome]
@@ -147,7 +166,10 @@ def doctor_command(a: argparse.Namespace) -> int:
 
     tones: dict[CheckStatus, Tone] = {"ok": "good", "warn": "unsure", "bad": "bad"}
     checks = [words.told(check) for check in run_checks()]
-    rows = [(Cell(check.status, tone=tones[check.status]), check.name, check.found, check.advice) for check in checks]
+    rows = [
+        (Cell(check.status, tone=tones[check.status]), check.name, check.found, check.advice)
+        for check in checks
+    ]
     table = Table(words.DISTURBANCES, ["", "check", "found", "advice"], rows)
     return answer(a, lambda: [dataclasses.asdict(check) for check in checks], [table])
 
@@ -163,10 +185,14 @@ def show_command(a: argparse.Namespace) -> int:
     from overhead.report.brief import brief_blocks
     from overhead.report.one_case import case_blocks, find_case, save_plot
 
-    named = bool(a.what) and (os.path.exists(a.what[0]) or a.what[0].endswith((".json", ".jsonl", ".gz")))
+    named = bool(a.what) and (
+        os.path.exists(a.what[0]) or a.what[0].endswith((".json", ".jsonl", ".gz"))
+    )
     file, case = (Path(a.what[0]) if named else None), " ".join(a.what[named:])
     if file is not None and os.path.isdir(file):
-        raise UsageError(f"{file}: a folder; name one of its files, the newest is {newest_file(file)}")
+        raise UsageError(
+            f"{file}: a folder; name one of its files, the newest is {newest_file(file)}"
+        )
     is_example = file is None and not files_in_folder(LOCAL)
     path = example_path() if is_example else file or newest_file(LOCAL)
     try:
@@ -179,11 +205,15 @@ def show_command(a: argparse.Namespace) -> int:
     if not case:
         if a.plot is not None:
             raise UsageError("--plot: name a case before it: overhead show FILE CASE --plot")
-        return answer(a, lambda: results.to_builtins(fingerprint), brief_blocks(fingerprint, a.every))
+        return answer(
+            a, lambda: results.to_builtins(fingerprint), brief_blocks(fingerprint, a.every)
+        )
     record = find_case(fingerprint, case)
     said = {"example": True} if is_example else {}
     drawn = save_plot(fingerprint, path, record, a.plot) if a.plot is not None else None
-    answer(a, lambda: {**results.to_builtins(record), **said}, case_blocks(fingerprint, path, record))
+    answer(
+        a, lambda: {**results.to_builtins(record), **said}, case_blocks(fingerprint, path, record)
+    )
     if drawn and not a.json:
         print(f"plot: {drawn}")
     return DONE
@@ -198,23 +228,37 @@ def report_command(a: argparse.Namespace) -> int:
     from overhead.words.report.example_run import example_lines
 
     if a.paths or files_in_folder(LOCAL):
-        page = build(a.paths or [path for path in (LOCAL, _REFERENCES) if path.is_dir()], a.out, reference=a.reference)
+        page = build(
+            a.paths or [path for path in (LOCAL, _REFERENCES) if path.is_dir()],
+            a.out,
+            reference=a.reference,
+        )
         return answer(a, lambda: {"page": str(page)}, [Text([f"page: {page}"])])
     if a.reference:
-        raise UsageError(f"--reference {a.reference}: nothing was measured here to set beside it: overhead run")
+        raise UsageError(
+            f"--reference {a.reference}: nothing was measured here to set beside it: overhead run"
+        )
     example = example_run()
     page = render([example], a.out)
-    return answer(a, lambda: {"page": str(page), "example": True}, [Text([*example_lines(example), f"page: {page}"])])
+    return answer(
+        a,
+        lambda: {"page": str(page), "example": True},
+        [Text([*example_lines(example), f"page: {page}"])],
+    )
 
 
 def compare_command(a: argparse.Namespace) -> int:
-    """Compare two runs and print the verdicts; with ``--fail-over``, the exit code is that of the gate."""
+    """Compare two runs and print the verdicts; with ``--fail-over``, the exit code is that of the
+    gate.
+    """
     from overhead.comparing import compare
     from overhead.comparing.show import comparison_blocks, comparison_data
     from overhead.words.comparing import gate_untested
 
     if a.base is None:
-        raise UsageError("compare: name two runs: overhead compare BASE.json NEW.json; overhead run makes one")
+        raise UsageError(
+            "compare: name two runs: overhead compare BASE.json NEW.json; overhead run makes one"
+        )
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
     found = compare(a.base, a.new, a.fail_over, across=a.across)
@@ -245,8 +289,11 @@ def completion_command(a: argparse.Namespace) -> int:
     return DONE
 
 
-def answer(a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part], *, is_file: bool = False) -> int:
-    """Print the data with ``--json``, else the blocks, as Markdown with ``--markdown``. Returns exit code 0.
+def answer(
+    a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part], *, is_file: bool = False
+) -> int:
+    """Print the data with ``--json``, else the blocks, as Markdown with ``--markdown``. Returns
+    exit code 0.
 
     ``is_file``: the data can be saved and read again, so their reasons stay codes.
     """

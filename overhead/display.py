@@ -1,7 +1,9 @@
-"""How the results of the Python API read: as the tables that their command prints, and in one line for ``repr``.
+"""How the results of the Python API read: as the tables that their command prints, and in one line
+for ``repr``.
 
-``overhead.public.Shown``, the base class of results, asks this module. The results of the core are registered at the
-end of this file, and those of a slice, such as ``explain``, in its own module ``display``.
+``overhead.public.Shown``, the base class of results, asks this module. The results of the core are
+registered at the end of this file, and those of a slice, such as ``explain``, in its own module
+``display``.
 """
 
 from __future__ import annotations
@@ -76,8 +78,8 @@ def text(result: object) -> str:
         return _line(display, result)
     out = io.StringIO()
     size = shutil.get_terminal_size((_WIDTH_OFF_A_TERMINAL, _HEIGHT_OFF_A_TERMINAL))
-    # Rich breaks a sentence between words only where it takes its file for a terminal. With TERM=dumb it ignores a
-    # width that comes without a height.
+    # Rich breaks a sentence between words only where it takes its file for a terminal. With
+    # TERM=dumb it ignores a width that comes without a height.
     console = Console(
         file=out,
         width=size.columns,
@@ -111,7 +113,9 @@ def _display_of(result: object) -> Display:
 
 def outcome_blocks(outcome: Outcome) -> Iterator[Part]:
     """The figures of a run, or the comparison of its two runs."""
-    from overhead.report.brief import end_blocks  # not at the top: a first ``overhead time`` would wait for it
+    from overhead.report.brief import (
+        end_blocks,
+    )  # not at the top: a first ``overhead time`` would wait for it
 
     if outcome.second is None:
         return iter(end_blocks(outcome.fingerprint))

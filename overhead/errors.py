@@ -24,18 +24,24 @@ _in_words: Callable[[Any], str] = str
 
 
 def say_reasons_by(in_words: Callable[[Any], str]) -> None:
-    """Let errors that hold a reason say it in words. ``overhead.words``, which may not be imported here, calls this."""
+    """Let errors that hold a reason say it in words. ``overhead.words``, which may not be imported
+    here, calls this.
+    """
     global _in_words
     _in_words = in_words
 
 
 def in_words(reason: Why) -> str:
-    """The sentence of a reason, once ``overhead.words`` is imported; until then its code with the values."""
+    """The sentence of a reason, once ``overhead.words`` is imported; until then its code with the
+    values.
+    """
     return _in_words(reason)
 
 
 class SaidInOneLine:
-    """An exception that needs no traceback: its message says what to do. IPython shows the message alone."""
+    """An exception that needs no traceback: its message says what to do. IPython shows the message
+    alone.
+    """
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
@@ -46,7 +52,8 @@ class SaidInOneLine:
 
 
 class UsageError(SaidInOneLine, ValueError):
-    """Wrong use or bad input. The message is one line that says what and where; the command line exits with 2.
+    """Wrong use or bad input. The message is one line that says what and where; the command line
+    exits with 2.
 
     It may be given a reason of ``overhead.results`` in place of the message.
     """
@@ -61,7 +68,9 @@ class UsageError(SaidInOneLine, ValueError):
 
 
 class UnknownName(UsageError):
-    """A name that does not exist. ``near``: the known one that was probably meant; '' where none is like it."""
+    """A name that does not exist. ``near``: the known one that was probably meant; '' where none is
+    like it.
+    """
 
     def __init__(self, message: str, near: str = "") -> None:
         super().__init__(message)
@@ -69,7 +78,9 @@ class UnknownName(UsageError):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
-    """The error for a name that does not exist: ``unknown stack 'tourch', did you mean 'torch'? known: ...``."""
+    """The error for a name that does not exist: ``unknown stack 'tourch', did you mean 'torch'?
+    known: ...``.
+    """
     names = sorted(known)
     near = nearest(name, names)
     hint = f", did you mean {near!r}?" if near else ";"
@@ -90,9 +101,11 @@ _LEAST_ALIKE = 0.5
 
 
 class BadFile(UsageError):
-    """A file of another kind, cut short or beyond the bounds; the message is one line that names it.
+    """A file of another kind, cut short or beyond the bounds; the message is one line that names
+    it.
 
-    Where ``file`` is given, ``fault`` is only what is wrong with it, and the message is ``file: fault``.
+    Where ``file`` is given, ``fault`` is only what is wrong with it, and the message is ``file:
+    fault``.
     """
 
     def __init__(self, fault: Why = "", file: str | os.PathLike[str] = "") -> None:
@@ -117,7 +130,9 @@ class BadPlugin(UsageError):
 
 
 class BadValue(UsageError):
-    """A stack handed over a value that is not allowed; one line that names the field, the value and what is allowed."""
+    """A stack handed over a value that is not allowed; one line that names the field, the value and
+    what is allowed.
+    """
 
 
 class CannotWrite(UsageError):
@@ -126,7 +141,9 @@ class CannotWrite(UsageError):
 
 @contextlib.contextmanager
 def raising_cannot_write(path: object, more: str = "") -> Iterator[None]:
-    """A ``with`` block whose ``OSError`` becomes ``CannotWrite``: a line with the path, the cause, and ``more``."""
+    """A ``with`` block whose ``OSError`` becomes ``CannotWrite``: a line with the path, the cause,
+    and ``more``.
+    """
     try:
         yield
     except OSError as error:
@@ -138,7 +155,9 @@ class MissingExtra(UsageError, ImportError):
 
 
 def shell_command(words: Sequence[str]) -> str:
-    """The words as one line for the shell of this system. cmd.exe takes single quotes as part of a name."""
+    """The words as one line for the shell of this system. cmd.exe takes single quotes as part of a
+    name.
+    """
     if sys.platform == "win32":
         import subprocess
 
@@ -157,16 +176,21 @@ def require_extra(extra: str, *packages: str) -> None:
             raise MissingExtra(f"{name} is not installed: {install_command(extra)}")
         try:
             importlib.import_module(name)
-        except Exception as error:  # a package that was built for another version may raise anything
+        except (
+            Exception
+        ) as error:  # a package that was built for another version may raise anything
             raise MissingExtra(
-                f"{name} does not import: {first_line_of(error)}; {install_command(extra)} --upgrade"
+                f"{name} does not import: {first_line_of(error)}; {install_command(extra)}"
+                " --upgrade"
             ) from error
 
 
 class WithReason(Exception):
-    """An error that says why: by a code with its values, or by a text of one line, which is shown as it is.
+    """An error that says why: by a code with its values, or by a text of one line, which is shown
+    as it is.
 
-    ``str`` of the error is for tracebacks; ``overhead.words.reasons`` makes the sentence of ``reason``.
+    ``str`` of the error is for tracebacks; ``overhead.words.reasons`` makes the sentence of
+    ``reason``.
     """
 
     @property
@@ -193,7 +217,9 @@ class OutOfTime(WithReason):
 
 
 class Unverified(WithReason):
-    """Values that were read back are wrong, or an error scope caught something: the work did not happen as asked."""
+    """Values that were read back are wrong, or an error scope caught something: the work did not
+    happen as asked.
+    """
 
 
 def _why(given: object) -> Why:
@@ -204,12 +230,17 @@ def _why(given: object) -> Why:
 
 
 def check_text(*texts: str) -> None:
-    """Raise ``UsageError`` if one of these is no text, or not valid in the encoding of the locale."""
+    """Raise ``UsageError`` if one of these is no text, or not valid in the encoding of the
+    locale.
+    """
     for text in texts:
         if not isinstance(text, str):
             raise UsageError(f"{text!r:.100}: not a text")
         if not text.isascii() and text != file_text(text, len(text)):
-            raise UsageError(f"{file_text(text)[:200]}: not valid text; write it in UTF-8, in a locale such as C.UTF-8")
+            raise UsageError(
+                f"{file_text(text)[:200]}: not valid text; write it in UTF-8, in a locale such as"
+                " C.UTF-8"
+            )
 
 
 def file_text(value: object, most: int = _MOST_TEXT) -> str:
@@ -249,7 +280,9 @@ class CodeLine:
 
 
 def stack_code_of(error: BaseException) -> str:
-    """The line of a stack's own code from which the error came: ``my_stack.py:57, in issue``; '' if there is none."""
+    """The line of a stack's own code from which the error came: ``my_stack.py:57, in issue``; '' if
+    there is none.
+    """
     return str(stack_line_of(error) or "")
 
 
@@ -270,9 +303,11 @@ def stack_line_of(error: BaseException) -> CodeLine | None:
 
 
 def first_line_of(error: BaseException) -> str:
-    """What an error of a library says first, in one line of at most 200 characters, without the log that follows.
+    """What an error of a library says first, in one line of at most 200 characters, without the log
+    that follows.
 
-    A compiler's message begins with what failed; the cause is the first line further down that names an error.
+    A compiler's message begins with what failed; the cause is the first line further down that
+    names an error.
     """
     lines = [line.strip() for line in file_text(error).splitlines() if line.strip()]
     if not lines:
@@ -288,23 +323,33 @@ def first_line_of(error: BaseException) -> str:
 
 
 _LONGEST_FIRST_LINE = 200
-_NAMES_AN_ERROR = re.compile(r"\b(cannot|error|invalid|no such|undefined|unknown|unsupported)\b", re.IGNORECASE)
+_NAMES_AN_ERROR = re.compile(
+    r"\b(cannot|error|invalid|no such|undefined|unknown|unsupported)\b", re.IGNORECASE
+)
 _PLAIN_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "OSError", "RuntimeError"})
-"""Errors whose names add nothing to their messages; libraries have classes of their own with these names."""
+"""Errors whose names add nothing to their messages; libraries have classes of their own with these
+names.
+"""
 
 
 def came_from_import(error: BaseException, stack: str) -> bool:
-    """Whether a library failed while it was imported or loaded, called by the stack in the module ``stack``.
+    """Whether a library failed while it was imported or loaded, called by the stack in the module
+    ``stack``.
 
-    True for a package that is not installed, a shared library that is missing, and any error while a package of
-    others is imported, such as one that was built for another version. False for mistakes in the stack's own imports.
+    True for a package that is not installed, a shared library that is missing, and any error while
+    a package of others is imported, such as one that was built for another version. False for
+    mistakes in the stack's own imports.
     """
     own = stack.partition(".")[0]
     others = [
-        frame for frame, _ in _frames_of(error) if not f"{_module_of(frame)}.".startswith((f"{own}.", "overhead."))
+        frame
+        for frame, _ in _frames_of(error)
+        if not f"{_module_of(frame)}.".startswith((f"{own}.", "overhead."))
     ]
     if isinstance(error, ImportError):
-        missing = isinstance(error, ModuleNotFoundError) and not f"{error.name}.".startswith((f"{own}.", "overhead."))
+        missing = isinstance(error, ModuleNotFoundError) and not f"{error.name}.".startswith(
+            (f"{own}.", "overhead.")
+        )
         built = str(error.path or "").endswith((".so", ".pyd", ".dylib"))
         if missing or built:
             return True
@@ -314,7 +359,8 @@ def came_from_import(error: BaseException, stack: str) -> bool:
 
 
 def is_mistake_of_suite(error: BaseException) -> bool:
-    """Whether code of this suite is wrong: it raised a ``TypeError`` or the like itself, and no library did.
+    """Whether code of this suite is wrong: it raised a ``TypeError`` or the like itself, and no
+    library did.
 
     A name that a module of a library lacks is no mistake here: the library has another version.
     """
@@ -326,7 +372,15 @@ def is_mistake_of_suite(error: BaseException) -> bool:
     return _module_of(frames[-1][0]).partition(".")[0] == "overhead"
 
 
-_MISTAKES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, SyntaxError, TypeError)
+_MISTAKES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    SyntaxError,
+    TypeError,
+)
 
 
 def _frames_of(error: BaseException) -> list[tuple[FrameType, int]]:
@@ -345,14 +399,19 @@ def _module_of(frame: FrameType) -> str:
 
 
 _INTERFACE = frozenset(
-    {"overhead.probes", *(f"overhead.probes.{name}" for name in ("arms", "base", "in_order", "workload_chain"))}
+    {
+        "overhead.probes",
+        *(f"overhead.probes.{name}" for name in ("arms", "base", "in_order", "workload_chain")),
+    }
 )
 _STACKS = re.compile(r"overhead\.(probes|\w+\.(arms|stacks))\.")
 """The modules of the suite in which stacks, and cases that slices add to them, are defined."""
 
 
 def _is_suite(module: str) -> bool:
-    """Whether a module is part of the suite (or of the import of a plugin), and not of one of its stacks."""
+    """Whether a module is part of the suite (or of the import of a plugin), and not of one of its
+    stacks.
+    """
     if (
         "importlib" in module.partition(".")[0]
         or module in _INTERFACE

@@ -22,18 +22,22 @@ if TYPE_CHECKING:
     import pandas
 
 _SPREADSHEET_FORMULA = re.compile(r"(^|[;|])(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
-"""Matches the place before a character that starts a spreadsheet formula, at the start of a cell."""
+"""Matches the place before a character that starts a spreadsheet formula, at the start of a
+cell.
+"""
 _LONGEST_TEXT = 4000
 FORMATS = ("csv", "json")
 
 
 def export(path: Path, format: str) -> str:
-    """The figures of a file or folder of runs as text in ``format`` (``csv`` or ``json``), times in ns.
+    """The figures of a file or folder of runs as text in ``format`` (``csv`` or ``json``), times in
+    ns.
 
-    A row of ``csv``, or an object of ``json``, for each figure of a case, of a comparison and of peers at once, with
-    the columns ``tables.COLUMNS``.
+    A row of ``csv``, or an object of ``json``, for each figure of a case, of a comparison and of
+    peers at once, with the columns ``tables.COLUMNS``.
 
-    Raises ``UsageError`` for an unknown format, and ``BadFile`` for a bad file and where no run has a figure or a case.
+    Raises ``UsageError`` for an unknown format, and ``BadFile`` for a bad file and where no run has
+    a figure or a case.
     """
     if format not in FORMATS:
         raise unknown_name("format", format, FORMATS)
@@ -57,7 +61,9 @@ def to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
 
 
 def csv_text(table: Iterable[Iterable[Any]]) -> str:
-    """The rows as CSV. A text that a spreadsheet would run as a formula gets a leading apostrophe."""
+    """The rows as CSV. A text that a spreadsheet would run as a formula gets a leading
+    apostrophe.
+    """
     out = io.StringIO(newline="")
     csv.writer(out, lineterminator="\n").writerows([_cell(value) for value in row] for row in table)
     return out.getvalue()

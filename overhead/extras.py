@@ -1,7 +1,7 @@
 """What an extra of this package adds, and the command that installs it.
 
-The command names the packages that an extra adds, and not this package with its extra. So it works from a clone and
-from a wheel, and needs no index that holds this package.
+The command names the packages that an extra adds, and not this package with its extra. So it works
+from a clone and from a wheel, and needs no index that holds this package.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# The name, the versions and the marker of a requirement such as: mlx[cpu]==0.32.*; sys_platform == 'linux'
-_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+(\[[\w.,-]+\])?)\s*(?P<versions>[^;]*?)\s*(;\s*(?P<marker>.*))?")
+# The name, the versions and the marker of a requirement such as: mlx[cpu]==0.32.*; sys_platform ==
+# 'linux'
+_REQUIREMENT = re.compile(
+    r"(?P<name>[\w.-]+(\[[\w.,-]+\])?)\s*(?P<versions>[^;]*?)\s*(;\s*(?P<marker>.*))?"
+)
 _ONLY_AT_LEAST = re.compile(r">=[\w.]+")
 """Versions that the newest one fulfils, so that they need not be in a command."""
 _NEEDS_NO_QUOTES = re.compile(r"[\w.-]+")
@@ -24,7 +27,9 @@ _OWN_NAME = "overhead"
 
 @functools.cache
 def install_command(*extras: str) -> str:
-    """The command that adds the packages of these extras, in any shell: ``pip install numba "wgpu==0.32.*"``."""
+    """The command that adds the packages of these extras, in any shell: ``pip install numba
+    "wgpu==0.32.*"``.
+    """
     packages: list[str] = []
     for extra in extras:
         packages += packages_of(extra)
@@ -39,9 +44,11 @@ def _quoted(package: str) -> str:
 
 
 def packages_of(extra: str) -> list[str]:
-    """The packages of an extra on this machine, with their versions where the newest one may not serve.
+    """The packages of an extra on this machine, with their versions where the newest one may not
+    serve.
 
-    - ``mlx[cpu]==0.32.*; sys_platform == 'linux'``: ``mlx[cpu]==0.32.*`` on Linux, nothing elsewhere
+    - ``mlx[cpu]==0.32.*; sys_platform == 'linux'``: ``mlx[cpu]==0.32.*`` on Linux, nothing
+      elsewhere
     - ``jax>=0.5``: ``jax``, since pip installs the newest
     """
     found = []
@@ -58,9 +65,11 @@ def packages_of(extra: str) -> list[str]:
 
 
 def _requirements(extra: str) -> Iterator[str]:
-    """The requirements of an extra: of ``pyproject.toml`` in a clone, else of the metadata of the installed package.
+    """The requirements of an extra: of ``pyproject.toml`` in a clone, else of the metadata of the
+    installed package.
 
-    The metadata has those of all extras, each with a marker such as ``extra == "torch"``; ``_holds`` chooses.
+    The metadata has those of all extras, each with a marker such as ``extra == "torch"``;
+    ``_holds`` chooses.
     """
     folder = Path(__file__).resolve().parents[1]
     if (folder / "pyproject.toml").is_file():
@@ -80,10 +89,11 @@ def _requirements(extra: str) -> Iterator[str]:
 
 
 def _holds(marker: str, extra: str) -> bool:
-    """Whether the marker of a requirement holds here: ``sys_platform == "linux" and extra == "mlx"``.
+    """Whether the marker of a requirement holds here: ``sys_platform == "linux" and extra ==
+    "mlx"``.
 
-    The markers of this package are also Python expressions of these four names, so ``eval`` reads them. The package
-    ``packaging``, which reads all markers, is no dependency of this one.
+    The markers of this package are also Python expressions of these four names, so ``eval`` reads
+    them. The package ``packaging``, which reads all markers, is no dependency of this one.
     """
     names = {
         "extra": extra,

@@ -1,4 +1,6 @@
-"""Check the values that a stack hands over, field by field. A NumPy scalar becomes a plain Python value."""
+"""Check the values that a stack hands over, field by field. A NumPy scalar becomes a plain Python
+value.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,19 @@ from overhead.errors import BadValue
 
 _MOST_TEXT = 80
 _LARGEST_INT = 2**63
-_WORDS = {"bool": "True or False", "int": "an integer", "float": "a number", "str": "text", "array": "a list"}
+_WORDS = {
+    "bool": "True or False",
+    "int": "an integer",
+    "float": "a number",
+    "str": "text",
+    "array": "a list",
+}
 
 
 def is_utf8(text: str) -> bool:
-    """Whether a file can hold the text: bytes of the command line or of a file name need not be UTF-8."""
+    """Whether a file can hold the text: bytes of the command line or of a file name need not be
+    UTF-8.
+    """
     return text == text.encode(errors="ignore").decode()
 
 
@@ -64,13 +74,19 @@ def _fields_of(cls: type[msgspec.Struct]) -> list[tuple[str, Any, Any]]:
     found = []
     for field in msgspec.structs.fields(cls):
         bare = get_args(field.type)[0] if hasattr(field.type, "__metadata__") else field.type
-        found.append((field.name, field.type, get_args(bare)[1] if get_origin(bare) is dict else None))
+        found.append(
+            (field.name, field.type, get_args(bare)[1] if get_origin(bare) is dict else None)
+        )
     return found
 
 
 def _plain(value: Any) -> Any:
     """A NumPy scalar as the plain value; every other value unchanged."""
-    if type(value) in (str, int, float, bool) or not hasattr(value, "dtype") or getattr(value, "shape", None) != ():
+    if (
+        type(value) in (str, int, float, bool)
+        or not hasattr(value, "dtype")
+        or getattr(value, "shape", None) != ()
+    ):
         return value
     return value.item()
 
@@ -81,7 +97,11 @@ def _allowed(kind: Any, error: Exception) -> str:
         return f"allowed: {', '.join(get_args(kind))}"
     words = str(error).partition(", got ")[0].removeprefix("Expected ")
     for name, word in _WORDS.items():
-        words = words.replace(f"`{name}`", word).replace(f"{name} |", f"{word},").replace(f"| {name}", f"or {word}")
+        words = (
+            words.replace(f"`{name}`", word)
+            .replace(f"{name} |", f"{word},")
+            .replace(f"| {name}", f"or {word}")
+        )
     return f"it must be {words.replace('`', '')}"
 
 
@@ -89,4 +109,6 @@ def _short(value: Any) -> str:
     """The value in one line; of another type than text or a number, also the type's name."""
     text = " ".join(repr(value).split())
     text = text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 3]}..."
-    return text if isinstance(value, str | int | float | None) else f"{text} ({type(value).__name__})"
+    return (
+        text if isinstance(value, str | int | float | None) else f"{text} ({type(value).__name__})"
+    )

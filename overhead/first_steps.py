@@ -1,6 +1,7 @@
 """What a first example can use on this machine: PyTorch or NumPy, with a GPU or without.
 
-``overhead`` alone prints these examples, so nothing is imported for them: ``import torch`` takes seconds.
+``overhead`` alone prints these examples, so nothing is imported for them: ``import torch`` takes
+seconds.
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ from typing import Literal
 _CUDA_PARTS = ("libtorch_cuda.so", "libtorch_hip.so", "torch_cuda.dll")
 """The libraries of PyTorch's builds for GPUs whose device is named ``cuda``."""
 _DEVICE_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-"""Made where there is a GPU: by NVIDIA's driver, by AMD's driver, and by Windows in its Linux (WSL)."""
+"""Made where there is a GPU: by NVIDIA's driver, by AMD's driver, and by Windows in its Linux
+(WSL).
+"""
 
 
 @dataclass(frozen=True)
 class FirstSteps:
     """What the examples are written for.
 
-    ``on_gpu``: files show that PyTorch can reach a GPU as ``cuda``. They may be wrong: a driver can be too old. Then
-    the example says so when it is run.
+    ``on_gpu``: files show that PyTorch can reach a GPU as ``cuda``. They may be wrong: a driver can
+    be too old. Then the example says so when it is run.
     """
 
     library: Literal["torch", "numpy"]
@@ -31,7 +34,9 @@ class FirstSteps:
 
 
 def first_steps() -> FirstSteps:
-    """The library and the device for a first example. Takes milliseconds: it only looks for files."""
+    """The library and the device for a first example. Takes milliseconds: it only looks for
+    files.
+    """
     torch = importlib.util.find_spec("torch")
     if torch is None:
         return FirstSteps("numpy")
@@ -42,7 +47,9 @@ def first_steps() -> FirstSteps:
 
 
 def _has_gpu() -> bool:
-    """Whether a driver for a GPU is at work; on Windows, whether NVIDIA's is installed, since it makes no such file."""
+    """Whether a driver for a GPU is at work; on Windows, whether NVIDIA's is installed, since it
+    makes no such file.
+    """
     if sys.platform == "win32":
         windows = os.environ.get("SYSTEMROOT", "")
         return os.path.isfile(os.path.join(windows, "System32", "nvcuda.dll"))

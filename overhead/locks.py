@@ -1,4 +1,6 @@
-"""Locks on open files, and the lock of the devices. The system releases a lock when its process ends."""
+"""Locks on open files, and the lock of the devices. The system releases a lock when its process
+ends.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,15 @@ DEVICE_LOCK = "overhead-device.lock"
 _POLL_S = 0.2
 _LONGEST_PID = 20
 _WINDOWS_OFFSET = 2**31 - 2
-"""Windows forbids others to read the locked bytes, so one byte behind the end of every file is locked."""
+"""Windows forbids others to read the locked bytes, so one byte behind the end of every file is
+locked.
+"""
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock the open file; False if it is locked already. True also on a file system that has no locks."""
+    """Lock the open file; False if it is locked already. True also on a file system that has no
+    locks.
+    """
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -42,17 +48,20 @@ def try_lock(descriptor: int) -> bool:
 
 
 def shared_folder() -> Path:
-    """A folder that is the same for all users and programs of the machine, whatever ``TMPDIR`` is."""
+    """A folder that is the same for all users and programs of the machine, whatever ``TMPDIR``
+    is.
+    """
     folder = Path(os.environ.get("PROGRAMDATA", "") if sys.platform == "win32" else "/tmp")
     return folder if folder.is_absolute() and folder.is_dir() else Path(tempfile.gettempdir())
 
 
 @contextlib.contextmanager
 def device_lock(waiting: Callable[[float], None], folder: Path | None = None) -> Iterator[None]:
-    """A ``with`` block that holds the lock of this machine's devices: no two runs measure at the same time.
+    """A ``with`` block that holds the lock of this machine's devices: no two runs measure at the
+    same time.
 
-    While another run holds the lock, ``waiting`` is called again and again with the seconds since this one began to
-    wait. Raises ``UsageError`` if there can be no lock.
+    While another run holds the lock, ``waiting`` is called again and again with the seconds since
+    this one began to wait. Raises ``UsageError`` if there can be no lock.
     """
     descriptor = _open_lock((folder or shared_folder()) / DEVICE_LOCK)
     try:
@@ -67,7 +76,9 @@ def device_lock(waiting: Callable[[float], None], folder: Path | None = None) ->
 
 
 def device_lock_holder(folder: Path | None = None) -> int | None:
-    """The process that holds the lock of the devices, or held it last; None if it has ended or is not known."""
+    """The process that holds the lock of the devices, or held it last; None if it has ended or is
+    not known.
+    """
     import psutil
 
     never_hangs = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -91,7 +102,9 @@ def device_lock_holder(folder: Path | None = None) -> int | None:
 
 
 def _write_holder(descriptor: int) -> None:
-    """Say in the file of the lock who holds it, for those who wait. It is locked without that too."""
+    """Say in the file of the lock who holds it, for those who wait. It is locked without that
+    too.
+    """
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.lseek(descriptor, 0, os.SEEK_SET)
@@ -100,7 +113,9 @@ def _write_holder(descriptor: int) -> None:
 
 @contextlib.contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """A ``with`` block that holds the lock of this file, made if missing. Waits while another process holds it."""
+    """A ``with`` block that holds the lock of this file, made if missing. Waits while another
+    process holds it.
+    """
     with open(path, "ab") as file:
         while not try_lock(file.fileno()):
             time.sleep(_POLL_S)
@@ -130,4 +145,7 @@ def _open_lock(path: Path) -> int:
         why = "not a regular file"
     except OSError as error:
         why = error.strerror or str(error)
-    raise UsageError(f"{path}: {why}; two runs at the same time would disturb each other: remove it, and start again")
+    raise UsageError(
+        f"{path}: {why}; two runs at the same time would disturb each other: remove it, and start"
+        " again"
+    )

@@ -1,6 +1,8 @@
-"""The named comparisons: which cases may be subtracted or divided, and the axes on which they may differ.
+"""The named comparisons: which cases may be subtracted or divided, and the axes on which they may
+differ.
 
-An axis is a property of a case on a stack, such as ``caller``. On all other axes the two cases must be equal.
+An axis is a property of a case on a stack, such as ``caller``. On all other axes the two cases must
+be equal.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class NamedComparison:
     of: Mapping[str, Scalar | frozenset[str]]
     against: Mapping[str, Scalar | frozenset[str]]
     differs: frozenset[str]
-    """Axes on which the two may differ: fields of the case, ``stack``, or keys of ``params`` and ``window``."""
+    """Axes on which the two may differ: fields of the case, ``stack``, or keys of ``params`` and
+    ``window``.
+    """
     same_adapter: bool = True
     times: str = ""
     """Key in the window of ``of``: the figure of ``against`` is multiplied by its value."""
@@ -42,8 +46,12 @@ class NamedComparison:
     """An axis that only ``of`` has."""
 
 
-def _caller(name: str, of: str, against: str, **of_only: Scalar | frozenset[str]) -> NamedComparison:
-    return NamedComparison(name, "host", {"caller": of, **of_only}, {"caller": against}, frozenset({"caller"}))
+def _caller(
+    name: str, of: str, against: str, **of_only: Scalar | frozenset[str]
+) -> NamedComparison:
+    return NamedComparison(
+        name, "host", {"caller": of, **of_only}, {"caller": against}, frozenset({"caller"})
+    )
 
 
 NAMED_COMPARISONS: tuple[NamedComparison, ...] = (
@@ -106,9 +114,10 @@ def _browser_tax(browser: str, library: str) -> NamedComparison:
 BETWEEN_WORKERS: tuple[NamedComparison, ...] = tuple(
     _browser_tax(browser, facts.library) for browser, facts in own_stacks().items() if facts.library
 )
-"""Cases that cannot alternate in one worker: readers form these comparisons from the figures of two workers, with the
-widest interval that both allow. The axis ``dispatches``: a software adapter splits a fused chain every 65,535 units;
-``logits``: what the comparison with float64 found."""
+"""Cases that cannot alternate in one worker: readers form these comparisons from the figures of two
+workers, with the widest interval that both allow. The axis ``dispatches``: a software adapter
+splits a fused chain every 65,535 units; ``logits``: what the comparison with float64 found.
+"""
 
 
 def coordinates(target: Target, case: Case) -> dict[str, Scalar]:
@@ -117,12 +126,19 @@ def coordinates(target: Target, case: Case) -> dict[str, Scalar]:
 
 
 def matches(where: Mapping[str, Scalar | frozenset[str]], at: Mapping[str, Scalar]) -> bool:
-    """Whether ``at`` has, for each key of ``where``, the same value or one of the set of values there."""
-    return all(at.get(k) in v if isinstance(v, frozenset) else at.get(k) == v for k, v in where.items())
+    """Whether ``at`` has, for each key of ``where``, the same value or one of the set of values
+    there.
+    """
+    return all(
+        at.get(k) in v if isinstance(v, frozenset) else at.get(k) == v for k, v in where.items()
+    )
 
 
-def is_comparable(named: NamedComparison, of: tuple[Target, Case], against: tuple[Target, Case]) -> bool:
-    """Whether ``of`` may be compared with ``against``: both selected, same adapter if required, other axes equal.
+def is_comparable(
+    named: NamedComparison, of: tuple[Target, Case], against: tuple[Target, Case]
+) -> bool:
+    """Whether ``of`` may be compared with ``against``: both selected, same adapter if required,
+    other axes equal.
 
     Callers of one stack may be compared only if they make the same calls.
     """

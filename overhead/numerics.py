@@ -1,7 +1,9 @@
-"""Student's t, the normal distribution, and the search for a root or a minimum. SciPy has them too, in 35 MB.
+"""Student's t, the normal distribution, and the search for a root or a minimum. SciPy has them too,
+in 35 MB.
 
-Arguments and results have no unit, unless noted. The tests compare each function with SciPy's over wide ranges. DLMF is
-the NIST Handbook of Mathematical Functions, https://dlmf.nist.gov; each number is that of a formula there.
+Arguments and results have no unit, unless noted. The tests compare each function with SciPy's over
+wide ranges. DLMF is the NIST Handbook of Mathematical Functions, https://dlmf.nist.gov; each number
+is that of a formula there.
 """
 
 from __future__ import annotations
@@ -21,30 +23,38 @@ _EPSILON = float(np.finfo(np.float64).eps)
 _TINY = 1e-300
 """Stands for zero in a continued fraction, where a division by zero would follow."""
 _MOST_PARTS = 10_000
-"""So many parts of a continued fraction are tried. 56 were enough for degrees of freedom from 0.1 to 1e9."""
+"""So many parts of a continued fraction are tried. 56 were enough for degrees of freedom from 0.1
+to 1e9.
+"""
 _NEARLY_NORMAL = 1e4
-"""From so many degrees of freedom on, the fraction of the tail loses digits; Hill's method does not."""
+"""From so many degrees of freedom on, the fraction of the tail loses digits; Hill's method does
+not.
+"""
 _MOST_STEPS = 200
-"""Of a search. Newton's method took up to 37 steps, and Brent's up to 31 for the functions in the tests.
+"""Of a search. Newton's method took up to 37 steps, and Brent's up to 31 for the functions in the
+tests.
 
-Rounding can keep Newton's steps just above the size at which they end, here in 4 % of the quantiles. All 200 are taken
-then, and the result is as exact."""
+Rounding can keep Newton's steps just above the size at which they end, here in 4 % of the
+quantiles. All 200 are taken then, and the result is as exact.
+"""
 _LARGEST_LOG = 700.0
 """exp of more than 709 is not finite."""
 _FROM_SERIES = -35.0
-"""ln of the normal probability comes from a series below this value. The series is wrong by 3e-13 of the probability
-here. ``math.erfc`` loses its digits below -37."""
+"""ln of the normal probability comes from a series below this value. The series is wrong by 3e-13
+of the probability here. ``math.erfc`` loses its digits below -37.
+"""
 
 
 # Student's t and the normal distribution
 
 
 def student_t_tail(t: float, degrees: float) -> float:
-    """The probability that Student's t is above ``t``; the normal distribution's if ``degrees`` are infinite.
+    """The probability that Student's t is above ``t``; the normal distribution's if ``degrees`` are
+    infinite.
 
-    Relative error below 1e-12 for ``degrees`` from 0.1 to 1e9, in the upper tail too. The probability is half of the
-    regularised incomplete beta function I_x(a, b), DLMF 8.17, with a = degrees / 2, b = 1 / 2 and
-    x = degrees / (degrees + t²). The functions below use these names.
+    Relative error below 1e-12 for ``degrees`` from 0.1 to 1e9, in the upper tail too. The
+    probability is half of the regularised incomplete beta function I_x(a, b), DLMF 8.17, with a =
+    degrees / 2, b = 1 / 2 and x = degrees / (degrees + t²). The functions below use these names.
     """
     if math.isinf(degrees):
         return 0.5 * math.erfc(t / math.sqrt(2))
@@ -57,10 +67,12 @@ def student_t_tail(t: float, degrees: float) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def student_t_quantile(probability: float, degrees: float) -> float:
-    """The value below which Student's t lies with this probability; the normal one's if ``degrees`` are infinite.
+    """The value below which Student's t lies with this probability; the normal one's if ``degrees``
+    are infinite.
 
-    ``student_t_quantile(0.975, 10)``: 2.228. Relative error below 1e-12 for ``degrees`` from 0.5 to 1e9. Results are
-    kept: the same few degrees of freedom are asked for again and again, by each case of a run.
+    ``student_t_quantile(0.975, 10)``: 2.228. Relative error below 1e-12 for ``degrees`` from 0.5 to
+    1e9. Results are kept: the same few degrees of freedom are asked for again and again, by each
+    case of a run.
     """
     if math.isnan(probability) or math.isnan(degrees) or not 0 <= probability <= 1:
         return math.nan
@@ -74,9 +86,11 @@ def student_t_quantile(probability: float, degrees: float) -> float:
 
 
 def log_normal_cdf(x: _Floats) -> _Floats:
-    """ln of the probability that a standard normal value is below ``x``, for an array. Relative error below 1e-12.
+    """ln of the probability that a standard normal value is below ``x``, for an array. Relative
+    error below 1e-12.
 
-    From the complementary error function; below -35, where it loses digits, from the asymptotic series of DLMF 7.12.1.
+    From the complementary error function; below -35, where it loses digits, from the asymptotic
+    series of DLMF 7.12.1.
     """
     x = np.asarray(x, dtype=np.float64)
     # NumPy has no erfc, so that of the standard library is called for each value.
@@ -103,7 +117,9 @@ def _is_in_tail(t: float, degrees: float) -> bool:
 
 
 def _log_tail(t: float, degrees: float) -> float:
-    """ln of the probability of more than ``t``: ln(I_x(a, 1/2) / 2). A far tail itself would be rounded to zero."""
+    """ln of the probability of more than ``t``: ln(I_x(a, 1/2) / 2). A far tail itself would be
+    rounded to zero.
+    """
     if not _is_in_tail(t, degrees):
         return math.log(0.5 - _centre(t, degrees))
     if degrees >= _NEARLY_NORMAL:
@@ -117,10 +133,11 @@ def _log_tail(t: float, degrees: float) -> float:
 
 
 def _normal_value(t: float, degrees: float) -> float:
-    """The value that a normal distribution exceeds as often as Student's t exceeds ``t``, for many degrees of freedom.
+    """The value that a normal distribution exceeds as often as Student's t exceeds ``t``, for many
+    degrees of freedom.
 
-    G. W. Hill, Algorithm 395: Student's t-distribution, Communications of the ACM 13 (1970) 617. The names and the
-    numbers are those of that paper.
+    G. W. Hill, Algorithm 395: Student's t-distribution, Communications of the ACM 13 (1970) 617.
+    The names and the numbers are those of that paper.
     """
     a = degrees - 0.5
     b = 48 * a * a
@@ -130,7 +147,9 @@ def _normal_value(t: float, degrees: float) -> float:
 
 
 def _centre(t: float, degrees: float) -> float:
-    """The probability of a value between 0 and ``t``, near the centre: I_y(1/2, a) / 2 with y = 1 - x."""
+    """The probability of a value between 0 and ``t``, near the centre: I_y(1/2, a) / 2 with y = 1 -
+    x.
+    """
     a = degrees / 2
     log_x, log_y = _log_parts(t, degrees)
     if t == 0:
@@ -143,7 +162,8 @@ def _centre(t: float, degrees: float) -> float:
 def _log_parts(t: float, degrees: float) -> tuple[float, float]:
     """ln of x = degrees / (degrees + t²) and of y = 1 - x.
 
-    Subtracting from 1 would lose the digits of a small y, or x, so each comes from the ratio of t² and degrees.
+    Subtracting from 1 would lose the digits of a small y, or x, so each comes from the ratio of t²
+    and degrees.
     """
     ratio = t / math.sqrt(degrees)
     if ratio == 0:
@@ -156,11 +176,14 @@ def _log_parts(t: float, degrees: float) -> tuple[float, float]:
 
 
 _GAMMA_RATIO = (1.0, -1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 / 4194304)
-"""The factors of 1, 1/a, 1/a² and so on in the series of Gamma(a + 1/2) / Gamma(a) / √a, DLMF 5.11.13."""
+"""The factors of 1, 1/a, 1/a² and so on in the series of Gamma(a + 1/2) / Gamma(a) / √a, DLMF
+5.11.13.
+"""
 
 
 def _gamma_ratio(a: float) -> float:
-    """Gamma(a + 1/2) / Gamma(a). From a = 100 on by the series, whose first left-out term is 1e-17 there.
+    """Gamma(a + 1/2) / Gamma(a). From a = 100 on by the series, whose first left-out term is 1e-17
+    there.
 
     Gamma itself is too large for a float from 172 on.
     """
@@ -170,10 +193,12 @@ def _gamma_ratio(a: float) -> float:
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function, DLMF 8.17.22, by the modified method of Lentz.
+    """The continued fraction of the incomplete beta function, DLMF 8.17.22, by the modified method
+    of Lentz.
 
-    The method evaluates the fraction from its front: each part multiplies the value by ``c * d``, until that is 1
-    within rounding. Raises ``ArithmeticError`` where it does not converge; of NaN the result is NaN.
+    The method evaluates the fraction from its front: each part multiplies the value by ``c * d``,
+    until that is 1 within rounding. Raises ``ArithmeticError`` where it does not converge; of NaN
+    the result is NaN.
     """
     c, d = 1.0, 1 - (a + b) * x / (a + 1)
     d = 1 / _not_zero(d)
@@ -201,7 +226,9 @@ def _not_zero(value: float) -> float:
 
 
 def _log_density(t: float, degrees: float) -> float:
-    """ln of the density of Student's t at ``t``: Newton's method needs the slope of the probability."""
+    """ln of the density of Student's t at ``t``: Newton's method needs the slope of the
+    probability.
+    """
     a = degrees / 2
     log_x, _ = _log_parts(t, degrees)
     at_zero = _gamma_ratio(a) / math.sqrt(math.pi * degrees)
@@ -211,9 +238,9 @@ def _log_density(t: float, degrees: float) -> float:
 def _upper_quantile(tail: float, centre: float, degrees: float) -> float:
     """The t above zero with the probability ``tail`` above it, and ``centre`` between 0 and it.
 
-    Both are given, since each loses digits if it is made from the other. Newton's method finds ln(t) from ln(tail),
-    from the normal distribution's value on. That function is concave, so that all steps but the first come from the
-    same side, and none goes too far.
+    Both are given, since each loses digits if it is made from the other. Newton's method finds
+    ln(t) from ln(tail), from the normal distribution's value on. That function is concave, so that
+    all steps but the first come from the same side, and none goes too far.
     """
     if centre == 0:
         return 0.0
@@ -242,7 +269,11 @@ def _central_quantile(centre: float, degrees: float) -> float:
     """
     t = centre / math.exp(_log_density(0.0, degrees))
     for _ in range(_MOST_STEPS):
-        found = 0.5 - math.exp(_log_tail(t, degrees)) if _is_in_tail(t, degrees) else _centre(t, degrees)
+        found = (
+            0.5 - math.exp(_log_tail(t, degrees))
+            if _is_in_tail(t, degrees)
+            else _centre(t, degrees)
+        )
         density = math.exp(_log_density(t, degrees))
         step = (centre - found) / density
         t += step
@@ -254,14 +285,16 @@ def _central_quantile(centre: float, degrees: float) -> float:
 # The derivatives of ln Gamma
 
 _SHIFTED_TO = 12.0
-"""The asymptotic series hold to 1e-16 from here on. A smaller x is raised in steps of 1: DLMF 5.5.2, 5.15.5 say what
-each step changes."""
+"""The asymptotic series hold to 1e-16 from here on. A smaller x is raised in steps of 1: DLMF
+5.5.2, 5.15.5 say what each step changes.
+"""
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 """The Bernoulli numbers B2, B4 and so on."""
 
 
 def digamma(x: float) -> float:
-    """The derivative of ln Gamma at ``x`` > 0. Absolute error below 1e-14 times the larger of 1 and the value.
+    """The derivative of ln Gamma at ``x`` > 0. Absolute error below 1e-14 times the larger of 1 and
+    the value.
 
     The series is DLMF 5.11.2.
     """
@@ -275,7 +308,9 @@ def digamma(x: float) -> float:
 
 
 def trigamma(x: float) -> float:
-    """The second derivative of ln Gamma at ``x`` > 0. Relative error below 1e-14. The series is DLMF 5.15.8."""
+    """The second derivative of ln Gamma at ``x`` > 0. Relative error below 1e-14. The series is
+    DLMF 5.15.8.
+    """
     shifted = 0.0
     while x < _SHIFTED_TO:
         shifted += 1 / (x * x)
@@ -296,14 +331,18 @@ class _Point:
     value: float
 
 
-def find_root(function: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
-    """A root between ``low`` and ``high``, where the values have different signs, else ``ValueError``.
+def find_root(
+    function: Callable[[float], float], low: float, high: float, tolerance: float
+) -> float:
+    """A root between ``low`` and ``high``, where the values have different signs, else
+    ``ValueError``.
 
-    ``tolerance``: how far the root may be away, in the unit of the argument.
-    R. P. Brent, Algorithms for Minimization Without Derivatives (1973), chapter 4. Each step is equal, to the last
-    digit, to that of SciPy's ``brentq``, with which earlier releases formed their figures.
+    ``tolerance``: how far the root may be away, in the unit of the argument. R. P. Brent,
+    Algorithms for Minimization Without Derivatives (1973), chapter 4. Each step is equal, to the
+    last digit, to that of SciPy's ``brentq``, with which earlier releases formed their figures.
     """
-    # ``now``: the best point so far. ``before``: the one before it. ``other``: a point on the other side of the root.
+    # ``now``: the best point so far. ``before``: the one before it. ``other``: a point on the other
+    # side of the root.
     before, now = _Point(low, function(low)), _Point(high, function(high))
     if before.value == 0:
         return before.at
@@ -327,7 +366,8 @@ def find_root(function: Callable[[float], float], low: float, high: float, toler
         if 2 * abs(proposed) < limit:
             last_step, step = step, proposed
         else:
-            # The proposed step is longer than half of the step before the last, or leads too near to the other end.
+            # The proposed step is longer than half of the step before the last, or leads too near
+            # to the other end.
             last_step = step = half_way
         before = now
         shortest = math.copysign(least_step, half_way)
@@ -337,12 +377,16 @@ def find_root(function: Callable[[float], float], low: float, high: float, toler
 
 
 def _narrows(before: _Point, now: _Point, last_step: float, least_step: float) -> bool:
-    """Whether an interpolation may help: the step before was not too short, and the last one made the value less."""
+    """Whether an interpolation may help: the step before was not too short, and the last one made
+    the value less.
+    """
     return abs(last_step) > least_step and abs(now.value) < abs(before.value)
 
 
 def _interpolated(before: _Point, now: _Point, other: _Point) -> float:
-    """The step to the root of a line through two points, or of the inverse quadratic function through three."""
+    """The step to the root of a line through two points, or of the inverse quadratic function
+    through three.
+    """
     if before.at == other.at:
         return -now.value * (now.at - before.at) / (now.value - before.value)
     slope = (before.value - now.value) / (before.at - now.at)
@@ -352,13 +396,17 @@ def _interpolated(before: _Point, now: _Point, other: _Point) -> float:
 
 
 def find_minimum(
-    function: Callable[[_Floats], float], start: _Floats | Sequence[float], tolerance: float, most_steps: int
+    function: Callable[[_Floats], float],
+    start: _Floats | Sequence[float],
+    tolerance: float,
+    most_steps: int,
 ) -> _Floats:
     """Where a function of a few parameters is least, near ``start``, by the simplex method.
 
-    A simplex has one corner more than there are parameters. Each step moves the corner with the largest value, or
-    shrinks the simplex. The search ends when all corners, and the values there, agree within ``tolerance``, or after
-    ``most_steps``. J. A. Nelder and R. Mead, A simplex method for function minimization, Computer J. 7 (1965) 308.
+    A simplex has one corner more than there are parameters. Each step moves the corner with the
+    largest value, or shrinks the simplex. The search ends when all corners, and the values there,
+    agree within ``tolerance``, or after ``most_steps``. J. A. Nelder and R. Mead, A simplex method
+    for function minimization, Computer J. 7 (1965) 308.
     """
     corners = _first_simplex(np.asarray(start, dtype=np.float64))
     values = np.array([function(corner) for corner in corners])
@@ -380,9 +428,11 @@ def find_minimum(
 
 
 def _first_simplex(start: _Floats) -> _Floats:
-    """The start, and for each parameter a corner where it is 1.05 times as large, or 0.00025 if it is zero.
+    """The start, and for each parameter a corner where it is 1.05 times as large, or 0.00025 if it
+    is zero.
 
-    SciPy has the same simplex, so the search finds the minimum that earlier releases found by SciPy.
+    SciPy has the same simplex, so the search finds the minimum that earlier releases found by
+    SciPy.
     """
     corners = np.tile(start, (start.size + 1, 1))
     for i, parameter in enumerate(start):
@@ -395,14 +445,14 @@ def _better_corner(
 ) -> tuple[_Floats, float] | None:
     """A corner in place of the last one, which is the worst, and its value; None if none is better.
 
-    The tries lie on the line from the worst corner through the middle of the others, in units of their distance:
+    The tries lie on the line from the worst corner through the middle of the others, in units of
+    their distance:
 
-    | try | place | it is taken if it is better than |
-    |---|---|---|
-    | reflected | 1 behind the middle | the second worst corner |
-    | expanded | 2 behind the middle | the reflected one, if that is the best of all |
-    | contracted outside | 1/2 behind the middle | the reflected one, if that is better than the worst corner |
-    | contracted inside | 1/2 before the middle | the worst corner |
+    | try | place | it is taken if it is better than | |---|---|---| | reflected | 1 behind the
+    middle | the second worst corner | | expanded | 2 behind the middle | the reflected one, if that
+    is the best of all | | contracted outside | 1/2 behind the middle | the reflected one, if that
+    is better than the worst corner | | contracted inside | 1/2 before the middle | the worst corner
+    |
     """
     middle = corners[:-1].mean(axis=0)
     away = middle - corners[-1]

@@ -9,8 +9,9 @@ from typing import Any, Literal
 from overhead.slices import of_slices
 
 Cost = Literal["cheap", "fast", "slow", "polling"]
-"""``cheap``: a call on the host only; ``fast``: unit and wait take well under 1 ms; ``slow``: several ms;
-``polling``: the wait polls rarely."""
+"""``cheap``: a call on the host only; ``fast``: unit and wait take well under 1 ms; ``slow``:
+several ms; ``polling``: the wait polls rarely.
+"""
 
 WEIGHT: Mapping[Cost, float] = {"cheap": 0.5, "fast": 1.0, "slow": 2.8, "polling": 8.2}
 """Sampling time of a case relative to a ``fast`` one."""
@@ -20,8 +21,9 @@ WEIGHT: Mapping[Cost, float] = {"cheap": 0.5, "fast": 1.0, "slow": 2.8, "polling
 class Plan:
     """What one profile plans.
 
-    ``target``: largest relative half-width of a figure that is ``ok``. ``sampling_s``, ``wall_s``: seconds for the
-    whole run, None without a limit. ``case_s``: least seconds of sampling for a fast case in each process.
+    ``target``: largest relative half-width of a figure that is ``ok``. ``sampling_s``, ``wall_s``:
+    seconds for the whole run, None without a limit. ``case_s``: least seconds of sampling for a
+    fast case in each process.
     """
 
     processes: int
@@ -36,11 +38,15 @@ class Plan:
     stretch_slow: bool = True
     """Whether slow cases, too, are sampled longer if time is left over."""
     processes_by_cost: Mapping[Cost, int] = field(default_factory=dict)
-    """Number of processes where it differs from ``processes``, by the cost of the target's cases."""
+    """Number of processes where it differs from ``processes``, by the cost of the target's
+    cases.
+    """
     help: str = ""
     """How long the profile takes or what it is for, for the help of the command line."""
     role: str = ""
-    """The role (``results.StackRole``) of the stacks that are measured unless the user names others; '' for all."""
+    """The role (``results.StackRole``) of the stacks that are measured unless the user names
+    others; '' for all.
+    """
     all_cases: bool = True
     """Whether cases other than the base and the early ones are planned too."""
     cases: bool = True
@@ -50,11 +56,17 @@ class Plan:
     more_s: float | None = None
     """Seconds for ``more``, None if it has its own limit."""
     gpus: int = 0
-    """The number of GPUs that the seconds are for: with more, they grow in proportion. 0 if they never grow."""
+    """The number of GPUs that the seconds are for: with more, they grow in proportion. 0 if they
+    never grow.
+    """
     folder_per_node: bool = False
-    """Whether each node has its own folder in the output folder, so that many nodes can share a disk."""
+    """Whether each node has its own folder in the output folder, so that many nodes can share a
+    disk.
+    """
     opening_s: float = 0.0
-    """How long a process should take to open its cases, if that is known; only for the time left."""
+    """How long a process should take to open its cases, if that is known; only for the time
+    left.
+    """
     min_rounds: int = 6
     max_rounds: int = 400
 
@@ -76,8 +88,22 @@ PROFILES: dict[str, Plan] = {
         stretch_slow=False,
         processes_by_cost={"slow": 3, "polling": 3},
     ),
-    "default": Plan(help="under 10 minutes", processes=8, target=0.03, sampling_s=197.0, wall_s=465.0, case_s=0.38),
-    "thorough": Plan(help="as long as it takes", processes=12, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
+    "default": Plan(
+        help="under 10 minutes",
+        processes=8,
+        target=0.03,
+        sampling_s=197.0,
+        wall_s=465.0,
+        case_s=0.38,
+    ),
+    "thorough": Plan(
+        help="as long as it takes",
+        processes=12,
+        target=0.01,
+        sampling_s=None,
+        wall_s=None,
+        case_s=2.0,
+    ),
 }
 """The profiles of the core; ``profiles`` has those of slices too."""
 _of_slices: dict[str, Plan] = {}

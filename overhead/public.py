@@ -1,4 +1,6 @@
-"""What every name of the Python API has: short errors for wrong use, and results that print as tables."""
+"""What every name of the Python API has: short errors for wrong use, and results that print as
+tables.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,11 @@ _Result = TypeVar("_Result")
 
 
 class Shown:
-    """A result that reads as the tables of its command: with ``print``, in IPython and in a notebook.
+    """A result that reads as the tables of its command: with ``print``, in IPython and in a
+    notebook.
 
-    ``repr`` is one line. ``overhead.display`` knows how each class is shown. It imports the results, so they cannot
-    import it: it is imported by its name when a text is asked for.
+    ``repr`` is one line. ``overhead.display`` knows how each class is shown. It imports the
+    results, so they cannot import it: it is imported by its name when a text is asked for.
     """
 
     __slots__ = ()
@@ -47,11 +50,9 @@ def _display() -> Any:
 def public_function(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
     """The function as the Python API has it, with errors that name the caller's own line.
 
-    | mistake | raised |
-    |---|---|
-    | an argument that does not exist | ``TypeError``, with the names of those that do |
-    | an argument of a wrong type | ``UsageError`` |
-    | other wrong use, and Ctrl-C | the error of the function, without the lines of this package in its traceback |
+    | mistake | raised | |---|---| | an argument that does not exist | ``TypeError``, with the names
+    of those that do | | an argument of a wrong type | ``UsageError`` | | other wrong use, and
+    Ctrl-C | the error of the function, without the lines of this package in its traceback |
     """
     signature = inspect.signature(function)
     known = signature.parameters
@@ -62,7 +63,9 @@ def public_function(function: Callable[_Given, _Result]) -> Callable[_Given, _Re
             if name not in known:
                 names = ", ".join(known)
                 raise TypeError(f"{function.__name__}() has no argument {name!r}; it has {names}")
-        importlib.import_module("overhead.words.reasons")  # so that errors say their reasons in words
+        importlib.import_module(
+            "overhead.words.reasons"
+        )  # so that errors say their reasons in words
         try:
             _check_types(signature.bind(*given, **named), known)
             return function(*given, **named)
@@ -120,9 +123,12 @@ _BY_ANNOTATION: Mapping[str, _Wanted] = {
     "float | None": _Wanted(_is_number_or_none, "a number, or None"),
     "Fingerprint": _Wanted(_is_fingerprint, "what overhead.load returns"),
 }
-"""By the annotation of an argument, as it is written. Arguments with other annotations are not checked here.
+"""By the annotation of an argument, as it is written. Arguments with other annotations are not
+checked here.
 
-Without a check, a function would misread some values and not refuse them: a text, for example, is a list of letters."""
+Without a check, a function would misread some values and not refuse them: a text, for example, is a
+list of letters.
+"""
 
 
 def _check_types(given: inspect.BoundArguments, known: Mapping[str, inspect.Parameter]) -> None:

@@ -19,12 +19,15 @@ NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 class Registry(Generic[T]):
     """Items of one kind by name. Each module of ``package`` registers an item when it is imported.
 
-    A folder in ``package`` names in ``REGISTERS`` those of its modules that do so. Modules named in ``skip``, and those
-    whose names begin with an underscore, are not imported. ``in_slices``: the name of the module in which a slice
-    registers items of this kind. ``packages``: by item, the installed package that it came from.
+    A folder in ``package`` names in ``REGISTERS`` those of its modules that do so. Modules named in
+    ``skip``, and those whose names begin with an underscore, are not imported. ``in_slices``: the
+    name of the module in which a slice registers items of this kind. ``packages``: by item, the
+    installed package that it came from.
     """
 
-    def __init__(self, kind: str, package: str, skip: frozenset[str] = frozenset(), in_slices: str = "") -> None:
+    def __init__(
+        self, kind: str, package: str, skip: frozenset[str] = frozenset(), in_slices: str = ""
+    ) -> None:
         self.kind, self.package, self.skip, self.in_slices = kind, package, skip, in_slices
         self.packages: dict[str, str] = {}
         self._items: dict[str, tuple[T, str]] = {}
@@ -35,11 +38,14 @@ class Registry(Generic[T]):
     def add(self, name: str, item: T, owner: str) -> None:
         """Register an item. ``owner`` identifies its definition.
 
-        A second import of the same file replaces the item, and any file replaces an item of an installed package.
-        Raises ``UsageError`` for an invalid name and for a name of another owner.
+        A second import of the same file replaces the item, and any file replaces an item of an
+        installed package. Raises ``UsageError`` for an invalid name and for a name of another
+        owner.
         """
         if not NAME.fullmatch(name):
-            raise UsageError(f"{name!r} is not a valid {self.kind} name: it must match {NAME.pattern}")
+            raise UsageError(
+                f"{name!r} is not a valid {self.kind} name: it must match {NAME.pattern}"
+            )
         replaceable = name in self.packages and not self._adding
         if name in self._items and self._items[name][1] != owner and not replaceable:
             raise UsageError(f"the {self.kind} name {name!r} is taken")
@@ -49,7 +55,8 @@ class Registry(Generic[T]):
 
     @contextlib.contextmanager
     def adding(self, package: str = "") -> Iterator[list[str]]:
-        """A ``with`` block that gives the names that it adds, as items of the installed ``package`` if there is one.
+        """A ``with`` block that gives the names that it adds, as items of the installed ``package``
+        if there is one.
 
         If the block raises, nothing is added.
         """
@@ -71,7 +78,9 @@ class Registry(Generic[T]):
         self._items.pop(name, None)
 
     def load(self) -> bool:
-        """Import the modules that register items. True if this call was the first; later ones do nothing."""
+        """Import the modules that register items. True if this call was the first; later ones do
+        nothing.
+        """
         first, self._loaded = not self._loaded, True
         if first:
             for found in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
@@ -90,5 +99,7 @@ class Registry(Generic[T]):
 
 
 def owner_of(cls: type) -> str:
-    """What identifies the definition of a class, also after a second import of its file under another module name."""
+    """What identifies the definition of a class, also after a second import of its file under
+    another module name.
+    """
     return f"{cls.__module__}." * cls.__module__.startswith("overhead.") + cls.__qualname__

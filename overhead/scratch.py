@@ -1,6 +1,8 @@
-"""What a process must not leave behind: its temporary files, and how a signal ends it without losing or leaving any.
+"""What a process must not leave behind: its temporary files, and how a signal ends it without
+losing or leaving any.
 
-The folder of a child process is inside that of its parent, which removes it also if the child was killed.
+The folder of a child process is inside that of its parent, which removes it also if the child was
+killed.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from types import FrameType
 from overhead.errors import CannotWrite
 
 PREFIX = "ovh-tmp-"
-"""How the names of temporary folders begin. It is short because the path of a socket may have about 100 characters."""
+"""How the names of temporary folders begin. It is short because the path of a socket may have about
+100 characters.
+"""
 _NAME = re.compile(rf"{PREFIX}[a-z0-9_]{{8}}")
 """The names that ``mkdtemp`` makes of it: ``sweep`` removes nothing that a user named."""
 PARENT = "OVERHEAD_SCRATCH"
@@ -50,11 +54,15 @@ def _new_folder() -> Path:
             return Path(tempfile.mkdtemp(prefix="", dir=parent))  # a browser needs a short path
         return Path(tempfile.mkdtemp(prefix=PREFIX))
     except OSError as error:
-        raise CannotWrite(f"{tempfile.gettempdir()}: no temporary files: {error.strerror or error}") from None
+        raise CannotWrite(
+            f"{tempfile.gettempdir()}: no temporary files: {error.strerror or error}"
+        ) from None
 
 
 def subfolder() -> tempfile.TemporaryDirectory[str]:
-    """A new folder in that of this process, for a ``with`` block. What is in use on Windows is removed at the end."""
+    """A new folder in that of this process, for a ``with`` block. What is in use on Windows is
+    removed at the end.
+    """
     return tempfile.TemporaryDirectory(dir=folder(), ignore_cleanup_errors=True)
 
 
@@ -76,11 +84,13 @@ def sweep() -> None:
 
 
 _SIGNALS = (
-    "SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2",
-    "SIGXCPU", "SIGIO", "SIGPWR",
+    "SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK", "SIGALRM", "SIGVTALRM", "SIGPROF",
+    "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGIO", "SIGPWR",
 )  # fmt: skip
 _DEAF_S = 15.0
-"""So long after a signal further ones are ignored: the run is ending its workers, which takes a bounded time."""
+"""So long after a signal further ones are ignored: the run is ending its workers, which takes a
+bounded time.
+"""
 
 
 @contextlib.contextmanager
@@ -102,7 +112,9 @@ def ending_on_signals() -> Iterator[None]:
 
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
     usual = (signal.SIG_DFL, signal.default_int_handler)
-    before = {number: handler for number in numbers if (handler := signal.getsignal(number)) in usual}
+    before = {
+        number: handler for number in numbers if (handler := signal.getsignal(number)) in usual
+    }
     for number in before:
         signal.signal(number, end)
     try:

@@ -1,4 +1,6 @@
-"""The slices: features that the core does not know, each in one folder from its command to its page."""
+"""The slices: features that the core does not know, each in one folder from its command to its
+page.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,24 @@ SLICES = ("claims", "contention", "decode", "explain", "fleet")
 
 @functools.cache
 def of_slices(kind: str) -> tuple[ModuleType, ...]:
-    """Import and return the module ``kind`` of each slice that has one, such as ``stacks`` or ``sections``.
+    """Import and return the module ``kind`` of each slice that has one, such as ``stacks`` or
+    ``sections``.
 
     What a slice offers registers itself when that module is imported.
     """
     return tuple(
         importlib.import_module(f"overhead.{name}.{kind}")
         for name in SLICES
-        if importlib.util.find_spec(f"overhead.{name}") and importlib.util.find_spec(f"overhead.{name}.{kind}")
+        if importlib.util.find_spec(f"overhead.{name}")
+        and importlib.util.find_spec(f"overhead.{name}.{kind}")
     )
 
 
 @functools.cache
 def words_of_slices(kind: str) -> tuple[ModuleType, ...]:
-    """Import and return the module ``kind`` of the words of each slice that has one, such as ``findings``."""
+    """Import and return the module ``kind`` of the words of each slice that has one, such as
+    ``findings``.
+    """
     found = []
     for name in SLICES:
         if not importlib.util.find_spec(f"overhead.{name}"):

@@ -1,7 +1,9 @@
-"""Standard output and error that never raise (any encoding, closed pipes, full devices), and completion in a shell.
+"""Standard output and error that never raise (any encoding, closed pipes, full devices), and
+completion in a shell.
 
-A command writes as usual. If a stream fails, the rest of its output is discarded, so that a measurement goes on and the
-verdict of a gate is not lost. ``Streams.exit_code`` then tells the caller what happened to standard output.
+A command writes as usual. If a stream fails, the rest of its output is discarded, so that a
+measurement goes on and the verdict of a gate is not lost. ``Streams.exit_code`` then tells the
+caller what happened to standard output.
 """
 
 from __future__ import annotations
@@ -26,9 +28,11 @@ BROKEN_PIPE = 141
 
 
 class Guarded:
-    """A text stream that replaces what its encoding lacks, and discards everything after its first error.
+    """A text stream that replaces what its encoding lacks, and discards everything after its first
+    error.
 
-    ``error``: the first error of the stream, or None. A stream of None was closed before the program started.
+    ``error``: the first error of the stream, or None. A stream of None was closed before the
+    program started.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -56,7 +60,8 @@ class Guarded:
             call()
         except OSError as error:
             self.error = error
-            # What the stream still holds must go somewhere, or the interpreter fails when it flushes it at its end.
+            # What the stream still holds must go somewhere, or the interpreter fails when it
+            # flushes it at its end.
             with contextlib.suppress(OSError, ValueError):
                 null = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(null, self._stream.fileno())
@@ -86,7 +91,9 @@ class Streams:
         sys.stdout, sys.stderr = self._before
 
     def exit_code(self, code: int) -> int:
-        """``code``; if it is 0 and standard output failed, 141 for a pipe without a reader, else 74."""
+        """``code``; if it is 0 and standard output failed, 141 for a pipe without a reader, else
+        74.
+        """
         if code or self.out.error is None:
             return code
         return BROKEN_PIPE if _is_broken_pipe(self.out.error) else CANNOT_WRITE
@@ -94,11 +101,15 @@ class Streams:
 
 def _is_broken_pipe(error: OSError) -> bool:
     # Windows reports EINVAL for a pipe whose reader is gone.
-    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
+    return isinstance(error, BrokenPipeError) or (
+        sys.platform == "win32" and error.errno == errno.EINVAL
+    )
 
 
 def _open_missing_descriptors() -> None:
-    """Open the null device for each of the descriptors 0 to 2 that is closed, so that no other file gets its number."""
+    """Open the null device for each of the descriptors 0 to 2 that is closed, so that no other file
+    gets its number.
+    """
     with contextlib.suppress(OSError):
         while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
             os.set_inheritable(opened, True)
@@ -106,7 +117,8 @@ def _open_missing_descriptors() -> None:
 
 
 def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """A script that completes the commands, options and names of ``overhead`` in this shell (``bash``, ``zsh``, ...).
+    """A script that completes the commands, options and names of ``overhead`` in this shell
+    (``bash``, ``zsh``, ...).
 
     Raises ``MissingExtra`` without the package ``shtab``, which writes it.
     """

@@ -1,7 +1,8 @@
 """On Windows: a child process and all that it starts end with this process, however this one ends.
 
-Linux ends a child by a signal (see ``child``). Windows has job objects: when the last handle of a job is closed, which
-the system does for a process that was killed too, it ends all processes of the job.
+Linux ends a child by a signal (see ``child``). Windows has job objects: when the last handle of a
+job is closed, which the system does for a process that was killed too, it ends all processes of the
+job.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class _ExtendedLimits(ctypes.Structure):
 class EndsWithParent:
     """Holds the job of one child process. ``close`` ends the processes that are still in it.
 
-    Where the system refuses a job, which old versions do inside of another job, the child is ended only by ``kill``.
+    Where the system refuses a job, which old versions do inside of another job, the child is ended
+    only by ``kill``.
     """
 
     def __init__(self, child: subprocess.Popen[bytes]) -> None:
@@ -65,7 +67,9 @@ class EndsWithParent:
             kernel.AssignProcessToJobObject(job, ctypes.c_void_p(int(child._handle)))  # type: ignore[attr-defined]
 
     def close(self) -> None:
-        """End what is left of the child and of the processes that it started. A second call does nothing."""
+        """End what is left of the child and of the processes that it started. A second call does
+        nothing.
+        """
         if sys.platform == "win32" and self._job is not None:
             ctypes.WinDLL("kernel32").CloseHandle(ctypes.c_void_p(self._job))
             self._job = None

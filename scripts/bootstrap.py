@@ -1,12 +1,13 @@
-"""Set up and run: ``python scripts/bootstrap.py report|test|lint|bench|site|release|clean [arguments passed on]``.
+"""Set up and run: ``python scripts/bootstrap.py report|test|lint|bench|site|release|clean
+[arguments passed on]``.
 
-Standard library alone. It makes ``.venv`` beside this folder, installs what this machine can use, and does it again
-only when something changed. Environment variables that steer it:
+Standard library alone. It makes ``.venv`` beside this folder, installs what this machine can use,
+and does it again only when something changed. Environment variables that steer it:
 
-EXTRAS=a,b          exactly these extras of pyproject.toml ("none" for the base alone) instead of those that fit here
-SYSTEM_PACKAGES=1   use the system's Python packages and no network
-SYSTEM=skip         install nothing through the system's package manager
-BROWSERS=1          install Chromium and Firefox through it as well
+EXTRAS=a,b          exactly these extras of pyproject.toml ("none" for the base alone) instead of
+those that fit here SYSTEM_PACKAGES=1   use the system's Python packages and no network SYSTEM=skip
+install nothing through the system's package manager BROWSERS=1          install Chromium and
+Firefox through it as well
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ NOT_FOR_TESTS = {"completion", "cuda12", "cuda13", "cute", "notebook", "numba-cu
 """Extras that need a GPU, and those that ``dev`` has too or that build the site."""
 TARGETS = ("report", "test", "lint", "bench", "site", "release", "clean")
 SIZES = {"report": "300 MB to download, 1.3 GB on disk", "test": "1 GB to download, 3 GB on disk"}
-"""What ``.venv`` takes on Linux without a GPU, measured in November 2026. The other targets take a tenth of it."""
+"""What ``.venv`` takes on Linux without a GPU, measured in November 2026. The other targets take a
+tenth of it.
+"""
 SHOWN_MB = 1.0
 """A download below this is not shown."""
 OPENCL_DRIVERS = Path("/etc/OpenCL/vendors")
@@ -55,7 +58,9 @@ def say(line: str) -> None:
 
 
 def call(command: list[str], **more: Any) -> int:
-    """Run a command in the repository. On Ctrl-C, wait for the child, which gets the signal too and saves its data."""
+    """Run a command in the repository. On Ctrl-C, wait for the child, which gets the signal too and
+    saves its data.
+    """
     process = subprocess.Popen(command, cwd=ROOT, **more)
     try:
         return process.wait()
@@ -73,7 +78,9 @@ def quiet(command: list[str], **more: Any) -> bool:
 
 
 def cuda_version() -> int | None:
-    """The CUDA version that the NVIDIA driver supports, 1000 * major + 10 * minor; None without a usable GPU."""
+    """The CUDA version that the NVIDIA driver supports, 1000 * major + 10 * minor; None without a
+    usable GPU.
+    """
     try:
         driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
         version, count = ctypes.c_int(), ctypes.c_int()
@@ -92,7 +99,9 @@ def project() -> dict[str, Any]:
 
 
 def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
-    """The extras to install for a target: those for this machine (or the chosen ones), and those the target needs."""
+    """The extras to install for a target: those for this machine (or the chosen ones), and those
+    the target needs.
+    """
     needed = {
         "test": "dev,report",
         "lint": "dev",
@@ -106,14 +115,16 @@ def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
         extras = {extra.strip() for extra in chosen.split(",")} - {"", "none"}
         known = set(project()["optional-dependencies"])
         if unknown := extras - known:
-            raise Trouble(f"EXTRAS names {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
+            raise Trouble(
+                f"EXTRAS names {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}"
+            )
         return own | extras
     if target in ("lint", "bench", "site", "release"):
         return own
     own |= {"wgpu", "torch"}
     if target == "test":
-        # JAX takes another 350 MB, ONNX Runtime 150, Ray 200, Warp 390, PyOpenCL 10, MLX 40. The tests run what an
-        # extra has, unless it is for a GPU; else these must be chosen explicitly.
+        # JAX takes another 350 MB, ONNX Runtime 150, Ray 200, Warp 390, PyOpenCL 10, MLX 40. The
+        # tests run what an extra has, unless it is for a GPU; else these must be chosen explicitly.
         own |= set(project()["optional-dependencies"]) - NOT_FOR_TESTS
     return own | ({f"cuda{min(cuda // 1000, 13)}"} if cuda and cuda >= 12000 else set())
 
@@ -135,7 +146,9 @@ def has_vulkan_driver() -> bool:
 
 
 def has_opencl_for_processors() -> bool:
-    """Whether an OpenCL driver for processors, PoCL or Intel's, is registered. A GPU's driver offers no processor."""
+    """Whether an OpenCL driver for processors, PoCL or Intel's, is registered. A GPU's driver
+    offers no processor.
+    """
     for driver in OPENCL_DRIVERS.glob("*.icd"):
         library = driver.read_text("utf-8", "replace").lower()
         if "pocl" in library or "intelocl" in library:
@@ -148,22 +161,30 @@ def has_venv() -> bool:
     return importlib.util.find_spec("ensurepip") is not None
 
 
-def system_needs(target: str, extras: set[str], browsers: bool, distribution: str) -> dict[str, str]:
+def system_needs(
+    target: str, extras: set[str], browsers: bool, distribution: str
+) -> dict[str, str]:
     """The system packages to install (Debian or Ubuntu names), each with the reason."""
     needs = {}
     if not has_venv():
-        needs[f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"] = "to make a virtual environment"
+        needs[f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"] = (
+            "to make a virtual environment"
+        )
     if target in ("report", "test"):
         if not has_vulkan_loader():
             needs["libvulkan1"] = "the Vulkan loader, without which no WebGPU stack finds a device"
         if not has_vulkan_driver():
             needs["mesa-vulkan-drivers"] = "Vulkan drivers, lavapipe among them, which needs no GPU"
     if "opencl" in extras and not has_opencl_for_processors():
-        needs["pocl-opencl-icd"] = "OpenCL for the processor, without which PyOpenCL finds no device"
+        needs["pocl-opencl-icd"] = (
+            "OpenCL for the processor, without which PyOpenCL finds no device"
+        )
     if browsers:
         ubuntu = distribution == "ubuntu"
         if not any(map(shutil.which, CHROMIUM)):
-            needs["chromium-browser" if ubuntu else "chromium"] = "BROWSERS=1; its SwiftShader serves other stacks too"
+            needs["chromium-browser" if ubuntu else "chromium"] = (
+                "BROWSERS=1; its SwiftShader serves other stacks too"
+            )
         if not any(map(shutil.which, FIREFOX)):
             needs["firefox" if ubuntu else "firefox-esr"] = "BROWSERS=1"
     return needs
@@ -188,14 +209,16 @@ def as_root() -> list[str] | None:
 
 
 def install_system(needs: dict[str, str], debian: bool) -> None:
-    """Install the missing packages, or print how to install them. The set-up continues after a failure."""
+    """Install the missing packages, or print how to install them. The set-up continues after a
+    failure.
+    """
     for package, reason in needs.items():
         say(f"missing: {package} ({reason})")
     command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *needs]
     if not debian:
         say(
-            "to add them: your distribution's Vulkan loader (vulkan-loader, vulkan-icd-loader), Mesa drivers and PoCL "
-            "(pocl)"
+            "to add them: your distribution's Vulkan loader (vulkan-loader, vulkan-icd-loader),"
+            " Mesa drivers and PoCL (pocl)"
         )
     elif (prefix := as_root()) is None:
         say(f"to add them: sudo {shlex.join(command)}")
@@ -227,7 +250,11 @@ def set_up(target: str) -> None:
     system_packages = os.environ.get("SYSTEM_PACKAGES") == "1"
     cuda = None if system_packages else cuda_version()
     wanted = wanted_extras(target, cuda, os.environ.get("EXTRAS", ""))
-    inputs = [(ROOT / "pyproject.toml").read_bytes(), Path(__file__).read_bytes(), os.fsencode(ROOT)]
+    inputs = [
+        (ROOT / "pyproject.toml").read_bytes(),
+        Path(__file__).read_bytes(),
+        os.fsencode(ROOT),
+    ]
     inputs += [sys.version.encode(), str((system_packages, cuda)).encode()]
     key = hashlib.sha256(b"\0".join(inputs)).hexdigest()
     try:
@@ -239,10 +266,16 @@ def set_up(target: str) -> None:
     same = stamp.get("key") == key
     if same and wanted <= set(stamp["extras"]):
         if left_out := wanted & set(stamp["left_out"]):
-            say(f"left out at set-up: {', '.join(sorted(left_out))} (make clean, then again, to look anew)")
+            say(
+                f"left out at set-up: {', '.join(sorted(left_out))} (make clean, then again, to"
+                " look anew)"
+            )
         return
     if not system_packages and not has_venv():
-        raise Trouble("Python's module ensurepip is missing: install what is named above (python3-venv), then again")
+        raise Trouble(
+            "Python's module ensurepip is missing: install what is named above (python3-venv), then"
+            " again"
+        )
     if target in SIZES and not system_packages:
         amount = f"with CUDA some gigabytes more than {SIZES[target]}" if cuda else SIZES[target]
         say(f"setting up {VENV.name} for {target} ({', '.join(sorted(wanted))}): {amount}")
@@ -254,7 +287,9 @@ def set_up(target: str) -> None:
 
 
 def prepare_system(target: str, extras: set[str], stamp: dict[str, Any]) -> list[str]:
-    """Install system packages, except those that could not be installed last time. Returns all missing packages."""
+    """Install system packages, except those that could not be installed last time. Returns all
+    missing packages.
+    """
     name, debian = distribution()
     needs = system_needs(target, extras, os.environ.get("BROWSERS") == "1", name)
     if set(needs) - set(stamp.get("system", [])):
@@ -265,16 +300,23 @@ def prepare_system(target: str, extras: set[str], stamp: dict[str, Any]) -> list
 def make_venv(system_packages: bool) -> None:
     """Make the environment, unless there is a whole one of this Python; say why one is replaced."""
     STAMP.unlink(missing_ok=True)
-    whole = STAMP.with_name("overhead-made")  # without it, the set-up was killed while it made the environment
+    whole = STAMP.with_name(
+        "overhead-made"
+    )  # without it, the set-up was killed while it made the environment
     try:
-        settings = dict(re.findall(r"^([\w-]+) = (.*)$", (VENV / "pyvenv.cfg").read_text("utf-8"), re.M))
+        settings = dict(
+            re.findall(r"^([\w-]+) = (.*)$", (VENV / "pyvenv.cfg").read_text("utf-8"), re.M)
+        )
     except OSError:
         settings = {}
     version = settings.get("version", "an unknown version")
     if not settings:
         why = "it is no environment" if VENV.exists() else ""
     elif not version.startswith("{}.{}.".format(*sys.version_info)):
-        why = f"it has Python {version}, and this is {sys.version.split()[0]}, {sys.executable} (make PYTHON=...)"
+        why = (
+            f"it has Python {version}, and this is {sys.version.split()[0]}, {sys.executable} (make"
+            " PYTHON=...)"
+        )
     elif settings.get("include-system-site-packages") != str(system_packages).lower():
         why = f"it was made {'without' if system_packages else 'with'} SYSTEM_PACKAGES=1"
     elif not (whole.exists() and in_venv("pass" if system_packages else "import pip")):
@@ -296,38 +338,56 @@ def use_system_packages(target: str) -> set[str]:
     needed = [re.split(r"[^\w-]", requirement)[0] for requirement in project()["dependencies"]]
     needed += {"test": ["pytest"], "lint": ["ruff", "mypy"]}.get(target, [])
     script = (
-        "import importlib.util as u, pathlib, sys, sysconfig\n"
-        "pathlib.Path(sysconfig.get_path('purelib'), 'overhead.pth').write_text(sys.argv[1] + '\\n', 'utf-8')\n"
-        "sys.exit(', '.join(n for n in sys.argv[2:] if u.find_spec(n) is None))"
+        "import importlib.util as u, pathlib, sys,"
+        " sysconfig\npathlib.Path(sysconfig.get_path('purelib'),"
+        " 'overhead.pth').write_text(sys.argv[1] + '\\n', 'utf-8')\nsys.exit(', '.join(n for n in"
+        " sys.argv[2:] if u.find_spec(n) is None))"
     )
-    done = subprocess.run([venv_python(), "-c", script, str(ROOT), *needed], capture_output=True, text=True)
+    done = subprocess.run(
+        [venv_python(), "-c", script, str(ROOT), *needed], capture_output=True, text=True
+    )
     if done.stderr.strip():
         raise Trouble(f"SYSTEM_PACKAGES=1, and {sys.executable} has no {done.stderr.strip()}")
     return set()
 
 
 def install(extras: set[str], cuda: int | None) -> set[str]:
-    """Install the project with its extras. Returns the extras that are not available for this machine."""
+    """Install the project with its extras. Returns the extras that are not available for this
+    machine.
+    """
     left_out = set()
-    if "torch" in extras and not install_torch(cuda) and "torch" not in os.environ.get("EXTRAS", ""):
+    if (
+        "torch" in extras
+        and not install_torch(cuda)
+        and "torch" not in os.environ.get("EXTRAS", "")
+    ):
         left_out.add("torch")
-        say("going on without torch; EXTRAS=report,wgpu,torch takes the default build, some gigabytes on Linux")
+        say(
+            "going on without torch; EXTRAS=report,wgpu,torch takes the default build, some"
+            " gigabytes on Linux"
+        )
     chosen = sorted(extras - left_out)
     say(f"installing Python packages ({', '.join(chosen) or 'base'})")
     if pip_install(["--editable", f".[{','.join(chosen)}]"]):
-        raise Trouble("pip could not install the packages; without a network, SYSTEM_PACKAGES=1 uses the system's")
+        raise Trouble(
+            "pip could not install the packages; without a network, SYSTEM_PACKAGES=1 uses the"
+            " system's"
+        )
     return left_out
 
 
 def pip_install(arguments: list[str]) -> int:
-    """Install with pip, and print what it downloads and unpacks, since that takes a minute. Returns its exit code.
+    """Install with pip, and print what it downloads and unpacks, since that takes a minute. Returns
+    its exit code.
 
     No bytecode is made: that takes a third of the time, and most of it is never used.
     """
     command = pip("install", "--no-compile", "--progress-bar=off", *arguments)
     pipe = subprocess.PIPE
     last_lines: deque[str] = deque(maxlen=20)
-    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=subprocess.STDOUT, text=True, errors="replace") as run:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=pipe, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as run:
         assert run.stdout is not None
         for line in run.stdout:
             last_lines.append(line)
@@ -343,7 +403,11 @@ def pip_step(line: str) -> str:
     line = line.strip()
     if found := re.match(r"Downloading (\S+) \(([\d.]+) ([MG])B\)", line):
         name, size, unit = found[1].rpartition("/")[2], float(found[2]), found[3]
-        return f"downloading {name.partition('-')[0]} ({found[2]} {unit}B)" if unit == "G" or size >= SHOWN_MB else ""
+        return (
+            f"downloading {name.partition('-')[0]} ({found[2]} {unit}B)"
+            if unit == "G" or size >= SHOWN_MB
+            else ""
+        )
     if line.startswith("Installing collected packages:"):
         packages = line.count(",") + 1
         return f"unpacking {packages} package{'s' if packages > 1 else ''}"
@@ -354,7 +418,9 @@ def pip_step(line: str) -> str:
 
 
 def install_torch(cuda: int | None) -> bool:
-    """Install torch for this machine from a local wheel or PyTorch's index. Returns False if there is none."""
+    """Install torch for this machine from a local wheel or PyTorch's index. Returns False if there
+    is none.
+    """
     if in_venv(HAS_TORCH):
         return True
     requirement = project()["optional-dependencies"]["torch"][0]
@@ -369,16 +435,25 @@ def install_torch(cuda: int | None) -> bool:
     if fetch_torch(requirement, ["--no-index"], lean=True):
         return True
     index = PYTORCH_INDEX + "cpu"
-    if fetch_torch(requirement, ["--index-url", index, "--timeout", "10", "--retries", "1"], lean=True):
+    if fetch_torch(
+        requirement, ["--index-url", index, "--timeout", "10", "--retries", "1"], lean=True
+    ):
         return True
-    say(f"no CPU build of torch: none in a local wheel folder, and {index} is out of reach or has none for this Python")
+    say(
+        f"no CPU build of torch: none in a local wheel folder, and {index} is out of reach or has"
+        " none for this Python"
+    )
     return False
 
 
 def fetch_torch(requirement: str, source: list[str], lean: bool) -> bool:
-    """Install only torch from one source. Returns whether it worked. ``lean``: no builds that need CUDA packages."""
+    """Install only torch from one source. Returns whether it worked. ``lean``: no builds that need
+    CUDA packages.
+    """
     report = resolve([requirement, "--no-deps", *source])
-    if not report or (lean and any(map(CUDA_PACKAGE.match, report[0]["metadata"].get("requires_dist", [])))):
+    if not report or (
+        lean and any(map(CUDA_PACKAGE.match, report[0]["metadata"].get("requires_dist", [])))
+    ):
         return False
     url = report[0]["download_info"]["url"]
     say(f"installing torch {report[0]['metadata']['version']} from {url}")
@@ -389,10 +464,15 @@ def resolve(arguments: list[str]) -> list[dict[str, Any]]:
     """The packages that pip would install, from its report. Empty if pip fails."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "report.json")
-        # The user's configuration may add an index with the CUDA build. Only the source given here must be used.
+        # The user's configuration may add an index with the CUDA build. Only the source given here
+        # must be used.
         settings = {**os.environ, "PIP_EXTRA_INDEX_URL": ""} if "--no-deps" in arguments else None
         command = pip("install", "--dry-run", "--quiet", "--report", str(path), *arguments)
-        return list(json.loads(path.read_text("utf-8"))["install"]) if quiet(command, env=settings) else []
+        return (
+            list(json.loads(path.read_text("utf-8"))["install"])
+            if quiet(command, env=settings)
+            else []
+        )
 
 
 # The targets
@@ -415,9 +495,16 @@ def test(arguments: list[str]) -> int:
 
 def lint(arguments: list[str]) -> int:
     # mypy finds what another system's Python lacks. Code for another system is unreachable.
-    others = [["mypy", f"--platform={name}", "--no-warn-unreachable", "overhead"] for name in ("darwin", "win32")]
+    others = [
+        ["mypy", f"--platform={name}", "--no-warn-unreachable", "overhead"]
+        for name in ("darwin", "win32")
+    ]
     where = arguments or ["."]
-    checks = [["ruff", "format", "--check", *where], ["ruff", "check", *where], ["mypy", *arguments]]
+    checks = [
+        ["ruff", "format", "--check", *where],
+        ["ruff", "check", *where],
+        ["mypy", *arguments],
+    ]
     checks += [] if arguments else others
     codes = [call([venv_python(), "-m", *check]) for check in checks]
     zizmor = Path(venv_python()).with_name("zizmor.exe" if sys.platform == "win32" else "zizmor")
@@ -445,10 +532,21 @@ def clean() -> int:
     """Remove the files of set-up and tools. Measurements in reports/local are kept."""
     made = [VENV, *(ROOT / name for name in ("build", "dist", ".coverage"))]
     made += [ROOT / f".{tool}_cache" for tool in ("mypy", "pytest", "ruff")]
-    made += [ROOT / "reports" / name for name in ("index.html", "figures", "pages", "assets", "downloads")]
-    made += [path for top in ("overhead", "scripts", "tests", "docs") for path in (ROOT / top).rglob("__pycache__")]
+    made += [
+        ROOT / "reports" / name
+        for name in ("index.html", "figures", "pages", "assets", "downloads")
+    ]
+    made += [
+        path
+        for top in ("overhead", "scripts", "tests", "docs")
+        for path in (ROOT / top).rglob("__pycache__")
+    ]
     for path in made:
-        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+        (
+            shutil.rmtree(path)
+            if path.is_dir() and not path.is_symlink()
+            else path.unlink(missing_ok=True)
+        )
     say(f"cleaned; measurements stay in {ROOT / 'reports' / 'local'}")
     return 0
 
@@ -462,9 +560,18 @@ def main(arguments: list[str]) -> int:
         if target == "clean":
             return clean()
         if sys.version_info[:2] < MINIMUM:
-            raise Trouble(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: make PYTHON=...")
+            raise Trouble(
+                f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: make PYTHON=..."
+            )
         set_up(target)
-        run = {"report": report, "test": test, "lint": lint, "bench": bench, "site": site, "release": release}[target]
+        run = {
+            "report": report,
+            "test": test,
+            "lint": lint,
+            "bench": bench,
+            "site": site,
+            "release": release,
+        }[target]
         return run(rest)
     except (Trouble, OSError) as error:
         say(f"{target} failed: {error}")

@@ -18,7 +18,9 @@ def sources() -> list[Path]:
 
 
 def build(source: Path) -> bytes:
-    """The source as SPIR-V 1.0 for Vulkan 1.0. Raises ``CalledProcessError`` where the source is wrong."""
+    """The source as SPIR-V 1.0 for Vulkan 1.0. Raises ``CalledProcessError`` where the source is
+    wrong.
+    """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out.spv")
         command = [COMPILER, "--target-env", "vulkan1.0", "-o", str(out), str(source)]

@@ -1,8 +1,9 @@
-"""Draw docs/explain.svg, which README.md shows: the terminal after ``overhead explain``. ``write_docs.py`` calls this.
+"""Draw docs/explain.svg, which README.md shows: the terminal after ``overhead explain``.
+``write_docs.py`` calls this.
 
-The picture is drawn from a recorded answer, so the same words and figures come out on each machine. The answer explains
-a trace of a real training step on an H200. To record it again needs no GPU: run the command that the picture shows,
-with ``--out docs/examples/readme/explain.json``.
+The picture is drawn from a recorded answer, so the same words and figures come out on each machine.
+The answer explains a trace of a real training step on an H200. To record it again needs no GPU: run
+the command that the picture shows, with ``--out docs/examples/readme/explain.json``.
 """
 
 from __future__ import annotations
@@ -32,10 +33,18 @@ _COLUMNS = 96
 def picture() -> str:
     """The terminal as SVG: the command, and what it printed."""
     found = read_explanation(RECORDED)
-    console = Console(file=io.StringIO(), width=_COLUMNS, record=True, force_terminal=True, color_system="truecolor")
+    console = Console(
+        file=io.StringIO(),
+        width=_COLUMNS,
+        record=True,
+        force_terminal=True,
+        color_system="truecolor",
+    )
     console.print(Text(f"$ {command(found)}\n", "bold"))
     show(explanation_blocks(found), console)
-    return console.export_svg(title="overhead explain", theme=MONOKAI, code_format=_without_fonts(CONSOLE_SVG_FORMAT))
+    return console.export_svg(
+        title="overhead explain", theme=MONOKAI, code_format=_without_fonts(CONSOLE_SVG_FORMAT)
+    )
 
 
 def command(found: Explanation) -> str:
@@ -44,7 +53,8 @@ def command(found: Explanation) -> str:
 
 
 def _without_fonts(template: str) -> str:
-    """Rich's template without its font, Fira Code, which a browser would load from the network for each reader.
+    """Rich's template without its font, Fira Code, which a browser would load from the network for
+    each reader.
 
     The reader's own font of equal widths is used in its place.
     """

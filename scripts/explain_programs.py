@@ -1,6 +1,8 @@
-"""Try ``overhead explain`` on example programs. Of each it is known beforehand if the host or the device limits it.
+"""Try ``overhead explain`` on example programs. Of each it is known beforehand if the host or the
+device limits it.
 
-Each is explained beside N processes that keep processors busy, for each N of ``--busy`` (default: 0, and one a core).
+Each is explained beside N processes that keep processors busy, for each N of ``--busy`` (default:
+0, and one a core).
 
 python scripts/explain_programs.py [--busy N ...] [--out FILE] [NAME ...]
 overhead explain scripts/explain_programs.py:encoder
@@ -60,7 +62,9 @@ def amp_training() -> Step:
 
 
 def boolean_index() -> Step:
-    """Boolean indexing, which waits for the number of elements. A thousandth of them takes 0.85 times as long."""
+    """Boolean indexing, which waits for the number of elements. A thousandth of them takes 0.85
+    times as long.
+    """
     x = torch.randn(1 << 20, device="cuda")
     return lambda: sum(x[x > threshold].sum() for threshold in (0.0, 0.5, 1.0, 1.5))
 
@@ -107,10 +111,17 @@ def generate() -> Step:
     """``generate`` of a tiny Llama: a long step with many small launches and reads."""
     from transformers import LlamaConfig, LlamaForCausalLM  # type: ignore[import-not-found,unused-ignore]
 
-    sizes = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4}
+    sizes = {
+        "hidden_size": 128,
+        "intermediate_size": 256,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+    }
     model = LlamaForCausalLM(LlamaConfig(vocab_size=1000, **sizes)).cuda().eval()
     tokens = torch.arange(1, 9, device="cuda")[None]
-    return lambda: model.generate(tokens, max_new_tokens=8, min_new_tokens=8, do_sample=False, pad_token_id=0)
+    return lambda: model.generate(
+        tokens, max_new_tokens=8, min_new_tokens=8, do_sample=False, pad_token_id=0
+    )
 
 
 def pageable_upload() -> Step:
@@ -176,23 +187,44 @@ def two_streams() -> Step:
 
 def explained(name: str) -> dict[str, Any]:
     """What ``explain --json`` says of a program, in short; or why it ``failed``."""
-    command = [sys.executable, "-m", "overhead", "explain", f"{__file__}:{name}", "--no-compile", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "overhead",
+        "explain",
+        f"{__file__}:{name}",
+        "--no-compile",
+        "--json",
+    ]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_S, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_LONGEST_S, check=False
+        )
     except subprocess.TimeoutExpired:
         return {"failed": f"no answer within {_LONGEST_S} s"}
     if done.returncode:
         return {"failed": (done.stderr.strip().splitlines() or ["no answer"])[-1][:200]}
     found = json.loads(done.stdout)
-    return {key: found[key] for key in ("created", "machine", "step", "replay", "verdict", "alternatives", "host")}
+    return {
+        key: found[key]
+        for key in ("created", "machine", "step", "replay", "verdict", "alternatives", "host")
+    }
 
 
 def main() -> int:
     """Explain the programs; returns 1 if a verdict is wrong."""
     parser = argparse.ArgumentParser(prog="scripts/explain_programs.py")
     parser.add_argument("names", nargs="*", metavar="NAME", help="programs (default: all)")
-    parser.add_argument("--busy", type=int, nargs="+", default=[0, os.cpu_count()], help="busy processes beside each")
-    parser.add_argument("--out", type=Path, help="a JSON file that gets what explain says, by program")
+    parser.add_argument(
+        "--busy",
+        type=int,
+        nargs="+",
+        default=[0, os.cpu_count()],
+        help="busy processes beside each",
+    )
+    parser.add_argument(
+        "--out", type=Path, help="a JSON file that gets what explain says, by program"
+    )
     given = parser.parse_args()
     kept = json.loads(given.out.read_text()) if given.out and given.out.exists() else {}
     wrong = False
@@ -204,7 +236,10 @@ def main() -> int:
             found |= {"seconds": round(time.monotonic() - began), "busy": busy}
             verdict = found.get("verdict", {}).get("kind", "failed")
             wrong |= verdict not in (BOUNDS[name], "unclear")
-            print(f"{name:16} {busy:3} busy  {BOUNDS[name]:7} {verdict:7} {found['seconds']:4} s", flush=True)
+            print(
+                f"{name:16} {busy:3} busy  {BOUNDS[name]:7} {verdict:7} {found['seconds']:4} s",
+                flush=True,
+            )
             kept[f"{name}, {'busy' if busy else 'quiet'}"] = found
             if given.out is not None:
                 given.out.write_text(json.dumps(kept, indent=1) + "\n")

@@ -1,7 +1,8 @@
 """The long description of a release: README.md with links that hold outside the repository.
 
-An index of packages shows it on the page of the release. Hatchling runs this file at each build, also at that of an
-sdist by ``pip install .``: ``tool.hatch.metadata.hooks.custom`` in pyproject.toml names it.
+An index of packages shows it on the page of the release. Hatchling runs this file at each build,
+also at that of an sdist by ``pip install .``: ``tool.hatch.metadata.hooks.custom`` in
+pyproject.toml names it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ LINK = re.compile(r"(?P<before>\]\()(?P<target>[^)\s]+)(?P<after>\))")
 class LongDescription(MetadataHookInterface):
     """Sets ``readme`` in the metadata.
 
-    Without ``Repository`` in ``project.urls`` the links stay relative. A build from a copy of the folder works then,
-    and the checks of a release fail (``scripts/release.py``).
+    Without ``Repository`` in ``project.urls`` the links stay relative. A build from a copy of the
+    folder works then, and the checks of a release fail (``scripts/release.py``).
     """
 
     def update(self, metadata: dict[str, Any]) -> None:
@@ -35,8 +36,9 @@ class LongDescription(MetadataHookInterface):
 def with_absolute_links(text: str, repository: str) -> str:
     """The Markdown text, in which links to files name the repository.
 
-    ``[time](docs/time.md)`` gets ``https://…/blob/main/docs/time.md``, the page that shows the file; a picture gets
-    ``https://…/raw/main/docs/explain.svg``, the file itself, since a page is no picture.
+    ``[time](docs/time.md)`` gets ``https://…/blob/main/docs/time.md``, the page that shows the
+    file; a picture gets ``https://…/raw/main/docs/explain.svg``, the file itself, since a page is
+    no picture.
     """
     base = repository.rstrip("/")
 

@@ -1,11 +1,13 @@
-"""Print the table of next-run ranges, made from all runs in ``reports/data``, or predict new runs from them.
+"""Print the table of next-run ranges, made from all runs in ``reports/data``, or predict new runs
+from them.
 
-    python scripts/next_run.py --write                      # also write overhead/reading/next_run.json
-    python scripts/next_run.py --predict RUN.json...        # how many of these runs' figures lie inside
+    python scripts/next_run.py --write                      # also write
+    overhead/reading/next_run.json python scripts/next_run.py --predict RUN.json...        # how
+    many of these runs' figures lie inside
 
-Runs without a device id or with several, or without a figure that has a value, are left out. The spread of a class is
-the one whose range would have held 90 % of all differences between runs on different boards. A mean square would be set
-by the few figures that are off by a factor of two.
+Runs without a device id or with several, or without a figure that has a value, are left out. The
+spread of a class is the one whose range would have held 90 % of all differences between runs on
+different boards. A mean square would be set by the few figures that are off by a factor of two.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ _MIN_COMMON_FIGURES = 5
 _MIN_BOARDS = 3
 """Fewer boards tell no spread."""
 _TOLD_APART = ("dawn", "wgpu-native")
-"""Stacks whose costs are noisy in most runs: their coverage is told apart, since that of all figures hides it."""
+"""Stacks whose costs are noisy in most runs: their coverage is told apart, since that of all
+figures hides it.
+"""
 _NORMAL = statistics.NormalDist().inv_cdf((1 + next_run.NEXT_RUN_SHARE) / 2)
 _CLASSES: tuple[FigureClass, ...] = get_args(FigureClass)
 
@@ -53,8 +57,9 @@ FigureKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class ObservedRun:
-    """One run: its file's name, kind of machine, board, and ln(figure) with its class for every figure of hardware that
-    has a value."""
+    """One run: its file's name, kind of machine, board, and ln(figure) with its class for every
+    figure of hardware that has a value.
+    """
 
     name: str
     kind: str
@@ -66,7 +71,9 @@ class ObservedRun:
 
 @dataclass(frozen=True)
 class FigureOfTwo:
-    """A figure that two runs on different boards have in common. ``distance``: of the two logarithms."""
+    """A figure that two runs on different boards have in common. ``distance``: of the two
+    logarithms.
+    """
 
     key: FigureKey
     figure_class: FigureClass
@@ -94,9 +101,13 @@ class Prediction:
 
 
 def observed(path: Path) -> ObservedRun | None:
-    """The run in a file; None where it names no GPU, no board or several boards, or has no such figure."""
+    """The run in a file; None where it names no GPU, no board or several boards, or has no such
+    figure.
+    """
     fingerprint = load(path)
-    boards = sorted({r.device for r in fingerprint.records if not r.software and len(r.device) == BOARD})
+    boards = sorted(
+        {r.device for r in fingerprint.records if not r.software and len(r.device) == BOARD}
+    )
     kind = next_run.kind_of(fingerprint.machine)
     if len(boards) != 1 or not kind:
         return None
@@ -108,12 +119,18 @@ def observed(path: Path) -> ObservedRun | None:
             if found is not None and found.value > 0 and figure_class is not None:
                 logs[next_run.case_of(record), name] = (math.log(found.value), figure_class)
     costs = dispatch_costs(View(fingerprint))
-    headline = frozenset(map(next_run.case_of, placed_records(costs))) if costs is not None else frozenset()
+    headline = (
+        frozenset(map(next_run.case_of, placed_records(costs)))
+        if costs is not None
+        else frozenset()
+    )
     return ObservedRun(path.name, kind, boards[0], logs, headline) if logs else None
 
 
 def differences(base: ObservedRun, new: ObservedRun) -> list[FigureOfTwo]:
-    """How far the figures of two runs of one kind on different boards lie apart; [] for other pairs of runs."""
+    """How far the figures of two runs of one kind on different boards lie apart; [] for other pairs
+    of runs.
+    """
     common = base.logs.keys() & new.logs.keys()
     if base.kind != new.kind or base.board == new.board or len(common) < _MIN_COMMON_FIGURES:
         return []
@@ -121,12 +138,16 @@ def differences(base: ObservedRun, new: ObservedRun) -> list[FigureOfTwo]:
     found = []
     for key in sorted(common):
         value, figure_class = base.logs[key]
-        found.append(FigureOfTwo(key, figure_class, base.kind, boards, abs(new.logs[key][0] - value)))
+        found.append(
+            FigureOfTwo(key, figure_class, base.kind, boards, abs(new.logs[key][0] - value))
+        )
     return found
 
 
 def spreads(found: Sequence[FigureOfTwo], without: Collection[str] = ()) -> dict[str, ClassSpread]:
-    """The spread between boards by class and kind of machine; differences to the boards in ``without`` left out."""
+    """The spread between boards by class and kind of machine; differences to the boards in
+    ``without`` left out.
+    """
     groups: dict[str, list[FigureOfTwo]] = defaultdict(list)
     for one in found:
         if one.boards.isdisjoint(without):
@@ -137,7 +158,9 @@ def spreads(found: Sequence[FigureOfTwo], without: Collection[str] = ()) -> dict
         if boards >= _MIN_BOARDS:
             s = _share_within([one.distance for one in own]) / (_NORMAL * math.sqrt(2))
             figures = len({one.key for one in own})
-            made[group] = ClassSpread(s=round(s, 4), degrees=boards - 1, boards=boards, kinds=1, figures=figures)
+            made[group] = ClassSpread(
+                s=round(s, 4), degrees=boards - 1, boards=boards, kinds=1, figures=figures
+            )
     return made
 
 
@@ -149,10 +172,12 @@ def _share_within(distances: Sequence[float]) -> float:
 def table_of(runs: Sequence[ObservedRun]) -> NextRunTable:
     """The table, with its coverage over all pairs of runs of one kind on different boards.
 
-    A class and a kind whose ranges held fewer figures than they promise, to a whole percent, have a coverage but no
-    spread: a board there is so unlike the others that these do not tell of it.
+    A class and a kind whose ranges held fewer figures than they promise, to a whole percent, have a
+    coverage but no spread: a board there is so unlike the others that these do not tell of it.
     """
-    pairs = [found for base, new in itertools.combinations(runs, 2) if (found := differences(base, new))]
+    pairs = [
+        found for base, new in itertools.combinations(runs, 2) if (found := differences(base, new))
+    ]
     every = [one for found in pairs for one in found]
     known = {boards: spreads(every, boards) for boards in {found[0].boards for found in pairs}}
     predictions: dict[str, list[Prediction]] = defaultdict(list)
@@ -168,15 +193,23 @@ def table_of(runs: Sequence[ObservedRun]) -> NextRunTable:
         if own:
             by_pair.append(_inside(own))
     coverage = {group: _coverage(own) for group, own in sorted(predictions.items())}
-    held = {group for group, found in coverage.items() if round(found.inside, 2) >= next_run.NEXT_RUN_SHARE}
+    held = {
+        group
+        for group, found in coverage.items()
+        if round(found.inside, 2) >= next_run.NEXT_RUN_SHARE
+    }
     return NextRunTable(
         runs=len(runs),
         boards=len({run.board for run in runs}),
-        spreads={group: spread for group, spread in sorted(spreads(every).items()) if group in held},
+        spreads={
+            group: spread for group, spread in sorted(spreads(every).items()) if group in held
+        },
         coverage=coverage,
         by_stack=_by_stack([one for own in predictions.values() for one in own]),
         run_pairs=len(by_pair),
-        run_pairs_over_90=round(statistics.fmean([share >= next_run.NEXT_RUN_SHARE for share in by_pair]), 3),
+        run_pairs_over_90=round(
+            statistics.fmean([share >= next_run.NEXT_RUN_SHARE for share in by_pair]), 3
+        ),
         worst_pair=round(min(by_pair), 3),
         costs=_costs(runs),
     )
@@ -199,16 +232,23 @@ def _by_stack(predictions: Sequence[Prediction]) -> dict[str, float]:
 
 
 def _costs(runs: Sequence[ObservedRun]) -> dict[str, dict[str, dict[str, float]]]:
-    """By kind of machine and case the CPU-bound cost on each board, for the cases that enough boards have."""
+    """By kind of machine and case the CPU-bound cost on each board, for the cases that enough
+    boards have.
+    """
     shown = frozenset().union(*(run.headline for run in runs))
     logs: dict[str, dict[str, dict[str, list[float]]]] = {}
     for run in runs:
         for (case, figure), (log, figure_class) in run.logs.items():
             if figure == "complete" and figure_class == "host" and case in shown:
-                logs.setdefault(run.kind, {}).setdefault(case, {}).setdefault(run.board, []).append(log)
+                logs.setdefault(run.kind, {}).setdefault(case, {}).setdefault(run.board, []).append(
+                    log
+                )
     return {
         kind: {
-            case: {board: float(f"{math.exp(statistics.fmean(own)):.6g}") for board, own in sorted(by_board.items())}
+            case: {
+                board: float(f"{math.exp(statistics.fmean(own)):.6g}")
+                for board, own in sorted(by_board.items())
+            }
             for case, by_board in sorted(cases.items())
             if len(by_board) > LEAST_OTHER_BOARDS
         }
@@ -225,10 +265,16 @@ def _coverage(predictions: Sequence[Prediction]) -> Coverage:
     )
 
 
-def predicted(runs: Sequence[ObservedRun], new: ObservedRun) -> dict[FigureClass, tuple[int, int, float]]:
-    """By class: figures inside, figures predicted, median half-width; from other boards of the same kind."""
+def predicted(
+    runs: Sequence[ObservedRun], new: ObservedRun
+) -> dict[FigureClass, tuple[int, int, float]]:
+    """By class: figures inside, figures predicted, median half-width; from other boards of the same
+    kind.
+    """
     older = [run for run in runs if run.kind == new.kind and run.board != new.board]
-    every = [one for base, other in itertools.combinations(older, 2) for one in differences(base, other)]
+    every = [
+        one for base, other in itertools.combinations(older, 2) for one in differences(base, other)
+    ]
     known = {group.partition(", ")[0]: spread for group, spread in spreads(every).items()}
     found: dict[FigureClass, tuple[int, int, float]] = {}
     for name in _CLASSES:
@@ -254,9 +300,15 @@ def committed_runs() -> list[ObservedRun]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write the table that the package reads")
-    parser.add_argument("--predict", metavar="RUN.json", nargs="+", type=Path, default=[], help="runs to predict")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="write the table that the package reads"
+    )
+    parser.add_argument(
+        "--predict", metavar="RUN.json", nargs="+", type=Path, default=[], help="runs to predict"
+    )
     options = parser.parse_args(arguments)
     try:
         runs = committed_runs()
@@ -267,7 +319,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.predict:
         for new in new_runs:
             for name, (inside, count, half) in predicted(runs, new).items():
-                print(f"{new.name}: {name}: {inside} of {count} inside ({inside / count:.0%}), half-width {half:.1%}")
+                print(
+                    f"{new.name}: {name}: {inside} of {count} inside ({inside / count:.0%}),"
+                    f" half-width {half:.1%}"
+                )
         return 0
     text = msgspec.json.format(msgspec.json.encode(table_of(runs)), indent=1) + b"\n"
     if options.write:

@@ -1,4 +1,6 @@
-"""The reference of the plugin interface, from the signatures and docstrings of the code, for ``write_docs.py``."""
+"""The reference of the plugin interface, from the signatures and docstrings of the code, for
+``write_docs.py``.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,18 @@ from overhead import results
 from overhead.probes.base import Probe
 
 _SHOWN = {
-    "Probe": "name title mend distributions on_request same_calls cost facts environments targets space open",
-    "Chain": "overlap recorded max_n wait_spins synchronous latency prepare issue wait executed device window close",
+    "Probe": (
+        "name title mend distributions on_request same_calls cost facts environments targets space"
+        " open"
+    ),
+    "Chain": (
+        "overlap recorded max_n wait_spins synchronous latency prepare issue wait executed device"
+        " window close"
+    ),
 }
-"""The attributes and methods that most plugins need, by class. Of all others the reference has the name only."""
+"""The attributes and methods that most plugins need, by class. Of all others the reference has the
+name only.
+"""
 
 
 def plugin_interface() -> str:
@@ -49,7 +59,9 @@ def plugin_interface() -> str:
 
 
 def _class_reference(cls: type) -> str:
-    """A section for a class: its docstring, or the first sentence of it, of its attributes and of its methods."""
+    """A section for a class: its docstring, or the first sentence of it, of its attributes and of
+    its methods.
+    """
     shown = _SHOWN.get(cls.__name__, "").split()
     if not shown:
         return f"## {cls.__name__}\n\n{_prose(cls.__doc__)}"
@@ -57,13 +69,26 @@ def _class_reference(cls: type) -> str:
     assert isinstance(body, ast.ClassDef)
     lines, others = [], []
     for node, after in zip(body.body, [*body.body[1:], None], strict=True):
-        told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and str(after.value.value)
+        told = (
+            isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+            and str(after.value.value)
+        )
         if isinstance(node, ast.AnnAssign) and told:
-            name, default = ast.unparse(node.target), f" = {ast.unparse(node.value)}" if node.value else ""
+            name, default = (
+                ast.unparse(node.target),
+                f" = {ast.unparse(node.value)}" if node.value else "",
+            )
             text = f"- `{name}{default}`: {_first_sentence(told)}"
         elif isinstance(node, ast.FunctionDef):
-            required = " (required)" if "abc.abstractmethod" in map(ast.unparse, node.decorator_list) else ""
-            arguments = ", ".join(arg.arg for arg in node.args.args if arg.arg not in ("self", "cls"))
+            required = (
+                " (required)"
+                if "abc.abstractmethod" in map(ast.unparse, node.decorator_list)
+                else ""
+            )
+            arguments = ", ".join(
+                arg.arg for arg in node.args.args if arg.arg not in ("self", "cls")
+            )
             name = node.name
             text = f"- `{name}({arguments})`{required}: {_first_sentence(ast.get_docstring(node))}"
         else:

@@ -1,4 +1,5 @@
-"""The parts of README.md that come from recorded runs: first answers, the picture of a typical run, findings.
+"""The parts of README.md that come from recorded runs: first answers, the picture of a typical run,
+findings.
 
 Each function returns the lines of one ``<!-- name -->`` block, which ``write_docs.py`` fills in.
 """
@@ -54,7 +55,9 @@ RECORDED_TIME = _EXAMPLES / "time.json"
 _COLUMNS = 100
 """As many characters as a page of a repository shows without a scroll bar."""
 _SENTENCES = 3
-"""README shows so many sentences of the verdict: what bounds the step, how long the GPU is idle, its launches."""
+"""README shows so many sentences of the verdict: what bounds the step, how long the GPU is idle,
+its launches.
+"""
 _GPU = "H100"
 """Of the kinds of machine that were measured, the one with the most runs."""
 _TOKEN_RUN = "nvidia-h100-decode-0.5b"
@@ -65,7 +68,9 @@ def _views() -> dict[str, View]:
     """The committed runs on the GPU of README.md, by the name of their file."""
     pages()  # with the rows and rules that slices add
     views = {path.stem: View(read_fingerprint(path), path) for path in sorted(_DATA.glob("*.json"))}
-    return {name: view for name, view in views.items() if _GPU in view.fingerprint.machine.gpus[0].name}
+    return {
+        name: view for name, view in views.items() if _GPU in view.fingerprint.machine.gpus[0].name
+    }
 
 
 def views() -> list[View]:
@@ -74,16 +79,22 @@ def views() -> list[View]:
 
 
 def typical_costs() -> DispatchCosts:
-    """The costs of the run that README.md shows: the one nearest to the median of its kind of machine."""
+    """The costs of the run that README.md shows: the one nearest to the median of its kind of
+    machine.
+    """
     found = most_typical(views())
     assert found is not None
     return found
 
 
 def first_answer() -> str:
-    """The recorded call, and what ``overhead time`` printed of it: the table, and how the call's time divides."""
+    """The recorded call, and what ``overhead time`` printed of it: the table, and how the call's
+    time divides.
+    """
     timing = read_timing(ROOT / RECORDED_TIME)
-    blocks = itertools.takewhile(lambda block: not isinstance(block, Heading), timing_blocks(timing))
+    blocks = itertools.takewhile(
+        lambda block: not isinstance(block, Heading), timing_blocks(timing)
+    )
     shown = [_shortened(block) for block in blocks]
     call = timing.calls[0].call
     return _as_code([f'$ overhead time "{call}" -s "{timing.setup}"', *printed(shown), "…"])
@@ -99,9 +110,11 @@ def _shortened(block: Part) -> Part:
 
 
 def _without_optional(table: Table) -> Table:
-    """The table without the columns that a narrow terminal hides first: no line then tells that they are hidden.
+    """The table without the columns that a narrow terminal hides first: no line then tells that
+    they are hidden.
 
-    The meanings of the columns are left out too: README explains its words once, under "How to read it".
+    The meanings of the columns are left out too: README explains its words once, under "How to read
+    it".
     """
     hidden: set[int] = set()
     for columns in table.optional:
@@ -143,7 +156,10 @@ def picture() -> str:
     costs = typical_costs()
     name = next(name for name, view in _views().items() if view is costs.view)
     about = f"The run [`{name}`](reports/data/{name}.json) is typical: {_others(costs)}."
-    return f"![What one launch costs through each stack on an NVIDIA {_GPU}]({picture_path(costs)})\n\n{about}"
+    return (
+        "![What one launch costs through each stack on an NVIDIA"
+        f" {_GPU}]({picture_path(costs)})\n\n{about}"
+    )
 
 
 def _others(costs: DispatchCosts) -> str:
@@ -151,7 +167,10 @@ def _others(costs: DispatchCosts) -> str:
     place = place_of(costs)
     assert place is not None
     boards = count(place.boards, "other board", formed("boards", *place.counted))
-    return f"on {boards} of this model, launches cost {number(within(place.times, 0.01))} times as much (median)"
+    return (
+        f"on {boards} of this model, launches cost {number(within(place.times, 0.01))} times as"
+        " much (median)"
+    )
 
 
 def picture_path(costs: DispatchCosts) -> str:
@@ -190,8 +209,9 @@ def _graph(view: View) -> Iterator[str]:
         change = facts.changes[0]
         call = change.before.window["operation"]
         yield (
-            f"Try a CUDA graph first. `{call}` from Python costs {_cost(change.before)} {MICRO} as a launch, and "
-            f"{_cost(change.after)} {MICRO} as a node of a graph.{_pays_after(facts)}"
+            f"Try a CUDA graph first. `{call}` from Python costs {_cost(change.before)} {MICRO} as"
+            f" a launch, and {_cost(change.after)} {MICRO} as a node of a"
+            f" graph.{_pays_after(facts)}"
         )
 
 
@@ -208,13 +228,15 @@ def _item(view: View) -> Iterator[str]:
     for facts in _facts(view, SynchronisingCosts):
         assert isinstance(facts, SynchronisingCosts)
         yield (
-            f"Avoid `.{facts.act}()` in a loop: each adds at least {spread(facts.adds / 1e3)} {MICRO}, and the time of "
-            "the queued work that it waits for."
+            f"Avoid `.{facts.act}()` in a loop: each adds at least {spread(facts.adds / 1e3)}"
+            f" {MICRO}, and the time of the queued work that it waits for."
         )
 
 
 def _token() -> Iterator[str]:
-    """The time of a token in PyTorch and as its CUDA graph, and as graphs of the lowered program, unfused and fused."""
+    """The time of a token in PyTorch and as its CUDA graph, and as graphs of the lowered program,
+    unfused and fused.
+    """
     found = decoder_results(_views()[_TOKEN_RUN])[0]
     eager = next(arm for arm in found.arms if arm.record.stack == "torch")
     graphs = [arm for arm in found.arms if arm.record.stack == "cuda-graph" and arm.complete]
@@ -224,9 +246,10 @@ def _token() -> Iterator[str]:
     fused = min(lowered, key=_time_of_token)
     run = f"[another run](reports/data/{_TOKEN_RUN}.json)"
     yield (
-        f"A token of `{found.name}` takes {_milliseconds(eager)} ms in eager PyTorch, and {_milliseconds(captured)} ms "
-        f"as a CUDA graph of the same kernels. A graph of this project's kernels takes {_milliseconds(unfused)} ms, "
-        f"and {_milliseconds(fused)} ms after kernel fusion ({run}: `float32`, batch 1)."
+        f"A token of `{found.name}` takes {_milliseconds(eager)} ms in eager PyTorch, and"
+        f" {_milliseconds(captured)} ms as a CUDA graph of the same kernels. A graph of this"
+        f" project's kernels takes {_milliseconds(unfused)} ms, and {_milliseconds(fused)} ms after"
+        f" kernel fusion ({run}: `float32`, batch 1)."
     )
 
 
@@ -240,11 +263,20 @@ def _milliseconds(arm: DecodeArm) -> str:
 
 def _one_pass(costs: DispatchCosts) -> Iterator[str]:
     """How much less a dispatch costs in one pass, by one caller."""
-    told = [one for one in batches(costs) if "webgpu" in one.row.facts.roles and one.less is not None]
+    told = [
+        one for one in batches(costs) if "webgpu" in one.row.facts.roles and one.less is not None
+    ]
     if told:
-        said = [f"{_times(one.less)} times as much through {one.row.name}" for one in told if one.less is not None]
+        said = [
+            f"{_times(one.less)} times as much through {one.row.name}"
+            for one in told
+            if one.less is not None
+        ]
         called = CALLER_WORDS[told[0].alone.caller]
-        yield (f"Use one pass for many dispatches. A `queue.submit` for each dispatch costs {listed(said)}, {called}.")
+        yield (
+            "Use one pass for many dispatches. A `queue.submit` for each dispatch costs"
+            f" {listed(said)}, {called}."
+        )
 
 
 def _times(times: Value) -> str:
@@ -253,7 +285,9 @@ def _times(times: Value) -> str:
 
 
 def _python(costs: DispatchCosts) -> Iterator[str]:
-    said = [f"{percent_spread(one.share)} through {one.row.split_name}" for one in python_shares(costs)]
+    said = [
+        f"{percent_spread(one.share)} through {one.row.split_name}" for one in python_shares(costs)
+    ]
     if said:
         yield f"Of the CPU time of a dispatch, Python takes {listed(said)}."
 
@@ -263,6 +297,7 @@ def _single_shot(costs: DispatchCosts) -> Iterator[str]:
     if found is not None:
         called = CALLER_WORDS[found.row.records[found.row.first].caller]
         yield (
-            f"In this run, the single-shot latency (one launch and its wait) is up to {factor_spread(found.times)} the "
-            f"cost of one more launch ({found.row.name}, {called})."
+            "In this run, the single-shot latency (one launch and its wait) is up to"
+            f" {factor_spread(found.times)} the cost of one more launch ({found.row.name},"
+            f" {called})."
         )

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Rewrite the reasons of files that were written when a reason was a sentence: each becomes its code with its values.
+"""Rewrite the reasons of files that were written when a reason was a sentence: each becomes its
+code with its values.
 
     python scripts/recode_reasons.py [FILE...]
 
-Without files, all committed fingerprints and journals; raw samples of the committed runs stay as they were measured. A
-sentence is read back with the templates of that time (``older_sentences.json``), and only if the code with its values
-gives the same sentence, letter by letter. Every other text stays as it is: it comes from outside, or from an older
-version. The values have the digits that the sentence showed. Prints for each field how many texts stay, and which.
+Without files, all committed fingerprints and journals; raw samples of the committed runs stay as
+they were measured. A sentence is read back with the templates of that time
+(``older_sentences.json``), and only if the code with its values gives the same sentence, letter by
+letter. Every other text stays as it is: it comes from outside, or from an older version. The values
+have the digits that the sentence showed. Prints for each field how many texts stay, and which.
 """
 
 from __future__ import annotations
@@ -35,10 +37,14 @@ from overhead.results import Reason, Why, together  # noqa: E402
 from overhead.words.templates import Formatter  # noqa: E402
 
 _SENTENCES = Path(__file__).with_name("older_sentences.json")
-"""The sentence of each code when a file held sentences. Where two have the same sentence, the first one counts."""
+"""The sentence of each code when a file held sentences. Where two have the same sentence, the first
+one counts.
+"""
 _FIELDS = ("reason", "rule", "why")
 _AROUND = ("raised", "raised-at", "with-mend")
-"""Codes of templates that say nothing of their own: a text is read as one of them only if a part of it is a reason."""
+"""Codes of templates that say nothing of their own: a text is read as one of them only if a part of
+it is a reason.
+"""
 _WITHOUT_OWN_WORDS = (*_AROUND, "quoted", "about", "bare", "with-text")
 _MANY_LETTERS = 12
 _LEAST_LETTERS = 5
@@ -60,7 +66,9 @@ _SCALES = {
 }
 """By the format of a value, how much of it one of the shown units is."""
 _WIDER = (Decimal(0), Decimal("0.3"))
-"""An interval is shown with a digit less from a certain width on, which its rounded ends may not reach."""
+"""An interval is shown with a digit less from a certain width on, which its rounded ends may not
+reach.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +79,9 @@ class TemplateField:
     format: str
 
     def pattern(self, letters: int) -> str:
-        """Matches the value in a sentence. ``letters``: of the template; among few of them a value is one word."""
+        """Matches the value in a sentence. ``letters``: of the template; among few of them a value
+        is one word.
+        """
         if self.format in _SCALES:
             mark = " %" if self.format.startswith("percent") else ""
             return rf"({_NUMBER}{mark}(?: \({_NUMBER} to {_NUMBER}\))?)"
@@ -89,7 +99,9 @@ class TemplateField:
         return bool(re.fullmatch(r"[-+]?,?(?:\.\d+)?[fg%]?", self.format)) and self.format != ""
 
     def read(self, text: str, wider: Decimal) -> dict[str, Any]:
-        """The value in this text of a sentence, by name; with the ends of its interval, ``wider`` last digits apart."""
+        """The value in this text of a sentence, by name; with the ends of its interval, ``wider``
+        last digits apart.
+        """
         if self.format in _SCALES:
             return self._with_ends(text, wider)
         if self.name in _INNER:
@@ -143,7 +155,9 @@ def older_sentence(reason: Why) -> str:
 
 @functools.cache
 def templates() -> tuple[SentencePattern, ...]:
-    """The sentences of all codes that a run may hold; those with most letters of their own first."""
+    """The sentences of all codes that a run may hold; those with most letters of their own
+    first.
+    """
     found: dict[str, SentencePattern] = {}
     for code, text in _older_sentences().items():
         if code in _WITHOUT_OWN_WORDS:
@@ -189,7 +203,9 @@ def recoded(text: str) -> Why:
 
 
 def _separators(text: str) -> list[int]:
-    """The places where one reason may end and another begin, the last one first: a sentence may hold a semicolon."""
+    """The places where one reason may end and another begin, the last one first: a sentence may
+    hold a semicolon.
+    """
     return [match.start() for match in re.finditer("; ", text)][::-1]
 
 
@@ -213,7 +229,9 @@ def _filled(template: SentencePattern, match: re.Match[str], wider: Decimal) -> 
             values |= field.read(text, wider)
         except (ValueError, ArithmeticError):
             return None
-    if template.letters < _LEAST_LETTERS and not all(isinstance(one, Reason) for one in values.values()):
+    if template.letters < _LEAST_LETTERS and not all(
+        isinstance(one, Reason) for one in values.values()
+    ):
         return None
     return Reason(template.code, values)
 
@@ -247,7 +265,9 @@ def recoded_data(data: Any, counted: dict[str, Counted], field: str = "") -> Any
     if isinstance(data, dict):
         if field in _FIELDS and "code" in data:
             return data
-        return {name: recoded_data(value, counted, _name(name, data)) for name, value in data.items()}
+        return {
+            name: recoded_data(value, counted, _name(name, data)) for name, value in data.items()
+        }
     if isinstance(data, list):
         return [recoded_data(one, counted, field if field == "flags" else "") for one in data]
     if not isinstance(data, str) or not data or field not in (*_FIELDS, "flags"):
@@ -268,7 +288,9 @@ def _name(name: str, parent: dict[str, Any]) -> str:
 
 
 def rewritten_fingerprint(raw: bytes, counted: dict[str, Counted]) -> bytes:
-    """The file in the same layout. Raises ``ValueError`` if it would change anything but reasons."""
+    """The file in the same layout. Raises ``ValueError`` if it would change anything but
+    reasons.
+    """
     data = json.loads(raw)
     made = recoded_data(data, counted)
     if made == data:
@@ -323,7 +345,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"{path}: {before:,} to {after:,} bytes")
     for field, own in counted.items():
         texts = sum(own.opaque.values())
-        print(f"{field}: {texts:,} of {texts + own.coded:,} texts stay; of {own.partly:,} a part does")
+        print(
+            f"{field}: {texts:,} of {texts + own.coded:,} texts stay; of {own.partly:,} a part does"
+        )
         for text, times in own.opaque.most_common():
             print(f"  {times:6,} {text}")
 

@@ -1,6 +1,7 @@
 """Build what a release uploads into ``dist`` and check it: ``make release``. It uploads nothing.
 
-Each check prints one line: ``ok``, or ``failed`` with what to do. The exit code is 1 if a check failed.
+Each check prints one line: ``ok``, or ``failed`` with what to do. The exit code is 1 if a check
+failed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from scripts.long_description import relative_links  # noqa: E402
 MOST_BASE_MB = 25.0
 """The most that all wheels of the base install may have together, in MB of 1,000,000 bytes.
 
-A promise to users, not a limit of an index. SciPy alone has 35 MB, so only developers install it."""
+A promise to users, not a limit of an index. SciPy alone has 35 MB, so only developers install it.
+"""
 OF_SDIST = {"CHANGELOG.md", "LICENSE", "Makefile", "PKG-INFO", "README.md", "pyproject.toml"}
 OF_SDIST_FOLDERS = ("docs/", "overhead/", "scripts/", "tests/")
 """What an sdist must have: these files, and a file in each of these folders."""
@@ -41,15 +43,20 @@ RUN = "run"
 NEEDS_GPU = "not run: it needs a GPU and torch; the same command is run with a call of Python's own"
 README_COMMANDS: dict[str, str] = {
     "pip install .": RUN,
-    """overhead time "x.add_(1)" -s "import torch; x = torch.zeros(256, device='cuda')\"""": NEEDS_GPU,
+    """overhead time "x.add_(1)" -s "import torch; x = torch.zeros(256, device='cuda')\"""": (
+        NEEDS_GPU
+    ),
     "overhead explain train.py:build": "not run: the file is the reader's",
-    "overhead explain --trace tests/data/traces/h200_training_step.json.gz": "not run: tests explain this trace",
+    "overhead explain --trace tests/data/traces/h200_training_step.json.gz": (
+        "not run: tests explain this trace"
+    ),
     "make report": "not run: it measures for minutes",
     "make test": "not run: the tests have a workflow of their own",
     "pip install overhead": "not run: for the index, once this release is uploaded",
 }
-"""Each command of README.md: ``run`` by these checks, or why it is not. An unknown command fails a check, so that
-whoever adds one to README.md decides here how it is tested."""
+"""Each command of README.md: ``run`` by these checks, or why it is not. An unknown command fails a
+check, so that whoever adds one to README.md decides here how it is tested.
+"""
 INSTALLED_COMMANDS = (
     ("overhead", "--help"),
     ("overhead", "time", "--quick", "sorted(a)", "-s", "a = [3, 1, 2]"),
@@ -75,12 +82,19 @@ class Built:
 
 
 def check_wheel_files(packed: Collection[str], wanted: Collection[str]) -> str:
-    """Check the names of the files of a wheel against those that it should have. Returns the text after ``ok``."""
+    """Check the names of the files of a wheel against those that it should have. Returns the text
+    after ``ok``.
+    """
     found = {name for name in packed if ".dist-info/" not in name}
     if missing := set(wanted) - found:
-        raise Failed(f"it lacks {_few(missing)}: see tool.hatch.build.targets.wheel in pyproject.toml")
+        raise Failed(
+            f"it lacks {_few(missing)}: see tool.hatch.build.targets.wheel in pyproject.toml"
+        )
     if strange := found - set(wanted):
-        raise Failed(f"it has {_few(strange)}: leave it out in tool.hatch.build of pyproject.toml, or commit it")
+        raise Failed(
+            f"it has {_few(strange)}: leave it out in tool.hatch.build of pyproject.toml, or"
+            " commit it"
+        )
     return f"{len(found)} files"
 
 
@@ -91,9 +105,13 @@ def check_sdist_files(packed: Collection[str]) -> str:
         if not any(name.startswith(folder) for name in packed):
             missing.add(folder)
     if missing:
-        raise Failed(f"it lacks {_few(missing)}: see tool.hatch.build.targets.sdist in pyproject.toml")
+        raise Failed(
+            f"it lacks {_few(missing)}: see tool.hatch.build.targets.sdist in pyproject.toml"
+        )
     if strange := {name for name in packed if NEVER.search(name)}:
-        raise Failed(f"it has {_few(strange)}: remove it (make clean), or leave it out in pyproject.toml")
+        raise Failed(
+            f"it has {_few(strange)}: remove it (make clean), or leave it out in pyproject.toml"
+        )
     return f"{len(packed)} files"
 
 
@@ -107,18 +125,22 @@ def check_no_paths(files: Mapping[str, bytes], places: Collection[str]) -> str:
 
 
 def newest_version(changelog: str) -> str:
-    """The version of the newest section of the changelog, such as ``0.2.0`` or ``Unreleased``; '' if there is none."""
+    """The version of the newest section of the changelog, such as ``0.2.0`` or ``Unreleased``; ''
+    if there is none.
+    """
     found = re.search(r"^## \[([^\]]+)\]", changelog, re.M)
     return found[1] if found else ""
 
 
 def check_version(version: str, changelog: str, tag: str = "") -> str:
-    """Check that the wheel, the newest section of the changelog and the tag, if there is one, name the same version."""
+    """Check that the wheel, the newest section of the changelog and the tag, if there is one, name
+    the same version.
+    """
     newest = newest_version(changelog)
     if newest == "Unreleased":
         raise Failed(
-            f"it is {version}, and the newest section of CHANGELOG.md is Unreleased: name that section "
-            "[VERSION] - DATE, and set __version__ in overhead/__init__.py"
+            f"it is {version}, and the newest section of CHANGELOG.md is Unreleased: name that"
+            " section [VERSION] - DATE, and set __version__ in overhead/__init__.py"
         )
     if newest != version:
         found = newest or "is missing"
@@ -142,7 +164,9 @@ def check_licence(metadata: email.message.Message, packed: Collection[str]) -> s
 
 
 def check_description(metadata: email.message.Message) -> str:
-    """Check that the long description is README.md, with links that hold on the page of an index."""
+    """Check that the long description is README.md, with links that hold on the page of an
+    index.
+    """
     content_type = metadata.get("Description-Content-Type", "").partition(";")[0]
     if content_type != "text/markdown":
         raise Failed("it is not marked as Markdown: see scripts/long_description.py")
@@ -151,8 +175,8 @@ def check_description(metadata: email.message.Message) -> str:
         raise Failed("it is not README.md: see scripts/long_description.py")
     if relative := relative_links(text):
         raise Failed(
-            f"{len(relative)} of its links name files beside README.md, such as {relative[0]}, which an index does not "
-            "have: set Repository in project.urls of pyproject.toml"
+            f"{len(relative)} of its links name files beside README.md, such as {relative[0]},"
+            " which an index does not have: set Repository in project.urls of pyproject.toml"
         )
     return "README.md with absolute links"
 
@@ -160,9 +184,9 @@ def check_description(metadata: email.message.Message) -> str:
 def commands_of(text: str) -> Iterator[tuple[int, str]]:
     """The commands of a Markdown text, each with the number of its line.
 
-    A command is a line of a code block, fenced or indented; in a block with a prompt (``$``) only the lines with one,
-    since the others are output. A comment such as ``<!-- release: pip install overhead -->`` has the
-    command that a release puts there.
+    A command is a line of a code block, fenced or indented; in a block with a prompt (``$``) only
+    the lines with one, since the others are output. A comment such as ``<!-- release: pip install
+    overhead -->`` has the command that a release puts there.
     """
     block: list[tuple[int, str]] = []
     is_fenced = False
@@ -199,10 +223,16 @@ def check_readme(text: str, known: Mapping[str, str]) -> str:
     commands = list(commands_of(text))
     for number, command in commands:
         if command not in known:
-            raise Failed(f"line {number}: `{command}` is not known: add it to README_COMMANDS in scripts/release.py")
+            raise Failed(
+                f"line {number}: `{command}` is not known: add it to README_COMMANDS in"
+                " scripts/release.py"
+            )
     shown = {command for _, command in commands}
     if unused := known.keys() - shown:
-        raise Failed(f"README_COMMANDS in scripts/release.py has {_few(unused)}, which README.md has not: remove it")
+        raise Failed(
+            f"README_COMMANDS in scripts/release.py has {_few(unused)}, which README.md has not:"
+            " remove it"
+        )
     not_run = [command for command in sorted(shown) if known[command] != RUN]
     reasons = [f"`{command}` {known[command]}" for command in not_run]
     count = f"{len(shown) - len(not_run)} of {len(shown)} commands run"
@@ -214,7 +244,10 @@ def check_size(sizes: Mapping[str, int]) -> str:
     total_mb = sum(sizes.values()) / 1e6
     largest = max(sizes, key=lambda name: sizes[name])
     largest_mb = sizes[largest] / 1e6
-    said = f"{total_mb:.1f} MB in {len(sizes)} wheels, the largest is {largest} with {largest_mb:.1f} MB"
+    said = (
+        f"{total_mb:.1f} MB in {len(sizes)} wheels, the largest is {largest} with"
+        f" {largest_mb:.1f} MB"
+    )
     if total_mb >= MOST_BASE_MB:
         raise Failed(f"{said}; {MOST_BASE_MB:.0f} MB are allowed: move a dependency into an extra")
     return said
@@ -231,7 +264,9 @@ def _few(names: Collection[str]) -> str:
 
 
 def wanted_files(root: Path) -> set[str]:
-    """The files that the wheel should have: all of the package, and those that pyproject.toml adds."""
+    """The files that the wheel should have: all of the package, and those that pyproject.toml
+    adds.
+    """
     files = [path for path in (root / "overhead").rglob("*") if path.is_file()]
     names = {path.relative_to(root).as_posix() for path in files}
     of_package = {name for name in names if not NEVER.search(name)}
@@ -242,9 +277,22 @@ def wanted_files(root: Path) -> set[str]:
 
 
 def build(root: Path, out: Path) -> Built:
-    """Build the sdist of the repository and its wheel into the folder ``out``, which is emptied before."""
+    """Build the sdist of the repository and its wheel into the folder ``out``, which is emptied
+    before.
+    """
     shutil.rmtree(out, ignore_errors=True)
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-t", "wheel", "-d", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "-t",
+        "sdist",
+        "-t",
+        "wheel",
+        "-d",
+        str(out),
+    ]
     _call(command, root, "install hatchling, which the extra dev has")
     (sdist,) = out.glob("*.tar.gz")
     (wheel,) = out.glob("*.whl")
@@ -276,14 +324,21 @@ def metadata_of(files: Mapping[str, bytes]) -> email.message.Message:
 
 
 def _call(command: list[str], folder: Path, mend: str) -> str:
-    """Run a command. Returns its output, or raises ``Failed`` with its last line and with ``mend``: what to do.
+    """Run a command. Returns its output, or raises ``Failed`` with its last line and with ``mend``:
+    what to do.
 
-    The command does not get the variables of this process that steer Python: ``PYTHONPATH`` would let it import the
-    repository, where it should use what is installed.
+    The command does not get the variables of this process that steer Python: ``PYTHONPATH`` would
+    let it import the repository, where it should use what is installed.
     """
-    settings = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    settings = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "VIRTUAL_ENV"))
+    }
     try:
-        done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            command, cwd=folder, env=settings, capture_output=True, text=True, timeout=300
+        )
     except subprocess.TimeoutExpired:
         raise Failed(f"`{shlex.join(command)}` takes over 300 s: {mend}") from None
     if done.returncode:
@@ -294,8 +349,20 @@ def _call(command: list[str], folder: Path, mend: str) -> str:
 
 
 def download(wheel: Path, folder: Path) -> dict[str, int]:
-    """Download the wheels that the base install needs into a folder. Returns the bytes of each wheel by its name."""
-    command = [sys.executable, "-m", "pip", "download", "-q", "--only-binary=:all:", "-d", str(folder), str(wheel)]
+    """Download the wheels that the base install needs into a folder. Returns the bytes of each
+    wheel by its name.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--only-binary=:all:",
+        "-d",
+        str(folder),
+        str(wheel),
+    ]
     _call(command, folder, "it needs the network or a folder of wheels")
     return {path.name.partition("-")[0]: path.stat().st_size for path in folder.glob("*.whl")}
 
@@ -319,16 +386,22 @@ class Environment:
         return str(self.place / ("Scripts" if sys.platform == "win32" else "bin") / name)
 
     def install(self, what: str, folder: Path, only_from: Path | None = None) -> None:
-        """Run ``pip install WHAT`` in ``folder``. ``only_from``: a folder of wheels, in place of an index."""
+        """Run ``pip install WHAT`` in ``folder``. ``only_from``: a folder of wheels, in place of an
+        index.
+        """
         command = [self.program("python"), "-m", "pip", "install", "-q"]
         if only_from is not None:
             command += ["--no-index", "--find-links", str(only_from)]
         _call([*command, what], folder, "see what pip says, in an empty environment")
 
     def run_commands(self, commands: Collection[tuple[str, ...]]) -> str:
-        """Run each command in the empty folder, and check that Python imports the program from this environment."""
+        """Run each command in the empty folder, and check that Python imports the program from this
+        environment.
+        """
         for program, *arguments in commands:
-            _call([self.program(program), *arguments], self.folder, "it must work in the base install")
+            _call(
+                [self.program(program), *arguments], self.folder, "it must work in the base install"
+            )
         print_place = "import overhead, pathlib; print(pathlib.Path(overhead.__file__).resolve())"
         printed = _call([self.program("python"), "-c", print_place], self.folder, "it must import")
         used = printed.strip()
@@ -347,7 +420,9 @@ class Checks:
         self.failed = 0
 
     def check(self, name: str, run: Callable[[], str]) -> bool:
-        """Run one check. Returns whether it passed. A check returns the text after ``ok``, or raises ``Failed``."""
+        """Run one check. Returns whether it passed. A check returns the text after ``ok``, or
+        raises ``Failed``.
+        """
         try:
             said = run()
         except Failed as failure:
@@ -359,7 +434,9 @@ class Checks:
 
 
 def check_all(root: Path, out: Path, checks: Checks) -> None:
-    """Build, and run all checks. What is built stays in ``out``. Nothing more is checked if the build fails."""
+    """Build, and run all checks. What is built stays in ``out``. Nothing more is checked if the
+    build fails.
+    """
     built: list[Built] = []
 
     def built_files() -> str:
@@ -395,11 +472,12 @@ def _with_size(path: Path) -> str:
 
 
 def _check_installs(place: Path, built: Built, checks: Checks) -> None:
-    """Download the base install, and install wheel and sdist, each into an empty environment below ``place``.
+    """Download the base install, and install wheel and sdist, each into an empty environment below
+    ``place``.
 
-    The wheel is installed from the downloaded wheels alone. So the size that was checked is that of all that it needs.
-    The sdist is installed as README.md says, by ``pip install .`` from an index, which has hatchling too: pip builds
-    the wheel with it, and the downloaded wheels do not have it.
+    The wheel is installed from the downloaded wheels alone. So the size that was checked is that of
+    all that it needs. The sdist is installed as README.md says, by ``pip install .`` from an index,
+    which has hatchling too: pip builds the wheel with it, and the downloaded wheels do not have it.
     """
     wheels = place / "wheels"
     wheels.mkdir()
@@ -434,7 +512,10 @@ def main() -> int:
         print(f"{checks.failed} failed; nothing was uploaded")
         return 1
     version = metadata_of(files_of_wheel(next(out.glob("*.whl"))))["Version"]
-    print("all passed; nothing was uploaded. To upload, push the tag, and the workflow `release` does it:")
+    print(
+        "all passed; nothing was uploaded. To upload, push the tag, and the workflow `release`"
+        " does it:"
+    )
     print(f"    git tag v{version} && git push origin v{version}")
     return 0
 

@@ -1,8 +1,8 @@
-"""Write the static site: ``python scripts/site.py [OUT]``. The documents, the pages of the runs in reports/data
-and reports/contributed, and the page that measures a browser.
+"""Write the static site: ``python scripts/site.py [OUT]``. The documents, the pages of the runs in
+reports/data and reports/contributed, and the page that measures a browser.
 
-It needs the extras ``report`` and ``site``. The documents stand where the repository has them, so their links hold in
-both. ``site.css`` is their look.
+It needs the extras ``report`` and ``site``. The documents stand where the repository has them, so
+their links hold in both. ``site.css`` is their look.
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ COPIED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "docs", *RU
 REPORT = "report"
 """The folder of the site with the pages of the runs."""
 MEASURE = "measure.html"
-"""The page that measures the reader's browser, as one file. Links to it are outside this repository: keep the path."""
+"""The page that measures the reader's browser, as one file. Links to it are outside this
+repository: keep the path.
+"""
 
 
 def navigation(index: str) -> list[dict[str, Any]]:
-    """The menu: the home page, the pages of the runs, and the sections of docs/index.md with their links."""
+    """The menu: the home page, the pages of the runs, and the sections of docs/index.md with their
+    links.
+    """
     menu: list[dict[str, Any]] = [{"Home": "README.md"}, {"Measurements": f"{REPORT}/index.html"}]
     menu.append({"Measure this browser": MEASURE})
     for section in re.split(r"\n\n(?=\w)", index)[1:]:
@@ -41,7 +45,9 @@ def navigation(index: str) -> list[dict[str, Any]]:
 
 
 def home_page(readme: str) -> str:
-    """The README as the first page: at full width, and each of its pictures leads to the pages of the runs."""
+    """The README as the first page: at full width, and each of its pictures leads to the pages of
+    the runs.
+    """
     linked = re.sub(r"(?m)^!\[.+?\]\(.+?\)$", rf"[\g<0>]({REPORT}/index.html)", readme)
     return f"---\nhide: [navigation, toc]\n---\n{linked}"
 
@@ -79,7 +85,9 @@ def configuration(source: Path, out: Path) -> dict[str, Any]:
 
 
 def write(out: Path) -> Path:
-    """Write the site to an empty or new folder; returns its first page. A broken link is an error."""
+    """Write the site to an empty or new folder; returns its first page. A broken link is an
+    error.
+    """
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "source")
         for name in COPIED:

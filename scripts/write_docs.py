@@ -1,4 +1,6 @@
-"""Write the JSON Schema, tables and headline figures of the documents, from the code and the committed fingerprints."""
+"""Write the JSON Schema, tables and headline figures of the documents, from the code and the
+committed fingerprints.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,11 @@ def _without_indentation(value: Any) -> Any:
         return inspect.cleandoc(value)
     if isinstance(value, list):
         return [_without_indentation(one) for one in value]
-    return {key: _without_indentation(one) for key, one in value.items()} if isinstance(value, dict) else value
+    return (
+        {key: _without_indentation(one) for key, one in value.items()}
+        if isinstance(value, dict)
+        else value
+    )
 
 
 def stacks() -> str:
@@ -81,12 +87,16 @@ def stacks() -> str:
     by_need: dict[str, list[str]] = {}
     for probe in registry().values():
         if type(probe).__module__.startswith("overhead."):
-            by_need.setdefault(_in_a_clone(probe.mend) or "nothing more", []).append(f"`{probe.name}`")
+            by_need.setdefault(_in_a_clone(probe.mend) or "nothing more", []).append(
+                f"`{probe.name}`"
+            )
     return _table(["stacks", "need"], [[", ".join(names), need] for need, names in by_need.items()])
 
 
 def _in_a_clone(mend: Why) -> str:
-    """What adds a stack, with the short command that works in a clone in place of that with the packages' names."""
+    """What adds a stack, with the short command that works in a clone in place of that with the
+    packages' names.
+    """
     text = sentence(mend)
     named = {} if isinstance(mend, str) else mend.values
     for name in ("extras", "older"):
@@ -101,17 +111,40 @@ def references() -> str:
     """The table of the committed fingerprints, with the number of records that are ``ok``."""
     rows = []
     for name, run in _references():
-        statuses = [*(record.status for record in run.records), *(one.status for one in run.contention)]
-        works = dict.fromkeys([*(record.workload for record in run.records), *(one.way for one in run.contention)])
-        row = [f"`{name}`", run.created[:16], run.profile, ", ".join(works), f"{statuses.count('ok')}/{len(statuses)}"]
+        statuses = [
+            *(record.status for record in run.records),
+            *(one.status for one in run.contention),
+        ]
+        works = dict.fromkeys(
+            [*(record.workload for record in run.records), *(one.way for one in run.contention)]
+        )
+        row = [
+            f"`{name}`",
+            run.created[:16],
+            run.profile,
+            ", ".join(works),
+            f"{statuses.count('ok')}/{len(statuses)}",
+        ]
         rows.append(row)
-    return _table(["file", "measured (UTC)", "profile", "workloads, or ways of many at once", "`ok`"], rows)
+    return _table(
+        ["file", "measured (UTC)", "profile", "workloads, or ways of many at once", "`ok`"], rows
+    )
 
 
 def next_runs() -> str:
-    """The committed table of next-run ranges: spread and coverage by class and kind of machine, the worst pair."""
+    """The committed table of next-run ranges: spread and coverage by class and kind of machine, the
+    worst pair.
+    """
     found = committed_table()
-    head = ["class", "kind of machine", "s", "boards", "inside", "half-width", "smallest half-width for 90 %"]
+    head = [
+        "class",
+        "kind of machine",
+        "s",
+        "boards",
+        "inside",
+        "half-width",
+        "smallest half-width for 90 %",
+    ]
     rows = []
     for name, covered in found.coverage.items():
         figure_class, _, kind = name.partition(", ")
@@ -119,17 +152,21 @@ def next_runs() -> str:
         spread = [_percent(own.s), str(own.boards)] if own is not None else ["no range", ""]
         shares = [_percent(share) for share in (covered.inside, covered.half_width, covered.oracle)]
         rows.append([figure_class, kind, *spread, *shares])
-    stacks = " and ".join(f"{_percent(share)} through `{stack}`" for stack, share in found.by_stack.items())
+    stacks = " and ".join(
+        f"{_percent(share)} through `{stack}`" for stack, share in found.by_stack.items()
+    )
     pairs = (
-        f"Of {found.run_pairs} pairs of runs, {100 * found.run_pairs_over_90:.0f} % have at least 90 % of their "
-        f"figures inside; the worst has {100 * found.worst_pair:.0f} %."
+        f"Of {found.run_pairs} pairs of runs, {100 * found.run_pairs_over_90:.0f} % have at least"
+        f" 90 % of their figures inside; the worst has {100 * found.worst_pair:.0f} %."
     )
     told = f"Of the CPU-bound costs alone, inside are {stacks}."
     return "\n\n".join([_table(head, rows), f"{told}\n{pairs}"])
 
 
 def fleet_power() -> str:
-    """The errors and the power of ``overhead fleet`` on made nodes: the worse of both kinds of second run."""
+    """The errors and the power of ``overhead fleet`` on made nodes: the worse of both kinds of
+    second run.
+    """
     found = json.loads((ROOT / "tests" / "data" / "fleet_power.json").read_text("utf-8"))
     planted = ("host", "device", "stack", "stack, host side")
     rows = []
@@ -142,8 +179,18 @@ def fleet_power() -> str:
             found_again = int(100 * min(row["stated"] for row in both))
             cells = [kind, nodes, f"{false:g}", f"{untold:g}", *(f"{share} %" for share in shares)]
             rows.append([*cells, f"{found_again} %"])
-    head = ["runs of", "nodes", "healthy nodes called slow, of 1,000", "healthy fleets not judged, of 1,000"]
-    head += ["host 1.35× slow", "device 1.10× slow", "one stack 1.24× slow", "host side of one stack 1.24× slow"]
+    head = [
+        "runs of",
+        "nodes",
+        "healthy nodes called slow, of 1,000",
+        "healthy fleets not judged, of 1,000",
+    ]
+    head += [
+        "host 1.35× slow",
+        "device 1.10× slow",
+        "one stack 1.24× slow",
+        "host side of one stack 1.24× slow",
+    ]
     return _table([*head, "stated smallest slowdown"], rows)
 
 
@@ -158,10 +205,16 @@ def _references() -> list[tuple[str, results.Fingerprint]]:
 
 
 def figures() -> Iterator[tuple[str, Figure]]:
-    """Of the run that README.md shows, the headline figure and graph or fused, by their names in ``docs``."""
+    """Of the run that README.md shows, the headline figure and graph or fused, by their names in
+    ``docs``.
+    """
     costs = readme.typical_costs()
     # Another run may have a way to run a workload that is cheaper than all ways in this one.
-    others = [view for view in readme.views() if view is not costs.view and _may_stand_beside(view, costs.view)]
+    others = [
+        view
+        for view in readme.views()
+        if view is not costs.view and _may_stand_beside(view, costs.view)
+    ]
     with draw.style():
         yield Path(readme.picture_path(costs)).name, headline_figure(costs)
         for part in graph_or_fused(Machines([costs.view], [costs.view, *others], others)):
@@ -172,12 +225,19 @@ def figures() -> Iterator[tuple[str, Figure]]:
 def _may_stand_beside(view: View, shown: View) -> bool:
     """Whether a run is of the same machine, and forms figures in the same way."""
     one, other = view.fingerprint, shown.fingerprint
-    return one.machine.id == other.machine.id and results.same_figures(one.method_version, other.method_version)
+    return one.machine.id == other.machine.id and results.same_figures(
+        one.method_version, other.method_version
+    )
 
 
 def drawn_text(figure: Figure) -> str:
-    """Title, labels, values and notes of the figure. A committed picture carries them, so that a test can compare."""
-    parts = [figure.texts, *([legend.get_title(), *legend.get_texts()] for legend in figure.legends)]
+    """Title, labels, values and notes of the figure. A committed picture carries them, so that a
+    test can compare.
+    """
+    parts = [
+        figure.texts,
+        *([legend.get_title(), *legend.get_texts()] for legend in figure.legends),
+    ]
     parts += [[*ax.get_yticklabels(), *ax.texts] for ax in figure.axes]
     return "\n".join(text.get_text() for texts in parts for text in texts)
 
@@ -194,8 +254,14 @@ def _write_picture(path: Path, figure: Figure) -> None:
 
 
 def _linked(created: str, profile: str) -> str:
-    """A link from a page in ``docs`` to the committed run of that time and profile, with its name."""
-    found = next(name for name, run in _references() if run.profile == profile and run.created.startswith(created))
+    """A link from a page in ``docs`` to the committed run of that time and profile, with its
+    name.
+    """
+    found = next(
+        name
+        for name, run in _references()
+        if run.profile == profile and run.created.startswith(created)
+    )
     return f"[`{found.removesuffix('.json')}`](../reports/data/{found})"
 
 
@@ -204,7 +270,9 @@ _SHOWN_CLAIMS = ("fuse-159x", "vulkan-24-36us", "firefox-1.04ms", "reduce-overhe
 
 
 def verdicts() -> str:
-    """The verdicts on some published claims, from the committed fingerprints: a row a source and a row a run."""
+    """The verdicts on some published claims, from the committed fingerprints: a row a source and a
+    row a run.
+    """
     judged = {one.claim.id: one for one in judge_runs(run for _, run in _references())}
     rows = []
     for one in (judged[name] for name in _SHOWN_CLAIMS):
@@ -212,18 +280,29 @@ def verdicts() -> str:
         assert test is not None
         source = f"{one.claim.hardware} ([{one.source.short}]({one.source.where[0]}))"
         rows.append(
-            [f"{one.claim.said} **{one.verdict.capitalize()}.**", source, claim_words.published_figure(one.claim), ""]
+            [
+                f"{one.claim.said} **{one.verdict.capitalize()}.**",
+                source,
+                claim_words.published_figure(one.claim),
+                "",
+            ]
         )
         like = _values_by_run(test, [value for value, _ in one.measured])
         as_published = _values_by_run(flawed, one.flawed) if flawed else {}
-        rows += [["", run, as_published.get(run, ""), like.get(run, "")] for run in {**like, **as_published}]
-    return _table(["claim, verdict", "hardware, source or run", "published method", "like for like"], rows)
+        rows += [
+            ["", run, as_published.get(run, ""), like.get(run, "")]
+            for run in {**like, **as_published}
+        ]
+    return _table(
+        ["claim, verdict", "hardware, source or run", "published method", "like for like"], rows
+    )
 
 
 def _values_by_run(test: ClaimTest, found: Sequence[ClaimValue]) -> dict[str, str]:
     """The values of each run with their intervals, and their stacks where there are two.
 
-    A value with a wide interval is called noisy; what the file calls noisy may be another figure behind the value.
+    A value with a wide interval is called noisy; what the file calls noisy may be another figure
+    behind the value.
     """
     groups: dict[str, list[tuple[str, str]]] = {}
     for one in found:
@@ -246,7 +325,10 @@ def compared() -> str:
     """The output of ``overhead compare`` for the committed pair of runs."""
     base, new = (_PAIR / f"numpy-{version}.json" for version in ("1.26", "2.4"))
     out = io.StringIO()
-    show_blocks(comparison_blocks(compare(ROOT / base, ROOT / new)), Console(file=out, width=200, color_system=None))
+    show_blocks(
+        comparison_blocks(compare(ROOT / base, ROOT / new)),
+        Console(file=out, width=200, color_system=None),
+    )
     text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
     return f"```text\n$ overhead compare {base.as_posix()} {new.as_posix()}\n{text}\n```"
 
@@ -301,15 +383,31 @@ def decoding_run() -> str:
             )
             for language in ("cuda", "wgsl")
         )
-        rows.append([program, *(positive_spread(device / 1e6) for device in (cuda, wgsl)), factor_spread(wgsl / cuda)])
+        rows.append(
+            [
+                program,
+                *(positive_spread(device / 1e6) for device in (cuda, wgsl)),
+                factor_spread(wgsl / cuda),
+            ]
+        )
     batches = sorted({arm.batch for sweep in found.sweeps for arm in sweep})
     steps = []
     for sweep in found.sweeps:
         times = {arm.batch: positive_spread(arm.complete / 1e6) for arm in sweep if arm.complete}
         first = sweep[0]
-        steps.append([f"`{first.record.stack}`: {arm_name(first)}", *(times.get(batch, "") for batch in batches)])
+        steps.append(
+            [
+                f"`{first.record.stack}`: {arm_name(first)}",
+                *(times.get(batch, "") for batch in batches),
+            ]
+        )
     head = ["a step, ms", *(f"batch {batch}" for batch in batches)]
-    return "\n\n".join([_table(["program", "CUDA C, ms", "WGSL, ms", "WGSL over CUDA C"], rows), _table(head, steps)])
+    return "\n\n".join(
+        [
+            _table(["program", "CUDA C, ms", "WGSL, ms", "WGSL over CUDA C"], rows),
+            _table(head, steps),
+        ]
+    )
 
 
 def columns() -> str:
@@ -322,7 +420,9 @@ def figure_terms() -> str:
     rows = []
     for term in FIGURE_TERMS:
         column = f"{term.column}, {MICRO}" if term.column else ", ".join(term.forms)
-        rows.append([f"**{term.name}**", column, f"`{term.field}`" if term.field else "", term.meaning])
+        rows.append(
+            [f"**{term.name}**", column, f"`{term.field}`" if term.field else "", term.meaning]
+        )
     return _table(["name", "column", "in the file", "meaning"], rows)
 
 
@@ -349,7 +449,11 @@ def explained() -> str:
     """A table of what ``overhead explain`` says of the programs of ``explain_programs.py``."""
     runs = json.loads(_EXPLAINED.read_text("utf-8"))
     tree = ast.parse(_PROGRAMS.read_text("utf-8"))
-    constants = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
+    constants = {
+        ast.unparse(node.targets[0]): node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+    }
     bounds = ast.literal_eval(constants["BOUNDS"])
     rows = []
     for name, bound in bounds.items():
@@ -359,22 +463,38 @@ def explained() -> str:
             wall = found.get("step", {}).get("wall", {})
             low, high = (wall.get(end, 0.0) / 1e6 for end in ("low", "high"))
             verdict = found["verdict"]["kind"] if "verdict" in found else found["failed"]
-            row += [verdict, f"{low:.3g} to {high:.3g}" if high > low > 0 else "too uncertain", str(found["seconds"])]
+            row += [
+                verdict,
+                f"{low:.3g} to {high:.3g}" if high > low > 0 else "too uncertain",
+                str(found["seconds"]),
+            ]
         rows.append(row)
     times = ["a step, ms", "seconds"]
     return _table(["program", "bound by", "verdict", *times, "busy host: verdict", *times], rows)
 
 
 def arguments() -> str:
-    """The cost of a launch from Python by the number of its arguments, of the committed run that has most of them."""
+    """The cost of a launch from Python by the number of its arguments, of the committed run that
+    has most of them.
+    """
     costs: dict[str, dict[int, str]] = {}
     for one in read_fingerprint(_DATA / "again" / "nvidia-h100-x4-stacks-default.json").records:
         count, wait = one.params.get("arguments"), one.params.get("wait")
-        if isinstance(count, int) and wait == "stream" and (one.pattern, one.caller) == ("per-submit", "binding"):
+        if (
+            isinstance(count, int)
+            and wait == "stream"
+            and (one.pattern, one.caller) == ("per-submit", "binding")
+        ):
             cost, name = one.measured("complete"), f"`{one.stack}` {one.params.get('entry', '')}"
-            costs.setdefault(name.strip(), {})[count] = positive_spread(cost / 1e3) if cost else one.status
+            costs.setdefault(name.strip(), {})[count] = (
+                positive_spread(cost / 1e3) if cost else one.status
+            )
     counts = sorted({count for own in costs.values() for count in own})
-    rows = [[name, *(own.get(count, "") for count in counts)] for name, own in costs.items() if len(own) > 1]
+    rows = [
+        [name, *(own.get(count, "") for count in counts)]
+        for name, own in costs.items()
+        if len(own) > 1
+    ]
     return _table(["\N{MICRO SIGN}s, arguments:", *map(str, counts)], rows)
 
 
@@ -403,8 +523,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "decoding-0.5b": decoding_run,
 }
 _WITH_BLOCKS = (
-    "claims", "compare", "cuda", "decode", "explain", "file-format", "fleet", "glossary", "installing", "method",
-    "plugins", "python-api",
+    "claims", "compare", "cuda", "decode", "explain", "file-format", "fleet", "glossary",
+    "installing", "method", "plugins", "python-api",
 )  # fmt: skip
 DOCUMENTS = (
     ROOT / "README.md",
@@ -425,7 +545,9 @@ def filled(text: str) -> str:
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
 
 
 DOCUMENTS_WITH_FACTS = ("README.md", "docs/claims.md")

@@ -1,7 +1,8 @@
-"""The marker ``needs``: ``@pytest.mark.needs("wgpu", "lavapipe")`` skips a test where a part does not work.
+"""The marker ``needs``: ``@pytest.mark.needs("wgpu", "lavapipe")`` skips a test where a part does
+not work.
 
-``OVERHEAD_REQUIRED`` (comma-separated part names) turns such skips into failures, so that CI cannot pass by skipping.
-``all`` stands for every part, and ``-name`` takes one away again.
+``OVERHEAD_REQUIRED`` (comma-separated part names) turns such skips into failures, so that CI cannot
+pass by skipping. ``all`` stands for every part, and ``-name`` takes one away again.
 """
 
 from __future__ import annotations
@@ -52,12 +53,16 @@ PARTS: dict[str, Callable[[], str]] = {
 
 
 _RUN_OF_WORKER: str | None = None
-"""The id of the run of which this process is a worker. A variable has it too, but tests start pytest by themselves."""
+"""The id of the run of which this process is a worker. A variable has it too, but tests start
+pytest by themselves.
+"""
 
 
 @functools.cache
 def missing(part: str) -> str:
-    """Why a part does not work here; empty if it does. The workers of a run try each part once between them."""
+    """Why a part does not work here; empty if it does. The workers of a run try each part once
+    between them.
+    """
     if _RUN_OF_WORKER is None:
         return PARTS[part]()
     folder = _shared_answers(_RUN_OF_WORKER)
@@ -81,7 +86,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def required_parts(text: str) -> frozenset[str]:
-    """The parts that the value of ``OVERHEAD_REQUIRED`` names; also those that are none, so that a typo is found."""
+    """The parts that the value of ``OVERHEAD_REQUIRED`` names; also those that are none, so that a
+    typo is found.
+    """
     names = set(filter(None, text.replace(" ", "").split(",")))
     left_out = {name.removeprefix("-") for name in names if name.startswith("-")}
     unknown = left_out - set(PARTS)
@@ -102,30 +109,41 @@ def pytest_configure(config: pytest.Config) -> None:
     global _RUN_OF_WORKER
     _RUN_OF_WORKER = getattr(config, "workerinput", {}).get("testrunuid")
     if unknown := REQUIRED - set(PARTS):
-        raise pytest.UsageError(f"OVERHEAD_REQUIRED names no part of tests/conftest.py: {', '.join(sorted(unknown))}")
+        raise pytest.UsageError(
+            f"OVERHEAD_REQUIRED names no part of tests/conftest.py: {', '.join(sorted(unknown))}"
+        )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if unknown := [part for part in _parts(item) if part not in PARTS]:
-            raise pytest.UsageError(f"{item.nodeid}: needs names no part of tests/conftest.py: {', '.join(unknown)}")
+            raise pytest.UsageError(
+                f"{item.nodeid}: needs names no part of tests/conftest.py: {', '.join(unknown)}"
+            )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     lacking = {part: reason for part in _parts(item) if (reason := missing(part))}
     if required := REQUIRED & set(lacking):
-        pytest.fail("; ".join(f"{part} is required here: {lacking[part]}" for part in sorted(required)), pytrace=False)
+        pytest.fail(
+            "; ".join(f"{part} is required here: {lacking[part]}" for part in sorted(required)),
+            pytrace=False,
+        )
     if lacking:
         item.stash[_our_skip] = True
         pytest.skip("; ".join(f"needs {part}: {reason}" for part, reason in lacking.items()))
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Fail a test that skips itself although all its parts are required and present."""
     report = yield
     parts = set(_parts(item))
-    skipped_itself = report.skipped and not hasattr(report, "wasxfail") and _our_skip not in item.stash
+    skipped_itself = (
+        report.skipped and not hasattr(report, "wasxfail") and _our_skip not in item.stash
+    )
     if skipped_itself and parts and parts <= REQUIRED:
         report.outcome = "failed"
         report.longrepr = f"skipped itself although its parts are required: {report.longrepr}"
@@ -134,7 +152,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(autouse=True, scope="session")
 def no_reason_in_a_text() -> None:
-    """Let a reason in an f-string fail: a reader would see its code. ``words.reasons.sentence`` makes its text."""
+    """Let a reason in an f-string fail: a reader would see its code. ``words.reasons.sentence``
+    makes its text.
+    """
 
     def refuse(reason: object, spec: str) -> str:
         raise AssertionError(f"a code would stand in a text: {reason!s}")

@@ -13,7 +13,9 @@ _INLINE = re.compile(r"`([^`\n]+)`")
 
 
 def code_of(text: str) -> Iterator[str]:
-    """The code of a document: each line of a block, without the prompt, and what stands between backticks."""
+    """The code of a document: each line of a block, without the prompt, and what stands between
+    backticks.
+    """
     fenced = False
     for line in text.splitlines():
         if line.startswith("```"):
@@ -38,7 +40,8 @@ def prose_of(text: str) -> str:
 
 
 def commands_of(text: str) -> Iterator[list[str]]:
-    """The commands of ``overhead`` in the code of a document, each as its words without the program's name.
+    """The commands of ``overhead`` in the code of a document, each as its words without the
+    program's name.
 
     What may be left out (between brackets) counts too.
     """

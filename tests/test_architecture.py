@@ -57,20 +57,28 @@ ORDER = (
     {*SLICES},
     {"cli"},
 )
-"""Packages of one set may import each other, except those of ``APART``. docs/architecture.md describes them."""
+"""Packages of one set may import each other, except those of ``APART``. docs/architecture.md
+describes them.
+"""
 APART = ({"probes", "reading"}, {"runner", "comparing"})
 SLICE_ARROWS = {("claims", "decode"): "some claims are about tokens"}
 """Which slice may import which other one, and why."""
 TYPES_ONLY = {
     ("overhead.errors", "overhead.results.reason"): "an error holds the reason that others made",
-    ("overhead.results.origin", "overhead.results.records"): "an origin holds the figure that others made",
+    (
+        "overhead.results.origin",
+        "overhead.results.records",
+    ): "an origin holds the figure that others made",
 }
 """Which module imports another one for its annotations alone, and why."""
 HEAVY = {"numpy", "scipy", "pandas", "matplotlib", *LIBRARIES}
 
 SAME_NAME = {
     "REGISTERS": "each family of stacks names its modules that register one",
-    "ROOT": "the folder of the repository; bootstrap.py imports nothing of the project, so each script has its own",
+    "ROOT": (
+        "the folder of the repository; bootstrap.py imports nothing of the project, so each script"
+        " has its own"
+    ),
     "TEMPLATES": "each module of words.reasons has the sentences of its codes",
     "T": "the usual name of a type variable",
 }
@@ -82,12 +90,18 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {name_of(path): path for top in ("overhead", "scripts") for path in sorted((ROOT / top).rglob("*.py"))}
+MODULES = {
+    name_of(path): path
+    for top in ("overhead", "scripts")
+    for path in sorted((ROOT / top).rglob("*.py"))
+}
 
 
 @functools.cache
 def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
-    """The modules of the project that a file imports; without those inside functions if ``only_at_import``."""
+    """The modules of the project that a file imports; without those inside functions if
+    ``only_at_import``.
+    """
     found: set[str] = set()
 
     def visit(node: ast.AST) -> None:
@@ -114,27 +128,37 @@ def package(module: str) -> str:
     The words of a package have an entry of their own: ``words.comparing``.
     """
     inside = module.removeprefix("overhead").removeprefix(".")
-    found = next((name for entry in ORDER for name in entry if f"{inside}.".startswith(f"{name}.")), inside)
+    found = next(
+        (name for entry in ORDER for name in entry if f"{inside}.".startswith(f"{name}.")), inside
+    )
     if found == "words" and worded_package(inside):
         return f"words.{worded_package(inside)}"
     return found
 
 
 def worded_package(inside: str) -> str:
-    """Of a module of ``words``: the package whose facts it puts into words; '' where it is about none."""
+    """Of a module of ``words``: the package whose facts it puts into words; '' where it is about
+    none.
+    """
     name = inside.partition(".")[2].partition(".")[0]
     return name if any(name in entry for entry in ORDER) else ""
 
 
 def place(name: str) -> int:
-    """The place in ``ORDER``. The words of a package stand beside the package, and not before the other words."""
+    """The place in ``ORDER``. The words of a package stand beside the package, and not before the
+    other words.
+    """
     of_words = next(index for index, entry in enumerate(ORDER) if "words" in entry)
     if worded := worded_package(name) if name.startswith("words.") else "":
         return max(of_words, place(worded))
     return next(index for index, entry in enumerate(ORDER) if name in entry)
 
 
-OURS = [module for module in MODULES if package(module) not in ("", "__main__", "measure") and module[:8] == "overhead"]
+OURS = [
+    module
+    for module in MODULES
+    if package(module) not in ("", "__main__", "measure") and module[:8] == "overhead"
+]
 
 
 @pytest.mark.parametrize("module", OURS)
@@ -161,13 +185,20 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 def public_names(path: Path) -> Iterator[str]:
-    """The classes, constants and type aliases that a module defines at its top level, without underscored names."""
+    """The classes, constants and type aliases that a module defines at its top level, without
+    underscored names.
+    """
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef):
             names = [node.name]
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+            names = [
+                part.id
+                for target in targets
+                for part in ast.walk(target)
+                if isinstance(part, ast.Name)
+            ]
         else:
             names = []
         yield from (name for name in names if name[0].isupper())
@@ -189,12 +220,16 @@ def test_the_modules_that_a_family_of_stacks_names_register_one() -> None:
     named = {
         f"overhead.probes.{path.parent.name}.{module}"
         for path in (ROOT / "overhead" / "probes").glob("*/__init__.py")
-        for module in getattr(importlib.import_module(f"overhead.probes.{path.parent.name}"), "REGISTERS", ())
+        for module in getattr(
+            importlib.import_module(f"overhead.probes.{path.parent.name}"), "REGISTERS", ()
+        )
     }
     registered = {type(probe).__module__ for probe in registry().values()}
     assert named <= registered
     others = {module for module in registered if module.startswith("overhead.probes.")} - named
-    in_one_file = {f"overhead.probes.{path.stem}" for path in (ROOT / "overhead" / "probes").glob("*.py")}
+    in_one_file = {
+        f"overhead.probes.{path.stem}" for path in (ROOT / "overhead" / "probes").glob("*.py")
+    }
     assert others <= in_one_file, (
         "a module in the folder of a family registers a stack, and the family does not name it"
     )
@@ -204,13 +239,24 @@ STACK_WORDS = {
     "arguments.py": ({"chromium"}, "a kind of browser"),
     "decode": ({"torch"}, "the package, and who makes a graph"),
     "decode/arms/__init__.py": (
-        {"chromium", "cuda-driver", "cuda-graph", "dawn", "firefox", "torch-compile", "wgpu-native"},
+        {
+            "chromium",
+            "cuda-driver",
+            "cuda-graph",
+            "dawn",
+            "firefox",
+            "torch-compile",
+            "wgpu-native",
+        },
         "how each stack computes a token, which is code",
     ),
     "devices.py": ({"vulkan"}, "a word in the names of adapters"),
     "first_steps.py": ({"numpy", "torch"}, "packages that may be installed"),
     "words/first_steps.py": ({"numpy"}, "the package"),
-    "explain": ({"cupy", "jax", "mlx", "numpy", "torch", "triton"}, "packages that a person's program imports"),
+    "explain": (
+        {"cupy", "jax", "mlx", "numpy", "torch", "triton"},
+        "packages that a person's program imports",
+    ),
     "probes/browser": ({"vulkan"}, "what a browser calls an API"),
     "probes/cuda": ({"torch"}, "the package, and who makes a graph"),
     "probes/torch": ({"triton"}, "the package"),
@@ -219,7 +265,9 @@ STACK_WORDS = {
     "runner/interpreter.py": ({"numpy"}, "the package"),
     "workloads": ({"floor", "triton"}, "a function, and a language of kernels"),
 }
-"""Where a string that is the name of a stack may stand outside the stack's own folder, and what it is there."""
+"""Where a string that is the name of a stack may stand outside the stack's own folder, and what it
+is there.
+"""
 
 
 def is_inside(path: Path, place: str) -> bool:
@@ -240,7 +288,9 @@ def stack_homes() -> dict[str, str]:
 
 
 def stacks_named() -> Iterator[tuple[Path, int, str]]:
-    """Each string outside a stack's own folder that is the name of the stack, with its file and line."""
+    """Each string outside a stack's own folder that is the name of the stack, with its file and
+    line.
+    """
     homes = stack_homes()
     for path in MODULES.values():
         if not path.is_relative_to(ROOT / "overhead"):
@@ -257,7 +307,11 @@ def test_the_name_of_a_stack_stands_in_its_own_folder_and_among_the_facts_alone(
     unexplained: list[str] = []
     needed: set[tuple[str, str]] = set()
     for path, line, name in stacks_named():
-        places = [place for place, (names, _) in STACK_WORDS.items() if name in names and is_inside(path, place)]
+        places = [
+            place
+            for place, (names, _) in STACK_WORDS.items()
+            if name in names and is_inside(path, place)
+        ]
         needed.update((place, name) for place in places)
         if not places:
             unexplained.append(f"{relative(path)}:{line}: {name}")
@@ -273,10 +327,13 @@ def test_every_stack_of_the_suite_has_facts() -> None:
 
 
 PRESENTERS = {
-    "across", "arguments", "blocks", "brief", "cli", "commands", "display", "export", "figure", "listing", "page",
-    "page_list", "pages", "progress", "pytest_plugin", "report", "saved", "sections", "show", "terminal",
+    "across", "arguments", "blocks", "brief", "cli", "commands", "display", "export", "figure",
+    "listing", "page", "page_list", "pages", "progress", "pytest_plugin", "report", "saved",
+    "sections", "show", "terminal",
 }  # fmt: skip
-"""Packages, and modules of other packages, that show something. They take their sentences from ``words``."""
+"""Packages, and modules of other packages, that show something. They take their sentences from
+``words``.
+"""
 OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "explain/nsys_queries")
 """Where strings are programs for a device or a database."""
 HELP = ("about", "description", "epilog", "help")
@@ -291,7 +348,9 @@ def is_presenter(path: Path) -> bool:
 
 
 def literal(node: ast.AST) -> str | None:
-    """The text of a string; ``{}`` stands for what is not constant, and strings that are added are joined."""
+    """The text of a string; ``{}`` stands for what is not constant, and strings that are added are
+    joined.
+    """
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.JoinedStr):
@@ -303,7 +362,8 @@ def literal(node: ast.AST) -> str | None:
 
 
 def is_program(text: str) -> bool:
-    """Whether a string is Python for another process or for ``compile``: a call, an assignment, an import, or lines.
+    """Whether a string is Python for another process or for ``compile``: a call, an assignment, an
+    import, or lines.
 
     The head of a loop or of a function counts, and markup, which begins with an angle bracket.
     """
@@ -319,30 +379,44 @@ def is_program(text: str) -> bool:
 
 
 def docstrings(tree: ast.AST) -> set[int]:
-    """The ids of strings that are statements of their own: docstrings of modules, functions, fields and constants."""
+    """The ids of strings that are statements of their own: docstrings of modules, functions, fields
+    and constants.
+    """
     return {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
 
 
 @functools.cache
 def errors_of_wrong_use() -> frozenset[str]:
-    """The names of the classes of errors of wrong use, with Python's own for a mistake in the code."""
+    """The names of the classes of errors of wrong use, with Python's own for a mistake in the
+    code.
+    """
     own = (ValueError, TypeError, OSError, AttributeError, NotImplementedError)
-    found = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, own)}
+    found = {
+        name
+        for name, kind in vars(builtins).items()
+        if isinstance(kind, type) and issubclass(kind, own)
+    }
     found |= {"ArgumentTypeError", "raising_cannot_write", "unknown_name"}
     bases: dict[str, set[str]] = {}
     for path in MODULES.values():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
-                bases.setdefault(node.name, set()).update(ast.unparse(base).rpartition(".")[2] for base in node.bases)
+                bases.setdefault(node.name, set()).update(
+                    ast.unparse(base).rpartition(".")[2] for base in node.bases
+                )
     while more := {name for name, own in bases.items() if own & found} - found:
         found |= more
     return frozenset(found)
 
 
 def is_wrong_use(made: ast.Call) -> bool:
-    """Whether a call makes an error of wrong use, or one of Python's own for a mistake in the code."""
+    """Whether a call makes an error of wrong use, or one of Python's own for a mistake in the
+    code.
+    """
     return ast.unparse(made.func).rpartition(".")[2] in errors_of_wrong_use()
 
 
@@ -352,7 +426,9 @@ def is_pattern(made: ast.Call) -> bool:
 
 
 def sentences(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and text of each string of a module that is a sentence: no docstring, no help, no error of wrong use."""
+    """Line and text of each string of a module that is a sentence: no docstring, no help, no error
+    of wrong use.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     documented = docstrings(tree)
 
@@ -379,7 +455,11 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT / "overhead").as_posix()
 
 
-PRESENTING = [path for path in MODULES.values() if path.is_relative_to(ROOT / "overhead") and is_presenter(path)]
+PRESENTING = [
+    path
+    for path in MODULES.values()
+    if path.is_relative_to(ROOT / "overhead") and is_presenter(path)
+]
 BELOW_WORDS = [
     path
     for path in MODULES.values()
@@ -441,7 +521,9 @@ def test_below_the_words_nothing_imports_them(path: Path) -> None:
 
 def modules_after(code: str) -> set[str]:
     script = f"{code}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -450,13 +532,20 @@ def test_importing_the_package_loads_no_heavy_library() -> None:
 
 
 def test_printing_the_help_loads_no_heavy_library_and_reads_no_entry_points() -> None:
-    code = "import contextlib\nfrom overhead.cli import main\nwith contextlib.suppress(SystemExit): main(['--help'])"
-    assert not modules_after(code) & (HEAVY | {"msgspec", "rich", "importlib.metadata", "overhead.probes"})
+    code = (
+        "import contextlib\nfrom overhead.cli import main\nwith contextlib.suppress(SystemExit):"
+        " main(['--help'])"
+    )
+    assert not modules_after(code) & (
+        HEAVY | {"msgspec", "rich", "importlib.metadata", "overhead.probes"}
+    )
 
 
 def test_the_blocks_of_a_page_load_a_library_only_in_the_renderer_that_needs_it() -> None:
-    loaded = modules_after("import overhead.blocks.parts, overhead.blocks.html, overhead.blocks.markdown")
+    loaded = modules_after(
+        "import overhead.blocks.parts, overhead.blocks.html, overhead.blocks.markdown"
+    )
     assert not loaded & (HEAVY | {"rich", "jinja2"})
-    assert not modules_after("import overhead.blocks.terminal, overhead.report.brief") & (HEAVY | {"jinja2"}) - {
-        "numpy"
-    }
+    assert not modules_after("import overhead.blocks.terminal, overhead.report.brief") & (
+        HEAVY | {"jinja2"}
+    ) - {"numpy"}

@@ -25,7 +25,9 @@ def python(code: str, limits: ChildLimits = QUICK) -> ChildProcess[bytes]:
 
 
 def test_the_memory_of_descendants_counts_only_if_asked_for() -> None:
-    inner = f"kept = bytearray({400 * MIB}); print('ready', flush=True); import time; time.sleep(600)"
+    inner = (
+        f"kept = bytearray({400 * MIB}); print('ready', flush=True); import time; time.sleep(600)"
+    )
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
     with python(code, ChildLimits(GENEROUS_S, 200 * MIB, poll_s=0.05)) as process:
         assert process.receive().strip() == b"ready"
@@ -41,7 +43,9 @@ def test_the_memory_of_descendants_counts_only_if_asked_for() -> None:
 
 def test_ending_a_child_ends_the_processes_that_it_started() -> None:
     inner = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
-    with python(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])") as process:
+    with python(
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
+    ) as process:
         descendant = psutil.Process(int(process.receive()))
         process.end()
         _, alive = psutil.wait_procs([descendant], timeout=20)
@@ -61,7 +65,10 @@ def test_what_a_child_printed_does_not_replace_its_exception_as_the_reason(
     monkeypatch: pytest.MonkeyPatch, buffering: str
 ) -> None:
     monkeypatch.setenv("PYTHONUNBUFFERED", buffering)  # empty: standard output has a buffer
-    with python(PRINTS_AND_FAILS) as process, pytest.raises(ChildEnded, match="ValueError: no such device"):
+    with (
+        python(PRINTS_AND_FAILS) as process,
+        pytest.raises(ChildEnded, match="ValueError: no such device"),
+    ):
         process.receive()
 
 
@@ -95,7 +102,9 @@ os.wait()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_daemon_that_holds_the_output_open_does_not_block_receive_and_ends_with_the_child() -> None:
+def test_a_daemon_that_holds_the_output_open_does_not_block_receive_and_ends_with_the_child() -> (
+    None
+):
     for rest in ("time.sleep(600)", ""):
         with python(DAEMON + rest) as process:
             daemon = psutil.Process(int(process.receive()))
@@ -111,7 +120,8 @@ def test_a_daemon_that_holds_the_output_open_does_not_block_receive_and_ends_wit
 STARTS_A_CHILD = f"""
 import sys, time
 from overhead.child import ChildProcess
-with ChildProcess("", None, bytes, python=[sys.executable, "-c", {DAEMON + "time.sleep(600)"!r}]) as one:
+command = [sys.executable, "-c", {DAEMON + "time.sleep(600)"!r}]
+with ChildProcess("", None, bytes, python=command) as one:
     print(int(one.receive()), flush=True)
     time.sleep(600)
 """
@@ -127,16 +137,21 @@ def test_a_daemon_of_a_child_of_a_child_ends_too() -> None:
 
 PARENT = """
 import os, subprocess, sys
-code = "from overhead.child import input_lines; import ctypes, subprocess, sys, time; lines = input_lines(); "
+code = "from overhead.child import input_lines; import ctypes, subprocess, sys, time; "
+code += "lines = input_lines(); "
 command = [sys.executable, "-c", code + sys.argv[1]]
-child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child = subprocess.Popen(command, start_new_session=True, **pipes)
 child.stdin.write(b"go\\n")
 child.stdin.flush()
 print(child.pid, child.stdout.readline().decode(), flush=True)
 os.kill(os.getpid(), 9)
 """
 READY = "next(lines); print('', flush=True); "
-DESCENDANT = "next(lines); one = subprocess.Popen(['sleep', '600']); print(one.pid, flush=True); time.sleep(600)"
+DESCENDANT = (
+    "next(lines); one = subprocess.Popen(['sleep', '600']); print(one.pid, flush=True);"
+    " time.sleep(600)"
+)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals the death of a parent")
@@ -172,7 +187,9 @@ ctypes.PyDLL("kernel32").Sleep(600_000)
 """
 
 
-@pytest.mark.skipif(sys.platform != "win32", reason="only Windows has jobs that end with the last handle")
+@pytest.mark.skipif(
+    sys.platform != "win32", reason="only Windows has jobs that end with the last handle"
+)
 def test_a_child_that_hangs_and_what_it_started_end_with_a_killed_parent() -> None:
     command = [sys.executable, "-c", KILLED_PARENT, HANGS_WITH_THE_LOCK]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
@@ -201,12 +218,16 @@ serve(str, handle)
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module whose jobs are Python text, and whose answers are integers."""
     (tmp_path / "fake_module.py").write_text(FAKE)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])]))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])
+    )
     return "fake_module"
 
 
 def conversation(module: str, job: str, silence_s: float = GENEROUS_S) -> ChildProcess[int]:
-    return ChildProcess(module, job, msgspec.json.Decoder(int).decode, ChildLimits(silence_s, 200 * MIB))
+    return ChildProcess(
+        module, job, msgspec.json.Decoder(int).decode, ChildLimits(silence_s, 200 * MIB)
+    )
 
 
 def test_a_child_answers_each_job_and_what_it_prints_is_no_answer(fake: str) -> None:
@@ -225,9 +246,17 @@ def test_a_child_answers_each_job_and_what_it_prints_is_no_answer(fake: str) -> 
         (
             "raise ValueError('no such device')",
             "died",
-            because("with-text", why=because("process-exited", exit_code=1), text="ValueError: no such device"),
+            because(
+                "with-text",
+                why=because("process-exited", exit_code=1),
+                text="ValueError: no such device",
+            ),
         ),
-        ("sys.exit()", "died", because("with-text", why=because("process-exited", exit_code=0), text="printed")),
+        (
+            "sys.exit()",
+            "died",
+            because("with-text", why=because("process-exited", exit_code=0), text="printed"),
+        ),
         pytest.param(
             "os.kill(os.getpid(), 9)",
             "died",
@@ -237,7 +266,9 @@ def test_a_child_answers_each_job_and_what_it_prints_is_no_answer(fake: str) -> 
         ("send('text')", "rubbish", because("pipe-of-answers-written")),
     ],
 )
-def test_the_parent_is_told_why_a_child_ended(fake: str, job: str, why: str, reason: Reason | None) -> None:
+def test_the_parent_is_told_why_a_child_ended(
+    fake: str, job: str, why: str, reason: Reason | None
+) -> None:
     silence_s = 1.0 if why == "time" else GENEROUS_S
     with conversation(fake, job, silence_s) as child, pytest.raises(ChildEnded) as ended:
         child.receive()
@@ -261,7 +292,9 @@ sys.exit(3)
 def test_what_a_child_prints_to_standard_error_fills_no_file_and_its_last_words_are_told() -> None:
     with python(PRINTS_A_LOT) as process, pytest.raises(ChildEnded, match="last words") as ended:
         process.receive()
-    assert ended.value.reason == because("with-text", why=because("process-exited", exit_code=3), text="the last words")
+    assert ended.value.reason == because(
+        "with-text", why=because("process-exited", exit_code=3), text="the last words"
+    )
 
 
 def test_of_a_long_text_the_first_and_the_last_part_are_kept() -> None:

@@ -33,12 +33,19 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 @pytest.mark.parametrize(
     ("part", "body", "required", "outcome"),
     [
-        ("nowhere", "pass", "", "skipped"), ("nowhere", "pass", "bash, nowhere", "errors"),
-        ("bash", "pytest.skip('no reason')", "", "skipped"), ("bash", "pytest.skip('no reason')", "bash", "failed"),
+        ("nowhere", "pass", "", "skipped"),
+        ("nowhere", "pass", "bash, nowhere", "errors"),
+        ("bash", "pytest.skip('no reason')", "", "skipped"),
+        ("bash", "pytest.skip('no reason')", "bash", "failed"),
     ],
-)  # fmt: skip
+)
 def test_a_test_skips_for_a_missing_part_or_by_itself_only_where_the_part_is_not_required(
-    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, part: str, body: str, required: str, outcome: str
+    suite: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    part: str,
+    body: str,
+    required: str,
+    outcome: str,
 ) -> None:
     monkeypatch.setenv("OVERHEAD_REQUIRED", required)
     suite.makepyfile(_SUITE.format(part=part, body=body))
@@ -59,7 +66,10 @@ def test_all_parts_can_be_required_but_some_and_a_part_that_is_none_is_found() -
     ("text", "reason"),
     [
         ("works = True", ""),
-        ("raise AttributeError(\"module 'numpy' has no attribute 'row_stack'\\nand more\")", "AttributeError: module"),
+        (
+            "raise AttributeError(\"module 'numpy' has no attribute 'row_stack'\\nand more\")",
+            "AttributeError: module",
+        ),
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", "ended with exit code"),
         ("print('a banner')", ""),
     ],

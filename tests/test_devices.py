@@ -12,7 +12,9 @@ from overhead.devices import (
 from overhead.results import Api, Target
 
 
-def target(adapter: str, api: Api = "Vulkan", device: str = "", *, software: bool = False) -> Target:
+def target(
+    adapter: str, api: Api = "Vulkan", device: str = "", *, software: bool = False
+) -> Target:
     return Target(stack="fake", api=api, adapter=adapter, device=device, software=software)
 
 
@@ -44,8 +46,12 @@ def test_a_missing_device_id_counts_as_equal_and_a_different_one_does_not() -> N
 def test_names_of_one_device_under_two_apis_share_a_characteristic_word() -> None:
     one = target("NVIDIA H200", "CUDA")
     assert same_device_across_apis(one, target("NVIDIA Graphics Device", "Vulkan"))
-    assert not same_device_across_apis(target("AMD Graphics Device"), target("Intel Graphics Device", "OpenGL"))
-    assert same_device_across_apis(target("NVIDIA H100 80GB HBM3", "CUDA"), target("NVIDIA H100", "OpenCL"))
+    assert not same_device_across_apis(
+        target("AMD Graphics Device"), target("Intel Graphics Device", "OpenGL")
+    )
+    assert same_device_across_apis(
+        target("NVIDIA H100 80GB HBM3", "CUDA"), target("NVIDIA H100", "OpenCL")
+    )
     assert not same_device_across_apis(one, target("NVIDIA RTX A2000", "OpenCL"))
     assert not same_device_across_apis(one, target("NVIDIA H200", "CPU"))
     assert not same_device_across_apis(one, target("NVIDIA H200", "Vulkan", software=True))

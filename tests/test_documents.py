@@ -42,7 +42,9 @@ def test_the_readme_answers_each_question_with_a_command() -> None:
     assert {"time", "explain", "compare", "contention", "fleet", "run", "show"} <= named
 
 
-@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "reports" / "data" / "README.md"], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "document", [*DOCUMENTS, ROOT / "reports" / "data" / "README.md"], ids=lambda path: path.name
+)
 def test_it_has_one_name_for_each_thing(document: Path) -> None:
     """The names of fields stand in code, and the others are those of the glossary."""
     assert not [*not_used_in(prose_of(document.read_text("utf-8")))]
@@ -58,13 +60,18 @@ def test_the_sections_of_the_front_page_have_the_titles_that_the_documents_tell(
     text = (ROOT / "docs" / "report.md").read_text("utf-8")
     about_front = text.partition("## The front page")[2].partition("## ")[0]
     told = set(re.findall(r"\*\*(.+?)\*\*", about_front))
-    titles = {*(section.title for section in registered()), *(section.title for section in registered_across())}
+    titles = {
+        *(section.title for section in registered()),
+        *(section.title for section in registered_across()),
+    }
     assert told
     assert told <= titles
 
 
 def anchors_of(document: Path) -> set[str]:
-    """The anchors of a document: its headings as MkDocs and GitHub write them, and those that are set by hand."""
+    """The anchors of a document: its headings as MkDocs and GitHub write them, and those that are
+    set by hand.
+    """
     text = document.read_text("utf-8")
     found = set(re.findall(r'<a id="([^"]+)">', text))
     for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
@@ -73,7 +80,9 @@ def anchors_of(document: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "document", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=lambda path: path.name
+)
 def test_its_links_into_pages_have_targets(document: Path) -> None:
     links = re.findall(r"\]\(([^)#:\s]*\.md)?#([\w-]+)\)", document.read_text("utf-8"))
     for page, anchor in links:

@@ -34,13 +34,20 @@ def test_csv_is_read_by_pandas(path: Path) -> None:
     made = to_pandas(read_fingerprint(path))
     assert list(read.columns) == list(COLUMNS)
     assert len(read) == len(made)
-    assert read["value"].to_numpy() == pytest.approx(made["value"].to_numpy(dtype=float), nan_ok=True)
+    assert read["value"].to_numpy() == pytest.approx(
+        made["value"].to_numpy(dtype=float), nan_ok=True
+    )
     assert set(read["figure_unit"].dropna()) >= {"ns"}
 
 
-@pytest.mark.parametrize("text", [FORMULA, "+1+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "  =1+1", "\uff1d1", "\uff20x"])
+@pytest.mark.parametrize(
+    "text", [FORMULA, "+1+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "  =1+1", "\uff1d1", "\uff20x"]
+)
 def test_csv_text_does_not_become_a_spreadsheet_formula(tmp_path: Path, text: str) -> None:
-    write_fingerprint(tmp_path / "a.json", fingerprint(record(adapter=text, each=None, status="failed", reason=text)))
+    write_fingerprint(
+        tmp_path / "a.json",
+        fingerprint(record(adapter=text, each=None, status="failed", reason=text)),
+    )
     (row,) = csv.DictReader(io.StringIO(export(tmp_path / "a.json", "csv")))
     for cell in row.values():
         assert not cell.lstrip().startswith(("=", "+", "-", "@", "\uff1d", "\uff20"))
@@ -62,7 +69,9 @@ def test_csv_numbers_stay_numbers(tmp_path: Path) -> None:
     assert next(float(row["value"]) for row in read if row["figure"] == "fixed") == -60_000.0
 
 
-def test_exporting_to_an_unknown_format_or_from_a_bad_file_is_refused(path: Path, tmp_path: Path) -> None:
+def test_exporting_to_an_unknown_format_or_from_a_bad_file_is_refused(
+    path: Path, tmp_path: Path
+) -> None:
     with pytest.raises(UsageError, match=r"unknown format 'xml'; known: csv, json"):
         export(path, "xml")
     (tmp_path / "bad.json").write_text("[")
@@ -97,8 +106,13 @@ def test_a_run_of_many_at_once_is_exported_whole(tmp_path: Path, name: str) -> N
     write_fingerprint(tmp_path / "a.json", run)
     text = export(tmp_path / "a.json", name)
     read = list(csv.DictReader(io.StringIO(text))) if name == "csv" else json.loads(text)
-    told = {(row["way"], int(row["peers"]), row["placement"], row["stack"], row["caller"]) for row in read}
-    assert told == {(o.way, o.peers, o.placement, o.target.stack, o.case.caller) for o in run.contention}
+    told = {
+        (row["way"], int(row["peers"]), row["placement"], row["stack"], row["caller"])
+        for row in read
+    }
+    assert told == {
+        (o.way, o.peers, o.placement, o.target.stack, o.case.caller) for o in run.contention
+    }
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -1,4 +1,6 @@
-"""The command that adds an extra names packages, and no text of the project names an index that lacks this one."""
+"""The command that adds an extra names packages, and no text of the project names an index that
+lacks this one.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,19 @@ def as_in_metadata(extra: str, requirement: str) -> str:
     """The line of an extra's requirement as a wheel holds it."""
     package, _, marker = requirement.partition(";")
     own = f"extra == '{extra}'"
-    return f"Requires-Dist: {package.strip()}; " + (f"({marker.strip()}) and {own}" if marker else own)
+    return f"Requires-Dist: {package.strip()}; " + (
+        f"({marker.strip()}) and {own}" if marker else own
+    )
 
 
-def test_a_wheel_names_the_same_packages_as_the_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = [as_in_metadata(extra, requirement) for extra, needed in EXTRAS.items() for requirement in needed]
+def test_a_wheel_names_the_same_packages_as_the_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [
+        as_in_metadata(extra, requirement)
+        for extra, needed in EXTRAS.items()
+        for requirement in needed
+    ]
     base = [f"Requires-Dist: {requirement}" for requirement in PROJECT["dependencies"]]
     folder = tmp_path / "overhead-1.0.dist-info"
     folder.mkdir()
@@ -102,7 +112,10 @@ def test_no_text_says_to_install_this_package_from_an_index() -> None:
 
 def test_the_lines_for_the_time_after_the_release_are_marked() -> None:
     text = (ROOT / "docs" / "installing.md").read_text("utf-8")
-    assert [FROM_AN_INDEX.search(block) is not None for block in FOR_THE_RELEASE.findall(text)] == [True, True]
+    assert [FROM_AN_INDEX.search(block) is not None for block in FOR_THE_RELEASE.findall(text)] == [
+        True,
+        True,
+    ]
 
 
 def test_the_workflow_to_copy_installs_the_package_from_no_index() -> None:

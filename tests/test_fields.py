@@ -16,16 +16,27 @@ from overhead.results import Case, Scalar, Target
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"pattern": "per-submt"}, "Case.pattern is 'per-submt'; allowed: per-submit, per-k, per-pass, "),
+        (
+            {"pattern": "per-submt"},
+            "Case.pattern is 'per-submt'; allowed: per-submit, per-k, per-pass, ",
+        ),
         ({"unit": 3}, "Case.unit is 3; it must be text"),
         ({"unit": "x" * 201}, "Case.unit is 'x+[.]{3}; it must be text of length <= 200"),
-        ({"params": {"k": [1, 2]}}, r"Case.params\['k'\] is \[1, 2\] \(list\); it must be True or False, an integer,"),
+        (
+            {"params": {"k": [1, 2]}},
+            r"Case.params\['k'\] is \[1, 2\] \(list\); it must be True or False, an integer,",
+        ),
         ({"params": {"k": float("nan")}}, r"Case.params\['k'\] is nan; it must be finite"),
-        ({"params": {"k": 2**64}}, r"Case.params\['k'\] is 18446744073709551616; it must fit into 64 bits"),
+        (
+            {"params": {"k": 2**64}},
+            r"Case.params\['k'\] is 18446744073709551616; it must fit into 64 bits",
+        ),
         ({"params": "k=1"}, "Case.params is 'k=1'; it must be a dict"),
     ],
 )
-def test_a_bad_field_of_a_case_is_named_with_its_value_and_what_is_allowed(fields: Any, message: str) -> None:
+def test_a_bad_field_of_a_case_is_named_with_its_value_and_what_is_allowed(
+    fields: Any, message: str
+) -> None:
     with pytest.raises(BadValue, match=f"^{message}"):
         Case(**{"pattern": "per-submit", **fields})
 
@@ -35,7 +46,10 @@ def test_a_bad_field_of_a_case_is_named_with_its_value_and_what_is_allowed(field
     [
         ({"stack": "My Stack"}, "Target.stack is 'My Stack'; it must be text matching regex"),
         ({"software": "no"}, "Target.software is 'no'; it must be True or False"),
-        ({"versions": {"opencl": (3, 0)}}, r"Target.versions\['opencl'\] is \(3, 0\) \(tuple\); it must be text"),
+        (
+            {"versions": {"opencl": (3, 0)}},
+            r"Target.versions\['opencl'\] is \(3, 0\) \(tuple\); it must be text",
+        ),
         ({"options": {"index": None}}, r"Target.options\['index'\] is None; it must be "),
     ],
 )
@@ -54,7 +68,8 @@ def test_any_api_is_allowed_and_a_known_one_keeps_its_spelling(given: str, kept:
 
 
 @pytest.mark.parametrize(
-    ("value", "plain"), [(np.int64(3), 3), (np.float32(0.5), 0.5), (np.bool_(True), True), (np.array(7), 7)]
+    ("value", "plain"),
+    [(np.int64(3), 3), (np.float32(0.5), 0.5), (np.bool_(True), True), (np.array(7), 7)],
 )
 def test_a_numpy_scalar_in_a_field_becomes_a_plain_value(value: Any, plain: Scalar) -> None:
     case = Case(pattern="per-submit", params={"k": value})
@@ -64,8 +79,13 @@ def test_a_numpy_scalar_in_a_field_becomes_a_plain_value(value: Any, plain: Scal
 
 
 def test_a_mapping_field_is_checked_value_by_value() -> None:
-    assert checked_mapping("window()", {"k": np.int8(1), "wait": "poll"}, Scalar) == {"k": 1, "wait": "poll"}
-    with pytest.raises(BadValue, match=r"^window\(\)\['values'\] is array\(\[1, 2\]\) \(ndarray\); it must be "):
+    assert checked_mapping("window()", {"k": np.int8(1), "wait": "poll"}, Scalar) == {
+        "k": 1,
+        "wait": "poll",
+    }
+    with pytest.raises(
+        BadValue, match=r"^window\(\)\['values'\] is array\(\[1, 2\]\) \(ndarray\); it must be "
+    ):
         checked_mapping("window()", {"values": np.array([1, 2])}, Scalar)
 
 

@@ -1,7 +1,7 @@
 """Recorded journals and the samples of committed runs reduce to the same fingerprints.
 
-Of a committed run the figures are equal, and the codes of its rules and reasons: its file was written when these were
-sentences, which have fewer digits than the samples give.
+Of a committed run the figures are equal, and the codes of its rules and reasons: its file was
+written when these were sentences, which have fewer digits than the samples give.
 
 After an intended change of the method or of the schema: ``python -m tests.test_golden``.
 """
@@ -45,9 +45,11 @@ def codes(reason: Any) -> list[str]:
 
 
 def with_codes(value: Any) -> Any:
-    """The value with the codes of rules, reasons and flags in place of them, and without what adds a missing stack.
+    """The value with the codes of rules, reasons and flags in place of them, and without what adds
+    a missing stack.
 
-    Samples of older versions hold that as a line to type. Such a line is no figure, and has no code.
+    Samples of older versions hold that as a line to type. Such a line is no figure, and has no
+    code.
     """
     if isinstance(value, list):
         return [with_codes(one) for one in value]
@@ -63,7 +65,9 @@ def with_codes(value: Any) -> Any:
 
 
 def rounded(value: Any) -> Any:
-    """The same with numbers of eight digits: versions of NumPy and SciPy differ in the last ones."""
+    """The same with numbers of eight digits: versions of NumPy and SciPy differ in the last
+    ones.
+    """
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(f"{value:.8g}")
     if isinstance(value, list):
@@ -74,14 +78,21 @@ def rounded(value: Any) -> Any:
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_recorded_journal_reduces_to_the_same_figures(name: str) -> None:
     expected = json.loads((JOURNALS / f"{name}.json").read_text(encoding="utf-8"))
-    assert rounded(results.to_builtins(reduce_journal(JOURNALS / f"{name}.jsonl.gz"))) == rounded(expected)
+    assert rounded(results.to_builtins(reduce_journal(JOURNALS / f"{name}.jsonl.gz"))) == rounded(
+        expected
+    )
 
 
 @pytest.mark.parametrize("samples", SAMPLES)
 def test_the_samples_of_a_committed_run_reduce_to_its_file(samples: Path) -> None:
     name = samples.name.removesuffix(".samples.jsonl.gz") + ".json"
-    file = next(path for folder in ("data", "data/again") if (path := REPORTS / folder / name).is_file())
-    found, expected = (with_codes(rounded(results.to_builtins(one))) for one in (reduce_journal(samples), load(file)))
+    file = next(
+        path for folder in ("data", "data/again") if (path := REPORTS / folder / name).is_file()
+    )
+    found, expected = (
+        with_codes(rounded(results.to_builtins(one)))
+        for one in (reduce_journal(samples), load(file))
+    )
     assert json.dumps(found, indent=0) == json.dumps(expected, indent=0)
 
 

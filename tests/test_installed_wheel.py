@@ -1,4 +1,6 @@
-"""The wheel that is built from the source distribution works alone: without the repository and without extras."""
+"""The wheel that is built from the source distribution works alone: without the repository and
+without extras.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ SHORT_RUN = """
 import sys
 from overhead.cli import main
 from overhead.profiles import PROFILES, Plan
-PROFILES["quick"] = Plan(processes=2, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05, max_rounds=6)
+times = dict(sampling_s=1.0, wall_s=60.0, case_s=0.05)
+PROFILES["quick"] = Plan(processes=2, target=0.5, max_rounds=6, **times)
 sys.exit(main(["run", "-p", "numpy", "--profile", "quick", "--out", "run.json"]))
 """
 WHERE = """
@@ -69,9 +72,13 @@ class Installed:
 
     def call(self, program: str, *arguments: str, code: int = 0) -> str:
         """Run a program of the environment, which ends with this code. Returns what it printed."""
-        environment = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+        environment = {
+            name: text for name, text in os.environ.items() if not name.startswith("PYTHON")
+        }
         command = [str(self.programs / program), *arguments]
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120
+        )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + (done.stderr if code else "")
 
@@ -110,7 +117,11 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
 def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
-    files = (path for path in (ROOT / "overhead").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    files = (
+        path
+        for path in (ROOT / "overhead").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
     example = f"overhead/loading/{example_path().name}"
     assert packed == {example, *(path.relative_to(ROOT).as_posix() for path in files)}
     assert {
@@ -154,7 +165,10 @@ def test_the_base_install_shows_a_file_and_names_what_else_it_needs(installed: I
     assert "report" in installed.call("overhead", "--help")
     assert "Base cases" in installed.call("overhead", "show", example)
     stacks = ["-p", "numpy", "-p", "wgpu-native"]
-    listed = {row["stack"]: row for row in json.loads(installed.call("overhead", "list", "--json", *stacks))}
+    listed = {
+        row["stack"]: row
+        for row in json.loads(installed.call("overhead", "list", "--json", *stacks))
+    }
     assert listed["numpy"]["targets"]
     assert install_command("wgpu") in listed["wgpu-native"]["missing"][0]["mend"]
     assert install_command("report") in installed.call("overhead", "report", example, code=2)

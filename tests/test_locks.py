@@ -40,7 +40,9 @@ def test_a_lock_is_released_when_its_process_ends(tmp_path: Path) -> None:
     os.close(descriptor)
 
 
-def test_a_second_run_waits_until_the_first_releases_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_run_waits_until_the_first_releases_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said: list[str] = []
     first = device_lock(no_wait, tmp_path)
     first.__enter__()
@@ -76,8 +78,15 @@ def test_a_fifo_in_place_of_the_lock_does_not_hang(tmp_path: Path) -> None:
 
 def test_the_device_lock_is_the_same_file_whatever_tmpdir_is(tmp_path: Path) -> None:
     code = "from overhead.locks import shared_folder; print(shared_folder())"
-    environment = {**os.environ, "TMPDIR": str(tmp_path), "TEMP": str(tmp_path), "TMP": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    environment = {
+        **os.environ,
+        "TMPDIR": str(tmp_path),
+        "TEMP": str(tmp_path),
+        "TMP": str(tmp_path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == str(shared_folder()) != str(tmp_path)
 
 
@@ -87,8 +96,15 @@ def test_a_device_lock_that_is_not_a_file_gives_a_one_line_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
     path = tmp_path / locks.DEVICE_LOCK
-    {"folder": path.mkdir, "link": lambda: path.symlink_to("/etc/passwd"), "fifo": lambda: os.mkfifo(path)}[kind]()
-    with pytest.raises(UsageError, match=r"overhead-device\.lock: "), device_lock(no_wait, tmp_path):
+    {
+        "folder": path.mkdir,
+        "link": lambda: path.symlink_to("/etc/passwd"),
+        "fifo": lambda: os.mkfifo(path),
+    }[kind]()
+    with (
+        pytest.raises(UsageError, match=r"overhead-device\.lock: "),
+        device_lock(no_wait, tmp_path),
+    ):
         pass
     monkeypatch.setattr(locks, "shared_folder", lambda: tmp_path)
     assert main(["run", "-p", "numpy", "--out", str(tmp_path / "r.json")]) == 2

@@ -11,7 +11,11 @@ GPU = "A GPU"
 
 
 def at(
-    stack: str, caller: str = "native", adapter: str = GPU, pattern: str = "per-submit", **params: Scalar
+    stack: str,
+    caller: str = "native",
+    adapter: str = GPU,
+    pattern: str = "per-submit",
+    **params: Scalar,
 ) -> tuple[Target, Case]:
     target = Target(stack=stack, api="Vulkan", adapter=adapter)
     return target, Case(pattern=pattern, caller=caller, params=params)  # type: ignore[arg-type]
@@ -28,7 +32,12 @@ def test_cases_that_differ_in_the_caller_give_the_shares_of_binding_and_interpre
 
 def test_callers_that_do_not_make_the_same_calls_are_not_compared() -> None:
     callers = [at("mine", caller) for caller in ("binding", "ffi", "native")]
-    assert names(*((msgspec.structs.replace(target, same_calls=False), case) for target, case in callers)) == set()
+    assert (
+        names(
+            *((msgspec.structs.replace(target, same_calls=False), case) for target, case in callers)
+        )
+        == set()
+    )
 
 
 def test_cases_with_different_waits_or_patterns_are_not_compared() -> None:
@@ -43,7 +52,9 @@ def test_the_share_of_the_api_is_formed_only_on_the_same_adapter() -> None:
 
 def test_a_synchronised_step_is_compared_with_the_same_step_without_synchronisation() -> None:
     step = at("torch", "binding", wait="stream", shapes="fixed")
-    read = at("torch", "binding", pattern="read-each", wait="stream", shapes="fixed", sync="item", every=4)
+    read = at(
+        "torch", "binding", pattern="read-each", wait="stream", shapes="fixed", sync="item", every=4
+    )
     copied = at("torch", "binding", wait="stream", shapes="fixed", sync="h2d-pinned", every=1)
     other = at("torch", "binding", wait="stream", shapes="varying")
     assert [(n.name, a, b) for n, a, b in comparable_pairs([step, read, copied, other])] == [

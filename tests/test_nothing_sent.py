@@ -21,7 +21,8 @@ print(*{row.stack for row in list_stacks(stacks=sys.argv[1:]) if row.targets})
 """
 CHECK = """
 from overhead.checking.check import check
-print(*{row.what.split("@")[0] for row in check(stacks=sys.argv[1:], seconds=0.1).rows if row.result == "verified"})
+rows = check(stacks=sys.argv[1:], seconds=0.1).rows
+print(*{row.what.split("@")[0] for row in rows if row.result == "verified"})
 """
 RUN = """
 from pathlib import Path
@@ -30,7 +31,8 @@ from overhead.runner.progress import Listener
 from overhead.runner.run import RunRequest, measure
 from overhead.runner.schedule import Choice
 cases = dict.fromkeys(("cheap", "fast", "slow", "polling"), 1)
-plan = Plan(processes=1, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.02, max_cases=cases, max_rounds=6)
+times = dict(sampling_s=1.0, wall_s=60.0, case_s=0.02)
+plan = Plan(processes=1, target=0.5, max_cases=cases, max_rounds=6, **times)
 request = RunRequest(sys.argv[1:], Choice(), "default", plan, out=Path("run.json"))
 print(*{record.stack for record in measure(request, Listener()).fingerprint.records})
 """

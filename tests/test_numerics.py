@@ -1,4 +1,6 @@
-"""The functions that stand for SciPy's agree with them over wide ranges. SciPy is needed here alone."""
+"""The functions that stand for SciPy's agree with them over wide ranges. SciPy is needed here
+alone.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,29 @@ from overhead.numerics import (
     trigamma,
 )
 
-DEGREES = (0.5, 0.7, 1.5, 2, 2.7, 3, 4, 5, 8, 10, 29.3, 60, 199, 200, 201, 999.5, 9_999, 10_000, 1e5, 1e6, 1e9)
+DEGREES = (
+    0.5,
+    0.7,
+    1.5,
+    2,
+    2.7,
+    3,
+    4,
+    5,
+    8,
+    10,
+    29.3,
+    60,
+    199,
+    200,
+    201,
+    999.5,
+    9_999,
+    10_000,
+    1e5,
+    1e6,
+    1e9,
+)
 CLOSE = 1e-12
 
 
@@ -28,7 +52,9 @@ def test_the_tail_of_students_t_is_that_of_scipy(degrees: float) -> None:
     from scipy.special import stdtr
 
     for t in [0.0, *np.geomspace(1e-9, 37, 200), *-np.geomspace(1e-6, 37, 50)]:
-        assert student_t_tail(float(t), degrees) == pytest.approx(stdtr(degrees, -t), rel=CLOSE, abs=1e-300), t
+        assert student_t_tail(float(t), degrees) == pytest.approx(
+            stdtr(degrees, -t), rel=CLOSE, abs=1e-300
+        ), t
 
 
 @pytest.mark.needs("scipy")
@@ -45,16 +71,22 @@ def test_the_quantile_of_students_t_is_that_of_scipy(degrees: float) -> None:
 @pytest.mark.parametrize("share", [1e-300, 1e-12, 0.01, 0.3, 0.4999, 0.6, 0.95, 0.9999])
 @pytest.mark.parametrize("degrees", [1, 2])
 def test_quantiles_with_a_formula_are_those_of_the_formula(share: float, degrees: int) -> None:
-    """With one degree of freedom it is Cauchy's distribution; with two the quantile is algebraic."""
+    """With one degree of freedom it is Cauchy's distribution; with two the quantile is
+    algebraic.
+    """
     odds = share * (1 - share)
-    expected = -1 / math.tan(math.pi * share) if degrees == 1 else (2 * share - 1) / math.sqrt(2 * odds)
+    expected = (
+        -1 / math.tan(math.pi * share) if degrees == 1 else (2 * share - 1) / math.sqrt(2 * odds)
+    )
     assert student_t_quantile(share, degrees) == pytest.approx(expected, rel=1e-11)
 
 
 @pytest.mark.parametrize("degrees", [*DEGREES, math.inf])
 @pytest.mark.parametrize("share", [1e-200, 1e-20, 1e-6, 0.02, 0.2499, 0.2501, 0.49])
 def test_the_tail_at_a_quantile_is_the_share(share: float, degrees: float) -> None:
-    assert student_t_tail(-student_t_quantile(share, degrees), degrees) == pytest.approx(share, rel=1e-10)
+    assert student_t_tail(-student_t_quantile(share, degrees), degrees) == pytest.approx(
+        share, rel=1e-10
+    )
 
 
 @pytest.mark.needs("scipy")
@@ -64,7 +96,9 @@ def test_with_infinite_degrees_of_freedom_it_is_the_normal_distribution() -> Non
     for x in np.linspace(-37, 37, 200):
         assert student_t_tail(float(x), math.inf) == pytest.approx(ndtr(-x), rel=CLOSE)
     for share in [*np.geomspace(1e-300, 0.5, 100), *(1 - np.geomspace(1e-15, 0.5, 50))]:
-        assert student_t_quantile(float(share), math.inf) == pytest.approx(ndtri(share), rel=CLOSE, abs=1e-15)
+        assert student_t_quantile(float(share), math.inf) == pytest.approx(
+            ndtri(share), rel=CLOSE, abs=1e-15
+        )
 
 
 def test_impossible_probabilities_have_no_quantile_and_certain_ones_an_infinite_one() -> None:
@@ -106,7 +140,9 @@ def test_the_derivatives_of_the_gamma_function_are_those_of_scipy() -> None:
         (lambda x: x - 3, 3.0, 9.0, 1e-9),
     ],
 )
-def test_a_root_is_that_of_scipy(function: Callable[[float], float], low: float, high: float, tolerance: float) -> None:
+def test_a_root_is_that_of_scipy(
+    function: Callable[[float], float], low: float, high: float, tolerance: float
+) -> None:
     from scipy.optimize import brentq
 
     assert find_root(function, low, high, tolerance) == brentq(function, low, high, xtol=tolerance)

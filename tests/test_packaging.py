@@ -15,7 +15,12 @@ from scripts import explain_picture, write_docs
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-INSTALLED_WITH = {"llvmlite": "numba", "markupsafe": "jinja2", "triton": "torch", "PIL": "matplotlib"}
+INSTALLED_WITH = {
+    "llvmlite": "numba",
+    "markupsafe": "jinja2",
+    "triton": "torch",
+    "PIL": "matplotlib",
+}
 DISTRIBUTIONS = {
     "cuda": "cuda-bindings",
     "cupy": "cupy-cuda13x",
@@ -38,20 +43,33 @@ def imported(path: Path) -> set[str]:
 
 def links(page: Path) -> list[str]:
     """The targets of the links of a page, without those in code."""
-    prose = re.sub(r"```.*?```|`[^`]*`|^ {4}[^\n]*$", "", page.read_text("utf-8"), flags=re.S | re.M)
+    prose = re.sub(
+        r"```.*?```|`[^`]*`|^ {4}[^\n]*$", "", page.read_text("utf-8"), flags=re.S | re.M
+    )
     return re.findall(r"\]\(([^)#]+)[^)]*\)", prose)
 
 
 def test_the_base_install_needs_four_packages_that_are_small_beside_numpy() -> None:
-    """Together with what they need these are wheels of 20 MB. Another one costs every user its seconds."""
+    """Together with what they need these are wheels of 20 MB. Another one costs every user its
+    seconds.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert {re.split(r"[^\w-]", line)[0] for line in project["dependencies"]} == {"msgspec", "numpy", "psutil", "rich"}
+    assert {re.split(r"[^\w-]", line)[0] for line in project["dependencies"]} == {
+        "msgspec",
+        "numpy",
+        "psutil",
+        "rich",
+    }
 
 
 def test_every_package_that_is_imported_is_declared() -> None:
     """Not only by the extras for developers. The fixtures for pytest run inside it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = [needed for name, needed in project["optional-dependencies"].items() if name not in ("dev", "site")]
+    extras = [
+        needed
+        for name, needed in project["optional-dependencies"].items()
+        if name not in ("dev", "site")
+    ]
     requirements = sum(extras, project["dependencies"])
     declared = {re.split(r"[^\w-]", line)[0] for line in requirements} | {"pytest"}
     for path in (ROOT / "overhead").rglob("*.py"):
@@ -80,7 +98,9 @@ def test_generated_documents_are_up_to_date() -> None:
 @pytest.mark.slow
 @pytest.mark.needs("matplotlib", "seaborn")
 def test_the_pictures_of_the_documents_show_what_the_committed_data_gives() -> None:
-    """``python scripts/write_docs.py`` writes them. Each carries the text that was drawn into it."""
+    """``python scripts/write_docs.py`` writes them. Each carries the text that was drawn into
+    it.
+    """
     from PIL import Image
 
     drawn = {name: write_docs.drawn_text(figure) for name, figure in write_docs.figures()}
@@ -89,7 +109,9 @@ def test_the_pictures_of_the_documents_show_what_the_committed_data_gives() -> N
         with Image.open(path) as picture:
             committed[path.name] = picture.info.get("Description")
     assert committed == drawn
-    assert len({text for text in drawn.values() if "CUDA driver" in text and "from Python" in text}) == len(drawn)
+    assert len(
+        {text for text in drawn.values() if "CUDA driver" in text and "from Python" in text}
+    ) == len(drawn)
 
 
 @pytest.mark.needs("jsonschema")
@@ -104,7 +126,9 @@ def test_the_example_file_satisfies_the_schema() -> None:
         jsonschema.Draft202012Validator(schema).validate(example | {"machine": {"id": "short"}})
 
 
-@pytest.mark.parametrize("page", [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))], ids=lambda page: page.name
+)
 def test_links_between_pages_have_targets(page: Path) -> None:
     for target in links(page):
         assert "://" in target or (page.parent / target).is_file(), f"{page.name} links to {target}"

@@ -1,4 +1,6 @@
-"""The Python API: its names and arguments, how results print, what is told meanwhile, and Ctrl-C."""
+"""The Python API: its names and arguments, how results print, what is told meanwhile, and
+Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ from tests.fakes.simulated import simulated_run
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "docs" / "example-fingerprint.json"
-PAIR = [ROOT / "docs" / "examples" / "compare" / f"numpy-{version}.json" for version in ("1.26", "2.4")]
+PAIR = [
+    ROOT / "docs" / "examples" / "compare" / f"numpy-{version}.json" for version in ("1.26", "2.4")
+]
 FUNCTIONS = ["compare", "explain", "load", "lower", "run", "time", "to_pandas"]
 
 
@@ -54,7 +58,9 @@ def test_the_public_names_of_the_package_exist() -> None:
 @pytest.mark.needs("pandas")
 def test_the_examples_of_the_documentation_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python-api.md").read_text("utf-8"), re.DOTALL)
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "python-api.md").read_text("utf-8"), re.DOTALL
+    )
     assert len(blocks) == 5
     scope: dict[str, object] = {}
     for block in blocks:
@@ -68,7 +74,10 @@ def test_the_examples_of_the_documentation_call_what_there_is() -> None:
     assert {"explain", "time", "run", "load", "compare", "to_pandas"} <= set(named)
     assert named[0] == "explain"
     for function, argument in re.findall(r"overhead\.(\w+)\([^()]*?\b(\w+)=", text):
-        assert argument in inspect.signature(getattr(overhead, function)).parameters, (function, argument)
+        assert argument in inspect.signature(getattr(overhead, function)).parameters, (
+            function,
+            argument,
+        )
 
 
 def test_load_accepts_text_a_path_or_a_folder(tmp_path: Path) -> None:
@@ -109,8 +118,12 @@ def test_a_package_that_is_a_function_too_can_be_imported_from() -> None:
     assert overhead.explain is sys.modules["overhead.explain"]
 
 
-@pytest.mark.parametrize(("name", "given"), [("explain", "step"), ("time", "pass"), ("run", "numpy"), ("load", "x")])
-def test_an_argument_that_does_not_exist_is_refused_with_those_that_do(name: str, given: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "given"), [("explain", "step"), ("time", "pass"), ("run", "numpy"), ("load", "x")]
+)
+def test_an_argument_that_does_not_exist_is_refused_with_those_that_do(
+    name: str, given: str
+) -> None:
     function = getattr(overhead, name)
     with pytest.raises(TypeError) as refused:
         function(given, compile=False)
@@ -141,8 +154,14 @@ def test_a_value_that_python_would_misread_is_refused(name: str, options: dict[s
 def test_wrong_use_has_one_line_and_no_lines_of_the_suite_below_it() -> None:
     with pytest.raises(UsageError) as refused:
         overhead.time("def f(): pass")
-    of_suite = [frame for frame in traceback.extract_tb(refused.value.__traceback__) if "overhead" in frame.filename]
-    assert [Path(frame.filename).name for frame in of_suite if "tests" not in frame.filename] == ["public.py"]
+    of_suite = [
+        frame
+        for frame in traceback.extract_tb(refused.value.__traceback__)
+        if "overhead" in frame.filename
+    ]
+    assert [Path(frame.filename).name for frame in of_suite if "tests" not in frame.filename] == [
+        "public.py"
+    ]
     (line,) = refused.value._render_traceback_()
     assert str(refused.value) in line
 
@@ -188,7 +207,9 @@ def test_a_result_prints_as_its_tables(result: Any, monkeypatch: pytest.MonkeyPa
     assert_prints_as_tables(result, monkeypatch)
 
 
-def test_a_run_prints_as_its_tables_with_its_file(outcome: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_prints_as_its_tables_with_its_file(
+    outcome: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert_prints_as_tables(outcome, monkeypatch)
     monkeypatch.setenv("COLUMNS", "500")
     assert str(outcome.path) in str(outcome)
@@ -215,9 +236,15 @@ def assert_prints_as_tables(result: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_part_of_a_result_is_one_line() -> None:
-    (record, *_) = overhead.load(EXAMPLE).records
+    record, *_ = overhead.load(EXAMPLE).records
     case = overhead.compare(*PAIR).cases[0]
-    for part in (record, record.figures[0], case, timings.two_calls().calls[0], decode_explained().alternatives[0]):
+    for part in (
+        record,
+        record.figures[0],
+        case,
+        timings.two_calls().calls[0],
+        decode_explained().alternatives[0],
+    ):
         assert str(part) in repr(part)
         assert "\n" not in repr(part)
         assert part._repr_html_() is None
@@ -236,7 +263,12 @@ def test_hostile_text_stays_text_in_a_notebook() -> None:
     bad = '<script>alert("x")</script>\x1b[31m'
     parts: list[Part] = [
         Text([bad]),
-        Table(bad, [bad, "value"], [[bad, Cell(bad, hover=bad, path=bad, tone="bad")]], meanings={0: bad}),
+        Table(
+            bad,
+            [bad, "value"],
+            [[bad, Cell(bad, hover=bad, path=bad, tone="bad")]],
+            meanings={0: bad},
+        ),
     ]
     shown = _Texts(notebook_html(parts))
     assert "script" not in shown.elements
@@ -246,7 +278,9 @@ def test_hostile_text_stays_text_in_a_notebook() -> None:
 
 def test_hostile_text_of_a_file_stays_text() -> None:
     found = decode_explained()
-    program = msgspec.structs.replace(found.program, function="<b>f</b>\x1b[31m\n", file='"><script>')
+    program = msgspec.structs.replace(
+        found.program, function="<b>f</b>\x1b[31m\n", file='"><script>'
+    )
     hostile: Any = msgspec.structs.replace(found, program=program)
     assert "script" not in _Texts(hostile._repr_html_()).elements
     assert "<script>" not in hostile._repr_html_()
@@ -263,7 +297,9 @@ class _Terminal(io.StringIO):
         return True
 
 
-def told(progress: bool | Listener | None, stderr: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> str:
+def told(
+    progress: bool | Listener | None, stderr: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> str:
     monkeypatch.setattr(sys, "stderr", stderr)
     with listening(progress) as listener:
         listener.note("a first answer")
@@ -332,7 +368,9 @@ class _PressesCtrlC(Listener):
 
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a job in the background ignores it
     yield
     signal.signal(signal.SIGINT, before)
 
@@ -350,7 +388,9 @@ def test_ctrl_c_in_a_run_keeps_what_was_measured_and_names_its_file(tmp_path: Pa
 
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_keeps_the_first_answer_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "try_statements", lambda spec, *a, **k: CallSpec(calls=[], found=first_found(4e3)))
+    monkeypatch.setattr(
+        timing, "try_statements", lambda spec, *a, **k: CallSpec(calls=[], found=first_found(4e3))
+    )
     with pytest.raises(TimeInterrupted) as stopped:
         overhead.time("f()", progress=_PressesCtrlC())
     (call,) = stopped.value.timing.calls

@@ -24,7 +24,9 @@ HEADER = HeaderLine(
 )
 TARGET = Target(stack="fake", api="CPU", adapter="A", device="d0")
 CASE = Case(pattern="per-k", params={"k": 4, "wait": "poll", "indirect": True})
-ROUND = RoundLine(target=TARGET.key, case=CASE.key, worker=TARGET.key, process=0, round=0, samples=[[1, 2, 3]])
+ROUND = RoundLine(
+    target=TARGET.key, case=CASE.key, worker=TARGET.key, process=0, round=0, samples=[[1, 2, 3]]
+)
 
 
 def test_equal_keys_are_equal_cases_and_targets() -> None:

@@ -1,4 +1,6 @@
-"""The temporary folder of a process is removed at its end, and that of a killed child at the end of its parent."""
+"""The temporary folder of a process is removed at its end, and that of a killed child at the end of
+its parent.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,12 @@ def test_the_temporary_folder_of_a_killed_child_is_removed_with_that_of_its_pare
 def test_a_sweep_removes_only_old_temporary_folders_of_killed_processes(folder: Path) -> None:
     old, new = f"{scratch.PREFIX}a1b2c3_4", f"{scratch.PREFIX}a1b2c3_5"
     of_a_user = f"{scratch.PREFIX}of-a-user"
-    for name, age_s in ((old, 8 * 86400), (new, 86400), ("another", 8 * 86400), (of_a_user, 8 * 86400)):
+    for name, age_s in (
+        (old, 8 * 86400),
+        (new, 86400),
+        ("another", 8 * 86400),
+        (of_a_user, 8 * 86400),
+    ):
         (folder / name).mkdir()
         os.utime(folder / name, (time.time() - age_s,) * 2)
     scratch.sweep()

@@ -35,7 +35,11 @@ assert run(["floor"], profile="quick", out=f"{out}/run.json").measured
 def package_without(gone: set[str], folder: Path) -> Path:
     """A folder with a copy of the package without these slices."""
     source = ROOT / "overhead"
-    shutil.copytree(source, folder / "overhead", ignore=lambda at, _: gone if Path(at) == source else {"__pycache__"})
+    shutil.copytree(
+        source,
+        folder / "overhead",
+        ignore=lambda at, _: gone if Path(at) == source else {"__pycache__"},
+    )
     return folder
 
 
@@ -44,14 +48,21 @@ def python(package: Path, *arguments: str) -> str:
     # The installed entry point of the pytest plugin is in a slice.
     environment = os.environ | {"PYTHONPATH": str(package), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
-        [sys.executable, *arguments], env=environment, cwd=package, capture_output=True, text=True, check=False
+        [sys.executable, *arguments],
+        env=environment,
+        cwd=package,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.mark.parametrize("gone", SLICES)
-def test_a_package_without_one_slice_lacks_only_its_commands_and_stacks(gone: str, tmp_path: Path) -> None:
+def test_a_package_without_one_slice_lacks_only_its_commands_and_stacks(
+    gone: str, tmp_path: Path
+) -> None:
     left = {*SLICES} - {gone, *DEPENDENTS.get(gone, ())}
     shown = python(package_without({*SLICES} - left, tmp_path), "-c", LIST)
     assert "\n  report " in shown
@@ -63,4 +74,10 @@ def test_a_package_without_one_slice_lacks_only_its_commands_and_stacks(gone: st
 @pytest.mark.slow
 def test_a_package_without_slices_still_measures_and_reports(tmp_path: Path) -> None:
     package = package_without({*SLICES}, tmp_path / "package")
-    python(package, "-c", MEASURE, str(next((ROOT / "reports" / "data").glob("*.json"))), str(tmp_path / "pages"))
+    python(
+        package,
+        "-c",
+        MEASURE,
+        str(next((ROOT / "reports" / "data").glob("*.json"))),
+        str(tmp_path / "pages"),
+    )

@@ -1,7 +1,9 @@
-"""One small program for each part of this machine that tests need: a part that is installed may still not work.
+"""One small program for each part of this machine that tests need: a part that is installed may
+still not work.
 
-``python tests/trials.py PART`` runs one in a process of its own, because a library that does not fit the processor may
-end its process. It prints in one line why the part does not work; nothing if it does.
+``python tests/trials.py PART`` runs one in a process of its own, because a library that does not
+fit the processor may end its process. It prints in one line why the part does not work; nothing if
+it does.
 """
 
 import contextlib
@@ -32,7 +34,11 @@ def why_not(part: str) -> str:
     """Why a part does not work here, in one line; empty if it works."""
     try:
         done = subprocess.run(
-            [sys.executable, __file__, part], capture_output=True, text=True, timeout=_LONGEST_S, check=False
+            [sys.executable, __file__, part],
+            capture_output=True,
+            text=True,
+            timeout=_LONGEST_S,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return f"{part} gives no answer for {_LONGEST_S:.0f} s"
@@ -47,7 +53,9 @@ def _opencl() -> None:
     import numpy as np
     import pyopencl as cl
 
-    found = [one for platform in cl.get_platforms() for one in platform.get_devices(cl.device_type.CPU)]
+    found = [
+        one for platform in cl.get_platforms() for one in platform.get_devices(cl.device_type.CPU)
+    ]
     if not found:
         raise RuntimeError("OpenCL finds no processor: apt install pocl-opencl-icd")
     context = cl.Context(found[:1])
@@ -84,7 +92,9 @@ def _torch() -> None:
 
 
 def _torch_compile() -> None:
-    """torch compiles C++ code that includes Python's headers, which are a package of their own on some systems."""
+    """torch compiles C++ code that includes Python's headers, which are a package of their own on
+    some systems.
+    """
     _compile(f'#include "{sysconfig.get_path("include")}/Python.h"\n')
 
 
@@ -161,7 +171,9 @@ def _cuda() -> None:
 
 
 def _vulkan_loader() -> ctypes.CDLL:
-    return ctypes.CDLL({"win32": "vulkan-1.dll", "darwin": "libvulkan.1.dylib"}.get(sys.platform, "libvulkan.so.1"))
+    return ctypes.CDLL(
+        {"win32": "vulkan-1.dll", "darwin": "libvulkan.1.dylib"}.get(sys.platform, "libvulkan.so.1")
+    )
 
 
 def _load_vulkan() -> None:
@@ -183,7 +195,9 @@ def _driver(pattern: str, *folders: str) -> None:
     for name in DRIVER_VARIABLES:
         os.environ[name] = str(found[0])
     instance = ctypes.c_void_p()
-    if code := loader.vkCreateInstance(ctypes.byref(_InstanceInfo(1)), None, ctypes.byref(instance)):
+    if code := loader.vkCreateInstance(
+        ctypes.byref(_InstanceInfo(1)), None, ctypes.byref(instance)
+    ):
         raise RuntimeError(f"the Vulkan loader makes no instance with {found[0]}: {code}")
     count = ctypes.c_uint32()
     code = loader.vkEnumeratePhysicalDevices(instance, ctypes.byref(count), None)
@@ -200,11 +214,15 @@ def _swiftshader() -> None:
 
 
 def _starts(*names: str) -> None:
-    """A program says its version. On Ubuntu a browser may be a script that only says which snap to install."""
+    """A program says its version. On Ubuntu a browser may be a script that only says which snap to
+    install.
+    """
     program = next(filter(None, (shutil.which(name, path=TOOLS) for name in names)), None)
     if program is None:
         raise RuntimeError(f"no program {' or '.join(names)} on PATH")
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [program, "--version"], capture_output=True, text=True, timeout=60, check=False
+    )
     if done.returncode:
         raise RuntimeError(f"{program} does not start: {done.stderr or done.stdout}")
 
@@ -249,13 +267,13 @@ TRIALS: dict[str, Callable[[], None]] = {
 }
 """By part what it must be able to do."""
 IMPORTED = (
-    "check_jsonschema", "cupy", "cutlass", "hatchling", "jinja2", "jsonschema", "material", "matplotlib", "onnxscript",
-    "pandas", "pip", "scipy", "seaborn", "triton", "vulkan", "wgpudawn",
+    "check_jsonschema", "cupy", "cutlass", "hatchling", "jinja2", "jsonschema", "material",
+    "matplotlib", "onnxscript", "pandas", "pip", "scipy", "seaborn", "triton", "vulkan", "wgpudawn",
 )  # fmt: skip
 """Parts of which it is enough that Python imports them."""
 LIBRARIES = (
-    "cffi", "cuda", "cupy", "cutlass", "jax", "llvmlite", "mlx", "numba", "onnxruntime", "pyopencl", "torch", "triton",
-    "vulkan", "warp", "wgpu", "wgpudawn",
+    "cffi", "cuda", "cupy", "cutlass", "jax", "llvmlite", "mlx", "numba", "onnxruntime", "pyopencl",
+    "torch", "triton", "vulkan", "warp", "wgpu", "wgpudawn",
 )  # fmt: skip
 """The modules of the libraries that stacks use, except NumPy, which the suite needs itself."""
 

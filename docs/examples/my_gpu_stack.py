@@ -1,9 +1,11 @@
-"""A stack with an in-order queue in one file: a worker thread as the device. A unit of work is one call in the thread.
+"""A stack with an in-order queue in one file: a worker thread as the device. A unit of work is one
+call in the thread.
 
 overhead check --plugin docs/examples/my_gpu_stack.py
 overhead run --plugin docs/examples/my_gpu_stack.py -p thread --profile quick
 
-A stack of OpenCL, SYCL or another queue has the same shape: launch, finish and read become the calls of its library.
+A stack of OpenCL, SYCL or another queue has the same shape: launch, finish and read become the
+calls of its library.
 """
 
 import functools
@@ -30,7 +32,8 @@ class ThreadProbe(Probe):
     mend = "nothing to install"
 
     def targets(self) -> list[Target]:
-        # Import libraries here and in open(), in a worker: the parent process only imports this file.
+        # Import libraries here and in open(), in a worker: the parent process only imports this
+        # file.
         import platform
 
         versions = {"python": platform.python_version()}
@@ -52,9 +55,17 @@ class ThreadChain(InOrderChain):
         self._seeds = lcg.seeds()
         self._words = self._seeds.copy()
         # Make the arguments once, so that only the operation is timed.
-        launch = functools.partial(self._device.put, (step, (self._words,) * int(case.params["arguments"])))
+        launch = functools.partial(
+            self._device.put, (step, (self._words,) * int(case.params["arguments"]))
+        )
         super().__init__(
-            case, launch, self._device.finish, self._read, count=self._count, device=self._time, window=WINDOW
+            case,
+            launch,
+            self._device.finish,
+            self._read,
+            count=self._count,
+            device=self._time,
+            window=WINDOW,
         )
         self.warm_up(1)
 
@@ -77,13 +88,19 @@ class ThreadChain(InOrderChain):
         self._device.finish()
         start, end = self._device.stamps
         self._device.stamps.clear()
-        return DeviceTime(n, end - start, busy=True, quantum=1.0, method="clock readings in the thread")
+        return DeviceTime(
+            n, end - start, busy=True, quantum=1.0, method="clock readings in the thread"
+        )
 
     def close(self) -> None:
         self._device.stop()
 
 
-WINDOW: dict[str, Scalar] = {"operation": "x = x * a + b on 256 uint32", "queue": "SimpleQueue", "precision": "uint32"}
+WINDOW: dict[str, Scalar] = {
+    "operation": "x = x * a + b on 256 uint32",
+    "queue": "SimpleQueue",
+    "precision": "uint32",
+}
 
 
 def step(x: Any, *others: Any) -> None:

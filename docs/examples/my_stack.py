@@ -30,7 +30,14 @@ class SqliteProbe(Probe):
             import sqlite3
         except ImportError as error:
             raise Unavailable(f"sqlite3 does not import: {error}", self.mend) from error
-        return [Target(stack=self.name, api="CPU", adapter="CPU", versions={"sqlite": sqlite3.sqlite_version})]
+        return [
+            Target(
+                stack=self.name,
+                api="CPU",
+                adapter="CPU",
+                versions={"sqlite": sqlite3.sqlite_version},
+            )
+        ]
 
     def space(self, target: Target) -> Space:
         base = Case(pattern="per-submit", unit="step", params={"values": 1})
@@ -41,7 +48,9 @@ class SqliteProbe(Probe):
 
 
 class Statements(Chain):
-    """n statements, each on the result of the previous one. A call returns when its statement has run."""
+    """n statements, each on the result of the previous one. A call returns when its statement has
+    run.
+    """
 
     overlap = "serial"
     synchronous = True
@@ -52,7 +61,9 @@ class Statements(Chain):
         self._seeds = lcg.seeds(values)
         self._base = sqlite3.connect(":memory:", isolation_level=None)
         self._base.execute("CREATE TABLE step (x INTEGER)")
-        self._base.executemany("INSERT INTO step VALUES (?)", [(int(seed),) for seed in self._seeds])
+        self._base.executemany(
+            "INSERT INTO step VALUES (?)", [(int(seed),) for seed in self._seeds]
+        )
         self._execute = self._base.execute  # bound once, so that only the operation is timed
 
     def issue(self, n: int) -> None:

@@ -1,8 +1,10 @@
-"""A workload in one file: the Lorenz attractor, whose state after a few hundred steps depends on every rounding.
+"""A workload in one file: the Lorenz attractor, whose state after a few hundred steps depends on
+every rounding.
 
     overhead run --plugin docs/examples/my_workload.py --workload lorenz
 
-Every stack that runs one of its languages measures it, with every pattern that the stack has for workloads.
+Every stack that runs one of its languages measures it, with every pattern that the stack has for
+workloads.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ class Lorenz(Workload):
     elements = (65_536,)
     small = (4096,)
     contracts = False
-    # One step rounds values of 50 by a few units in the last place: 50 * 4 * 6e-8 = 1.2e-5, on the scale 20.
+    # One step rounds values of 50 by a few units in the last place: 50 * 4 * 6e-8 = 1.2e-5, on the
+    # scale 20.
     tolerance = 5e-6
     scale: ClassVar = {"x": 20.0, "y": 20.0, "z": 20.0}
 

@@ -1,7 +1,8 @@
-"""A stack that also runs workloads, in one file: Python's thread pool. A unit of work is one call in its thread.
+"""A stack that also runs workloads, in one file: Python's thread pool. A unit of work is one call
+in its thread.
 
-overhead check --plugin docs/examples/my_workload_stack.py
-overhead run --plugin docs/examples/my_workload_stack.py -p pool --workload recurrence --profile quick
+overhead check --plugin docs/examples/my_workload_stack.py overhead run --plugin
+docs/examples/my_workload_stack.py -p pool --workload recurrence --profile quick
 """
 
 import functools
@@ -35,8 +36,11 @@ class PoolProbe(Probe):
 
     def space(self, target: Target) -> Space:
         space = Space(Case(pattern="per-submit", unit="call", params={"wait": "future"}))
-        # One way to run workloads: a call for each step. ``fits`` chooses the workloads that this stack can run.
-        each_step = WorkloadArm("per-submit", {"wait": "future"}, fits=lambda workload: workload.name == "recurrence")
+        # One way to run workloads: a call for each step. ``fits`` chooses the workloads that this
+        # stack can run.
+        each_step = WorkloadArm(
+            "per-submit", {"wait": "future"}, fits=lambda workload: workload.name == "recurrence"
+        )
         return with_workloads(space, [each_step], software=True)
 
     def open(self, target: Target, case: Case) -> Chain:
@@ -50,7 +54,9 @@ def step_chain(case: Case) -> Chain:
     pool = ThreadPoolExecutor(1)
     launch = functools.partial(pool.submit, step, words)
     window: dict[str, Scalar] = {"operation": "x = x * a + b on 256 uint32", "precision": "uint32"}
-    return InOrderChain(case, launch, finisher(pool), count=lambda: lcg.distance(seeds, words), window=window)
+    return InOrderChain(
+        case, launch, finisher(pool), count=lambda: lcg.distance(seeds, words), window=window
+    )
 
 
 def step(x: Any) -> None:
@@ -77,7 +83,8 @@ class PoolWork(WorkChain):
         super().__init__(case)
         self._pool = ThreadPoolExecutor(1)
         self._finish = finisher(self._pool)
-        # A stack with kernels of its own makes them here; ``kernels_of`` has the text in WGSL, CUDA and Triton.
+        # A stack with kernels of its own makes them here; ``kernels_of`` has the text in WGSL, CUDA
+        # and Triton.
         self._step = step_of(self, np, self.inputs)
 
     def put(self, state: dict[str, Any]) -> None:

@@ -1,1 +1,3 @@
-"""What a command or a page shows, as blocks, and their renderers: a terminal, a page of HTML, Markdown."""
+"""What a command or a page shows, as blocks, and their renderers: a terminal, a page of HTML,
+Markdown.
+"""

@@ -1,4 +1,6 @@
-"""Blocks as a page of HTML, from a Jinja template. Every text is escaped; a missing variable is an error."""
+"""Blocks as a page of HTML, from a Jinja template. Every text is escaped; a missing variable is an
+error.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class PageSection:
-    """A section of a page. ``parts``: its blocks; in place of a ``Drawing`` one whose SVG is ready."""
+    """A section of a page. ``parts``: its blocks; in place of a ``Drawing`` one whose SVG is
+    ready.
+    """
 
     name: str
     title: str
@@ -31,9 +35,16 @@ class PageSection:
 
 def page(sections: Sequence[PageSection], **values: Any) -> str:
     """The text of one page in HTML. ``values``: what else the template names."""
-    sortable = any(getattr(part, "sortable", False) for section in sections for part in section.parts)
+    sortable = any(
+        getattr(part, "sortable", False) for section in sections for part in section.parts
+    )
     script = _text("tables.js") if sortable else markup("")
-    shown = {"sections": sections, "css": _text("page.css"), "script": script, "script_hash": _hash(script)}
+    shown = {
+        "sections": sections,
+        "css": _text("page.css"),
+        "script": script,
+        "script_hash": _hash(script),
+    }
     return str(_template().render(values, **shown))
 
 

@@ -1,4 +1,6 @@
-"""How a table fits a terminal: which columns it shows, how wide each one is, and where a cell breaks."""
+"""How a table fits a terminal: which columns it shows, how wide each one is, and where a cell
+breaks.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +18,32 @@ _WIDE_GAP, _NARROW_GAP = 3, 2
 _EDGES = 2
 """Characters before the first column and after the last."""
 
-# No measurement gave the next four numbers: they were chosen by reading the tables. Another value changes which columns
-# a terminal hides. tests/terminal/test_widths.py draws all tables of all commands at 60 and 80 characters.
+# No measurement gave the next four numbers: they were chosen by reading the tables. Another value
+# changes which columns a terminal hides. tests/terminal/test_widths.py draws all tables of all
+# commands at 60 and 80 characters.
 _NARROWEST_TEXT = 16
 """A word of a text column stays whole up to this many characters. A longer word may break."""
 _COMFORTABLE_TEXT, _COMFORTABLE_WORD = 24, 32
-"""A text column is comfortable with this many characters, or with more for a word: up to so many it stays whole."""
+"""A text column is comfortable with this many characters, or with more for a word: up to so many it
+stays whole.
+"""
 _BREAK_IN_NUMBER = 2
-"""A number in two lines reads worse than a text in two. So each break in a number counts as so many lines."""
+"""A number in two lines reads worse than a text in two. So each break in a number counts as so many
+lines.
+"""
 _MOST_TEXT = 2000
 """A longer cell is cut, so that a text of the user cannot fill the terminal."""
 _JOINT = re.compile(r"(?<=[=._/:,-])(?=[^=._/:,-])")
-"""Where a long word may break: after such a sign, as in ``torch.nn.|functional.|relu`` or ``dtype=|float32``."""
+"""Where a long word may break: after such a sign, as in ``torch.nn.|functional.|relu`` or
+``dtype=|float32``.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The columns of a table that a terminal shows, by index, and how wide each is. ``gap``: between two of them."""
+    """The columns of a table that a terminal shows, by index, and how wide each is. ``gap``:
+    between two of them.
+    """
 
     shown: Sequence[int]
     widths: Sequence[int]
@@ -43,14 +54,14 @@ class Layout:
 class _Column:
     """The texts of a column, the heading first, and four widths that it can have.
 
-    | width | a text column | a column of numbers |
-    |---|---|---|
-    | ``tight`` | words break after a joint, or at 16 characters | intervals stand below their numbers, and break |
-    | ``narrowest`` | no word of up to 16 characters breaks | intervals stand below their numbers |
-    | ``comfortable`` | 24 characters, or a word of up to 32 | nothing wraps but the heading |
-    | ``longest`` | nothing wraps | nothing wraps |
+    | width | a text column | a column of numbers | |---|---|---| | ``tight`` | words break after a
+    joint, or at 16 characters | intervals stand below their numbers, and break | | ``narrowest`` |
+    no word of up to 16 characters breaks | intervals stand below their numbers | | ``comfortable``
+    | 24 characters, or a word of up to 32 | nothing wraps but the heading | | ``longest`` | nothing
+    wraps | nothing wraps |
 
-    A column is ``tight`` only where the table's answer has no room otherwise. The words of a heading never break.
+    A column is ``tight`` only where the table's answer has no room otherwise. The words of a
+    heading never break.
     """
 
     texts: Sequence[str]
@@ -60,14 +71,21 @@ class _Column:
     comfortable: int
     longest: int
     known: dict[int, list[int]] = dataclasses.field(default_factory=dict)
-    """The lines of each text, by width: to share the room asks for the same widths again and again."""
+    """The lines of each text, by width: to share the room asks for the same widths again and
+    again.
+    """
 
     def heights(self, width: int) -> list[int]:
-        """The lines of each text where the column is so wide; more than it has for a number that breaks."""
+        """The lines of each text where the column is so wide; more than it has for a number that
+        breaks.
+        """
         if width not in self.known:
             heading, *cells = self.texts
             cell_height = _number_height if self.number else _text_height
-            self.known[width] = [_text_height(heading, width), *(cell_height(cell, width) for cell in cells)]
+            self.known[width] = [
+                _text_height(heading, width),
+                *(cell_height(cell, width) for cell in cells),
+            ]
         return self.known[width]
 
 
@@ -107,7 +125,8 @@ def laid_out(table: Table, rows: Sequence[Sequence[str]], width: int) -> Layout:
 
 
 def broken_text(text: str, width: int) -> list[str]:
-    """The lines of a text. It breaks between words, and inside a word only where the word is longer than a line.
+    """The lines of a text. It breaks between words, and inside a word only where the word is longer
+    than a line.
 
     ``broken_text("one torch.nn.functional", 10)``: ``["one", "torch.nn.", "functional"]``
     """
@@ -143,7 +162,9 @@ def _number_and_interval(text: str) -> list[str]:
 
 
 def _pieces_in(word: str, width: int) -> list[str]:
-    """A word that is longer than a line, in pieces that fit a line. They end after a joint where they can."""
+    """A word that is longer than a line, in pieces that fit a line. They end after a joint where
+    they can.
+    """
     pieces = [""]
     for part in _JOINT.split(word):
         if cell_len(pieces[-1] + part) <= width:
@@ -200,8 +221,8 @@ def _fits(widths: Sequence[int], width: int) -> bool:
 def _chosen(table: Table, columns: Sequence[_Column], width: int) -> list[int]:
     """Indices of the columns to show: all if they fit, else without some, as the table says.
 
-    First ``Table.optional`` columns go, until the rest is comfortable. Then ``Table.important`` ones go, until the rest
-    fits at its narrowest.
+    First ``Table.optional`` columns go, until the rest is comfortable. Then ``Table.important``
+    ones go, until the rest fits at its narrowest.
     """
     kept = _without_optional(table, columns, width)
     for group in table.important:
@@ -236,8 +257,8 @@ def _without_optional(table: Table, columns: Sequence[_Column], width: int) -> l
 def _widths(columns: Sequence[_Column], room: int) -> list[int]:
     """The width of each column, in sum at most ``room`` where that is possible.
 
-    Each gets its narrowest width. Then the column in which a character saves most lines of the table grows, again and
-    again, until no room is left or no line is saved.
+    Each gets its narrowest width. Then the column in which a character saves most lines of the
+    table grows, again and again, until no room is left or no line is saved.
     """
     longest = [column.longest for column in columns]
     if sum(longest) <= room:
@@ -261,7 +282,9 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
 
 
 def _least_widths(columns: Sequence[_Column], room: int) -> list[int]:
-    """The narrowest widths if they fit into the room, else with tight texts, else with tight numbers too."""
+    """The narrowest widths if they fit into the room, else with tight texts, else with tight
+    numbers too.
+    """
     narrowest = [column.narrowest for column in columns]
     if sum(narrowest) <= room:
         return narrowest
@@ -273,7 +296,9 @@ def _least_widths(columns: Sequence[_Column], room: int) -> list[int]:
 
 @dataclasses.dataclass(frozen=True)
 class _Step:
-    """A column may grow by so many ``characters``. ``saved``: lines of the table; ``shorter``: lines of its cells."""
+    """A column may grow by so many ``characters``. ``saved``: lines of the table; ``shorter``:
+    lines of its cells.
+    """
 
     column: int
     characters: int
@@ -283,14 +308,16 @@ class _Step:
     def gain(self) -> float:
         """Lines saved for each character.
 
-        Lines of cells count too. A row gets shorter only when all its long cells have, so the first of them saves no
-        line of the table by itself.
+        Lines of cells count too. A row gets shorter only when all its long cells have, so the first
+        of them saves no line of the table by itself.
         """
         return (self.saved + self.shorter) / self.characters
 
 
 def _step(columns: Sequence[_Column], widths: Sequence[int], i: int, left: int) -> _Step | None:
-    """By how much column ``i`` must grow until its cells need fewer lines; None if ``left`` characters do not do it."""
+    """By how much column ``i`` must grow until its cells need fewer lines; None if ``left``
+    characters do not do it.
+    """
     heights = [column.heights(width) for column, width in zip(columns, widths, strict=True)]
     widest = min(widths[i] + left, columns[i].longest)
     for width in range(widths[i] + 1, widest + 1):
@@ -304,6 +331,8 @@ def _step(columns: Sequence[_Column], widths: Sequence[int], i: int, left: int) 
 
 
 def _lines(heights: Sequence[Sequence[int]]) -> int:
-    """The lines of a table: each row is as high as its highest cell. ``heights``: of each column's cells."""
+    """The lines of a table: each row is as high as its highest cell. ``heights``: of each column's
+    cells.
+    """
     rows = zip(*heights, strict=True)
     return sum(max(row) for row in rows)

@@ -27,7 +27,9 @@ def markdown(blocks: Iterable[Part]) -> str:
 def escaped(text: str) -> str:
     """The text on one line, with every character escaped that has a meaning in Markdown or HTML."""
     line = plain(text, 4000)
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~$!@" else "&amp;" if c == "&" else c for c in line)
+    return "".join(
+        f"\\{c}" if c in "\\`*_{}[]<>#|~$!@" else "&amp;" if c == "&" else c for c in line
+    )
 
 
 def _texts(block: Part) -> Iterator[str]:
@@ -46,10 +48,13 @@ def _texts(block: Part) -> Iterator[str]:
             yield "\n".join(_status(block))
         case Listing():
             yield "\n".join(
-                f"{n}. **{escaped(title)}** {escaped(said)}" for n, (title, said) in enumerate(block.items, 1)
+                f"{n}. **{escaped(title)}** {escaped(said)}"
+                for n, (title, said) in enumerate(block.items, 1)
             )
         case Terms():
-            yield "\n".join(f"- **{escaped(term.name)}**: {escaped(term.meaning)}" for term in block.terms)
+            yield "\n".join(
+                f"- **{escaped(term.name)}**: {escaped(term.meaning)}" for term in block.terms
+            )
 
 
 def _row(cells: Sequence[str | Cell]) -> str:
@@ -57,7 +62,11 @@ def _row(cells: Sequence[str | Cell]) -> str:
 
 
 def _status(line: StatusLine | str, indent: int = 0) -> Iterator[str]:
-    said = escaped(line) if isinstance(line, str) else f"**{escaped(line.head)}** {escaped(line.text)}".rstrip()
+    said = (
+        escaped(line)
+        if isinstance(line, str)
+        else f"**{escaped(line.head)}** {escaped(line.text)}".rstrip()
+    )
     yield " " * indent + f"- {said}"
     for detail in () if isinstance(line, str) else line.details:
         yield from _status(detail, indent + 2)

@@ -1,7 +1,7 @@
 """Blocks as HTML for a cell of a notebook, such as Jupyter's. Every text is escaped.
 
-A notebook removes scripts and may share a page with other output, so each element has its own style, and there is no
-style sheet. Colours suit light and dark pages.
+A notebook removes scripts and may share a page with other output, so each element has its own
+style, and there is no style sheet. Colours suit light and dark pages.
 """
 
 from __future__ import annotations
@@ -29,10 +29,14 @@ from overhead.words.glossary import Term
 _MOST_TEXT = 2000
 """A longer text is cut, so that a text of the user cannot fill the notebook."""
 _SHORT_TEXT = 26
-"""A text cell of at most so many characters does not wrap. Chosen by eye, as the other widths here."""
+"""A text cell of at most so many characters does not wrap. Chosen by eye, as the other widths
+here.
+"""
 _QUIET = "opacity:.7;font-size:90%"
 _COLOURS: Mapping[Tone, str] = {"": "", "good": "#2e8b57", "unsure": "#b8860b", "bad": "#cd3c3c"}
-"""Each can be read on white and on black. In a terminal the same tones are green, yellow and red."""
+"""Each can be read on white and on black. In a terminal the same tones are green, yellow and
+red.
+"""
 
 
 def notebook_html(blocks: Iterable[Part]) -> str:
@@ -41,8 +45,12 @@ def notebook_html(blocks: Iterable[Part]) -> str:
     for block in without_pictures(blocks):
         lines += _of_block(block)
     shown = "\n".join(lines)
-    # Notebooks take text between two dollar signs for a formula, except in elements of these classes.
-    return f'<div class="overhead tex2jax_ignore mathjax_ignore" style="max-width:60em">\n{shown}\n</div>'
+    # Notebooks take text between two dollar signs for a formula, except in elements of these
+    # classes.
+    return (
+        '<div class="overhead tex2jax_ignore mathjax_ignore"'
+        f' style="max-width:60em">\n{shown}\n</div>'
+    )
 
 
 def _escaped(text: str) -> str:
@@ -100,7 +108,9 @@ def _text(block: Text) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """The table, and what its columns mean. A table that a page folds is folded here too, and can be opened."""
+    """The table, and what its columns mean. A table that a page folds is folded here too, and can
+    be opened.
+    """
     rows = table.rows[: table.most or None]
     lines = [_row("th", table.columns, table.numeric)]
     lines += [_row("td", row, table.numeric) for row in rows]
@@ -141,7 +151,9 @@ def _cell(name: str, value: str | Cell, is_number: bool) -> str:
 
 
 def _status(line: StatusLine | str) -> str:
-    """An item of a list: the status in its colour, the sentence, and a list of the details inside."""
+    """An item of a list: the status in its colour, the sentence, and a list of the details
+    inside.
+    """
     if isinstance(line, str):
         return _element("li", _escaped(line), _QUIET)
     colour = _COLOURS[line.tone]

@@ -1,4 +1,6 @@
-"""The kinds of blocks: the parts of a section of a page, and of what a command prints. Renderers escape every text."""
+"""The kinds of blocks: the parts of a section of a page, and of what a command prints. Renderers
+escape every text.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
 
 Tone = Literal["", "good", "unsure", "bad"]
-"""How something stands, as its presenter judges it from facts. A terminal colours by it, never by what is printed."""
+"""How something stands, as its presenter judges it from facts. A terminal colours by it, never by
+what is printed.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +48,8 @@ class Text:
 class Cell:
     """A table cell with more than text. ``stack``: its colour stands before the text.
 
-    ``path``: a link to the page with this path; ``url``: a link to this https address; ``hover``: text that a pointer
-    shows; ``tone``: how what the cell names stands.
+    ``path``: a link to the page with this path; ``url``: a link to this https address; ``hover``:
+    text that a pointer shows; ``tone``: how what the cell names stands.
     """
 
     text: str
@@ -57,7 +61,9 @@ class Cell:
 
 
 class InMicroseconds(str):
-    """The heading of a column of times, with their unit. ``name``: what a sentence calls the column."""
+    """The heading of a column of times, with their unit. ``name``: what a sentence calls the
+    column.
+    """
 
     name: str
 
@@ -79,24 +85,28 @@ def cell_text(cell: str | Cell) -> str:
 
 
 def micro_cell(record: Record | None, name: str) -> str:
-    """The figure of that name in microseconds with its interval, or its status; '' if there is no record or figure."""
+    """The figure of that name in microseconds with its interval, or its status; '' if there is no
+    record or figure.
+    """
     return micro_spread(record.figure(name) if record is not None else None)
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A table. The first cell of a row is its heading. ``numeric``: columns of numbers, which align right.
+    """A table. The first cell of a row is its heading. ``numeric``: columns of numbers, which align
+    right.
 
-    ``folded``: the reader can open the table. ``prose``: cells hold sentences, so a phone and a terminal show a row as
-    a block. ``sortable``: a script lets the reader sort and filter it.
+    ``folded``: the reader can open the table. ``prose``: cells hold sentences, so a phone and a
+    terminal show a row as a block. ``sortable``: a script lets the reader sort and filter it.
 
-    A narrow terminal hides columns, and says which. ``optional``: it hides these so that the others have room, the
-    first of them first; columns in a tuple go together. ``important``: it hides these last, in their order, if
-    the rest does not fit even with narrow text. The columns in neither are the answer: no terminal of 60 characters
-    or more hides them.
+    A narrow terminal hides columns, and says which. ``optional``: it hides these so that the others
+    have room, the first of them first; columns in a tuple go together. ``important``: it hides
+    these last, in their order, if the rest does not fit even with narrow text. The columns in
+    neither are the answer: no terminal of 60 characters or more hides them.
 
-    ``meanings``: what a column means; it is said below the table wherever the column is shown. ``ends``: rows with a
-    line below. ``most``: rows that a terminal shows, 0 for all. ``file``: path of the same table as CSV.
+    ``meanings``: what a column means; it is said below the table wherever the column is shown.
+    ``ends``: rows with a line below. ``most``: rows that a terminal shows, 0 for all. ``file``:
+    path of the same table as CSV.
     """
 
     kind: ClassVar[str] = "table"
@@ -115,8 +125,12 @@ class Table:
     file: str = ""
 
     def without_empty(self, first: int = 0) -> Table:
-        """A table without the columns that are empty in every row; the columns before index ``first`` stay."""
-        kept = [i for i in range(len(self.columns)) if i < first or any(row[i] for row in self.rows)]
+        """A table without the columns that are empty in every row; the columns before index
+        ``first`` stay.
+        """
+        kept = [
+            i for i in range(len(self.columns)) if i < first or any(row[i] for row in self.rows)
+        ]
         places = {i: at for at, i in enumerate(kept)}
         return dataclasses.replace(
             self,
@@ -129,7 +143,9 @@ class Table:
         )
 
 
-def _moved(groups: Sequence[int | tuple[int, ...]], places: Mapping[int, int]) -> list[tuple[int, ...]]:
+def _moved(
+    groups: Sequence[int | tuple[int, ...]], places: Mapping[int, int]
+) -> list[tuple[int, ...]]:
     """The columns of each group at their new places; a column without a place is gone."""
     moved = []
     for group in groups:
@@ -147,7 +163,8 @@ def columns_of(group: int | tuple[int, ...]) -> tuple[int, ...]:
 class StatusLine:
     """A sentence after a word for its status, such as ``failed``; ``details`` stand below it.
 
-    ``tone``: how it stands. ``names``: ``status`` is the name of what the text is about, so a colon follows it.
+    ``tone``: how it stands. ``names``: ``status`` is the name of what the text is about, so a colon
+    follows it.
     """
 
     kind: ClassVar[str] = "status"
@@ -181,10 +198,12 @@ class Terms:
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt``: its finding, for screen readers.
+    """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt``: its finding,
+    for screen readers.
 
-    ``draw``: makes the figure; a renderer without pictures never calls it. ``folded``: the reader can open the figure.
-    ``table``: the same numbers; it stands below the figure, or in its place where nothing is drawn.
+    ``draw``: makes the figure; a renderer without pictures never calls it. ``folded``: the reader
+    can open the figure. ``table``: the same numbers; it stands below the figure, or in its place
+    where nothing is drawn.
     """
 
     kind: ClassVar[str] = "drawing"

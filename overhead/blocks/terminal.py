@@ -35,7 +35,9 @@ _COLOURS: Mapping[Tone, str] = {"": "", "good": "green", "unsure": "yellow", "ba
 
 
 def show(blocks: Iterable[Part], console: Console | None = None) -> None:
-    """Print the blocks to the console (by default on standard output) without control characters and folded blocks."""
+    """Print the blocks to the console (by default on standard output) without control characters
+    and folded blocks.
+    """
     wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     console = console or Console(width=_WIDTH_OFF_A_TERMINAL if wide else None)
     after_text = False
@@ -75,7 +77,9 @@ def _any_table(console: Console, block: Table) -> bool:
 
 def _say(console: Console, text: str, style: str = "", indent: int = 0) -> None:
     """Print a sentence. It wraps in a terminal only."""
-    console.print(RichText(" " * indent + plain(text, 2000), style), soft_wrap=not console.is_terminal)
+    console.print(
+        RichText(" " * indent + plain(text, 2000), style), soft_wrap=not console.is_terminal
+    )
 
 
 def _status(console: Console, line: StatusLine, indent: int = 0) -> None:
@@ -96,7 +100,9 @@ def _style(cell: str | Cell) -> str:
 
 
 def _records(console: Console, table: Table) -> None:
-    """A table of sentences: its rows one below the other, each cell after the heading of its column."""
+    """A table of sentences: its rows one below the other, each cell after the heading of its
+    column.
+    """
     for first, *others in row_texts(table):
         console.print()
         _say(console, first, "bold")
@@ -133,11 +139,15 @@ def _drawn(table: Table, rows: Sequence[Sequence[str]], layout: Layout) -> RichT
     )
     for i, width in zip(layout.shown, layout.widths, strict=True):
         heading = RichText("\n".join(broken_text(plain(table.columns[i]), width)))
-        drawn.add_column(heading, justify="right" if i in table.numeric else "left", overflow="fold", width=width)
+        drawn.add_column(
+            heading, justify="right" if i in table.numeric else "left", overflow="fold", width=width
+        )
     for n, row in enumerate(rows):
         cells = []
         for i, width in zip(layout.shown, layout.widths, strict=True):
-            lines = broken_number(row[i], width) if i in table.numeric else broken_text(row[i], width)
+            lines = (
+                broken_number(row[i], width) if i in table.numeric else broken_text(row[i], width)
+            )
             cells.append(RichText("\n".join(lines), _style(table.rows[n][i])))
         drawn.add_row(*cells, end_section=n in table.ends)
     return drawn
@@ -149,7 +159,9 @@ def columns_shown(table: Table, width: int) -> Sequence[int]:
 
 
 def _name(table: Table, i: int) -> str:
-    """How a sentence names the column: its heading without a unit, or its number where it has none."""
+    """How a sentence names the column: its heading without a unit, or its number where it has
+    none.
+    """
     return named_column(plain(column_name(table.columns[i])), i)
 
 

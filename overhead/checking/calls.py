@@ -1,4 +1,5 @@
-"""The calls that a run makes to an open chain, checked: every unit is counted, and times are plausible.
+"""The calls that a run makes to an open chain, checked: every unit is counted, and times are
+plausible.
 
 A unit is one dispatch, launch or operation of the chain.
 """
@@ -38,7 +39,9 @@ class _Stop(BaseException):
 
 
 class CheckedCalls:
-    """Calls the methods of an open chain as a run does, and compares the units issued with those executed."""
+    """Calls the methods of an open chain as a run does, and compares the units issued with those
+    executed.
+    """
 
     def __init__(self, found: Findings, chain: Chain, case: Case) -> None:
         self.found, self.chain, self.case = found, chain, case
@@ -46,11 +49,17 @@ class CheckedCalls:
         self.before = 0
 
     def check(self, units: Sequence[int]) -> None:
-        """Call every method of the chain; add what is wrong to the findings. ``units``: how many to issue each time."""
+        """Call every method of the chain; add what is wrong to the findings. ``units``: how many to
+        issue each time.
+        """
         try:
             self._count(units)
             for step, call in (
-                ("sample()", self._own_loop) if self.chain.own_loop else ("wait() after one unit", self._blocking),
+                (
+                    ("sample()", self._own_loop)
+                    if self.chain.own_loop
+                    else ("wait() after one unit", self._blocking)
+                ),
                 ("device()", lambda: _optional(self._device)),
                 ("stages()", lambda: (self.chain.stages(5), self.chain.wait())),
                 ("making()", self.chain.making),
@@ -118,7 +127,9 @@ class CheckedCalls:
             n = min(_BACKLOG, self.chain.max_n)
             if not warning and n * (issue + one) < _SHORT_NS:
                 rows = [(self._reading(1)[0], *self._reading(n)) for _ in range(_REPEATS)]
-                few, many, window = (statistics.median(column) for column in zip(*rows, strict=True))
+                few, many, window = (
+                    statistics.median(column) for column in zip(*rows, strict=True)
+                )
                 warning = unfinished_warning(few, many, window, n)
             if warning:
                 self.found.warn(warning)
@@ -144,7 +155,9 @@ class CheckedCalls:
         return times
 
     def _reading(self, n: int) -> tuple[int, int]:
-        """The time of ``executed`` after n units and their wait, and the time of both before it, ns."""
+        """The time of ``executed`` after n units and their wait, and the time of both before it,
+        ns.
+        """
         window = sum(self._timed(n))
         began = time.perf_counter_ns()
         self.chain.executed()
@@ -156,14 +169,18 @@ class CheckedCalls:
         found = [self.chain.device(n), self.chain.device(n)]
         took = time.perf_counter_ns() - began
         alike = {type(one) for one in found} in ({DeviceTime}, {type(None)})
-        if not self.found.expect(alike, because("device-gave-other-types", n=n, returned=f"{found!r:.100}")):
+        if not self.found.expect(
+            alike, because("device-gave-other-types", n=n, returned=f"{found!r:.100}")
+        ):
             return
         times = [one for one in found if one is not None]
         if times and self.chain.executes and not self.chain.own_loop:
             self._plausible(times, took)
 
     def _plausible(self, times: Sequence[DeviceTime], took: float) -> None:
-        """Compare the device times, which ``took`` ns to measure, with the host's clock and with more units."""
+        """Compare the device times, which ``took`` ns to measure, with the host's clock and with
+        more units.
+        """
         per_unit = statistics.mean(one.span / one.n for one in times)
         if (total := sum(one.span for one in times)) > took:
             self.found.warn(because("span-exceeds-calls", span_ns=total, took_ns=took))
@@ -180,15 +197,21 @@ class CheckedCalls:
 
 
 def _optional(call: Callable[[], object]) -> None:
-    """Call it. A device or library without this value is no fault: a run then gives the reason for the value alone."""
+    """Call it. A device or library without this value is no fault: a run then gives the reason for
+    the value alone.
+    """
     with suppress(Unavailable, Unsupported):
         call()
 
 
-def blocking_warning(synchronous: bool, issue: float, empty: float, one: float, most: float) -> Reason | None:
-    """Why ``wait`` may not wait, or ``issue`` may not return early, judged by their times in ns; None if all is well.
+def blocking_warning(
+    synchronous: bool, issue: float, empty: float, one: float, most: float
+) -> Reason | None:
+    """Why ``wait`` may not wait, or ``issue`` may not return early, judged by their times in ns;
+    None if all is well.
 
-    ``issue``: of one unit. ``empty``, ``one``, ``most``: of the wait after no unit, one unit and the most units.
+    ``issue``: of one unit. ``empty``, ``one``, ``most``: of the wait after no unit, one unit and
+    the most units.
     """
     waits_us = {"one_us": one / 1e3, "none_us": empty / 1e3}
     if synchronous and one > 3 * empty + 10 * _LEAST_WAIT_NS:
@@ -201,9 +224,11 @@ def blocking_warning(synchronous: bool, issue: float, empty: float, one: float, 
 
 
 def unread_warning(pattern: str, empty: float, left: float, full: float) -> Reason | None:
-    """Why units that contain their own wait or read may not wait; None if all is well. Times of a wait afterwards, ns.
+    """Why units that contain their own wait or read may not wait; None if all is well. Times of a
+    wait afterwards, ns.
 
-    ``full``: after some units without their wait. ``left``: after the same units with it. ``empty``: after no unit.
+    ``full``: after some units without their wait. ``left``: after the same units with it.
+    ``empty``: after no unit.
     """
     if left < empty + max(10 * _LEAST_WAIT_NS, 0.5 * (full - empty)):
         return None
@@ -211,9 +236,11 @@ def unread_warning(pattern: str, empty: float, left: float, full: float) -> Reas
 
 
 def unfinished_warning(few: float, many: float, window: float, n: int) -> Reason | None:
-    """Why ``wait`` may return too early, judged by the time of ``executed`` after it, ns; None if all is well.
+    """Why ``wait`` may return too early, judged by the time of ``executed`` after it, ns; None if
+    all is well.
 
-    ``few``: after one unit and its wait. ``many``: after n units and their wait, which took ``window`` ns.
+    ``few``: after one unit and its wait. ``many``: after n units and their wait, which took
+    ``window`` ns.
     """
     if many - few < max(10 * _LEAST_WAIT_NS, window / 2):
         return None
@@ -221,9 +248,11 @@ def unfinished_warning(few: float, many: float, window: float, n: int) -> Reason
 
 
 def device_time_warning(per_unit: float, window: float, *, fused: bool = False) -> Reason | None:
-    """Why the device time of a unit may be wrong, when a unit adds ``window`` to T(n), the time of n units; all in ns.
+    """Why the device time of a unit may be wrong, when a unit adds ``window`` to T(n), the time of
+    n units; all in ns.
 
-    None if all is well. ``fused``: a unit is one turn of a loop on the device, which may take less than 1 ns.
+    None if all is well. ``fused``: a unit is one turn of a loop on the device, which may take less
+    than 1 ns.
     """
     if per_unit >= max(0.0 if fused else 1.0, window / _LARGEST_SHARE):
         return None

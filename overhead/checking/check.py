@@ -1,4 +1,6 @@
-"""Check a plugin or a stack from the parent process: a hang or a crash of a case becomes one row, the others go on."""
+"""Check a plugin or a stack from the parent process: a hang or a crash of a case becomes one row,
+the others go on.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,13 @@ from overhead.runner.campaign import WorkerLimits
 from overhead.runner.discovery import ask_stacks, known_stacks
 
 SECONDS = 10.0
-"""No case but the base case of a target begins later than this after the start, unless every case is wanted."""
+"""No case but the base case of a target begins later than this after the start, unless every case
+is wanted.
+"""
 _SILENCE_S = WorkerLimits.silence_s
-"""The longest that one step of a case may take: as long as in a run, which waits for compilers too."""
+"""The longest that one step of a case may take: as long as in a run, which waits for compilers
+too.
+"""
 
 
 class Report(Struct, frozen=True):
@@ -47,9 +53,9 @@ def check(
 ) -> Report:
     """Check the stacks that the plugin files register, or the named ``stacks``.
 
-    ``seconds``: no case but the first of a target begins later; 0 checks every case. ``silence_s``: the longest that a
-    call may take. ``answered`` is called with each row. Raises ``UsageError`` if there is nothing to check, or if a
-    plugin cannot be loaded.
+    ``seconds``: no case but the first of a target begins later; 0 checks every case. ``silence_s``:
+    the longest that a call may take. ``answered`` is called with each row. Raises ``UsageError`` if
+    there is nothing to check, or if a plugin cannot be loaded.
     """
     if not plugins and not stacks:
         raise UsageError("name what to check: --plugin FILE.py or -p STACK")
@@ -57,11 +63,13 @@ def check(
     for file in files:
         load_plugin(Path(file), trial=True)
     known_stacks(stacks)
-    names = list(stacks) or [name for name, probe in registry().items() if probe is not before.get(name)]
+    names = list(stacks) or [
+        name for name, probe in registry().items() if probe is not before.get(name)
+    ]
     if not names:
         raise UsageError(
-            f"{', '.join(files)}: no stack to check; a file with a workload alone is checked with a stack: -p STACK, "
-            "such as -p numpy"
+            f"{', '.join(files)}: no stack to check; a file with a workload alone is checked with a"
+            " stack: -p STACK, such as -p numpy"
         )
     rows: list[CheckRow] = []
 
@@ -83,29 +91,45 @@ def check(
 def _targets(
     names: Sequence[str], plugins: Sequence[str], keep: Callable[[CheckRow], None]
 ) -> dict[tuple[tuple[str, str], ...], list[Target]]:
-    """The environments of these stacks, each with the targets in it. A stack without a target becomes a row."""
+    """The environments of these stacks, each with the targets in it. A stack without a target
+    becomes a row.
+    """
     found: dict[tuple[tuple[str, str], ...], list[Target]] = {}
     for name, environment, answer in ask_stacks(names, plugins):
         counts = Counter(target.key for target in answer.targets)
-        errors: list[Why] = [because("targets-share-key", key=key) for key, n in counts.items() if n > 1]
+        errors: list[Why] = [
+            because("targets-share-key", key=key) for key, n in counts.items() if n > 1
+        ]
         if answer.failed or errors:
-            findings = [CheckFinding("error", "targets() and space()", why) for why in errors or [answer.reason]]
+            findings = [
+                CheckFinding("error", "targets() and space()", why)
+                for why in errors or [answer.reason]
+            ]
             keep(CheckRow(f"{name} targets", "failed", findings=findings))
         elif not answer.targets:
             why = with_mend(answer.reason or because("no-device-found"), answer.mend)
             keep(CheckRow(f"{name} targets", "unavailable", why))
         else:
-            own = [msgspec.structs.replace(target, environment=environment) for target in answer.targets]
+            own = [
+                msgspec.structs.replace(target, environment=environment)
+                for target in answer.targets
+            ]
             found.setdefault(tuple(sorted(environment.items())), []).extend(own)
     return found
 
 
-def _one_child(job: CheckJob, environment: dict[str, str], silence_s: float, keep: Callable[[CheckRow], None]) -> bool:
-    """Run one child. Returns whether it has ended the check; if not, another child checks the remaining cases."""
+def _one_child(
+    job: CheckJob, environment: dict[str, str], silence_s: float, keep: Callable[[CheckRow], None]
+) -> bool:
+    """Run one child. Returns whether it has ended the check; if not, another child checks the
+    remaining cases.
+    """
     row, step, began = "loading", "starting", time.monotonic()
     limits = ChildLimits(silence_s)
     try:
-        with ChildProcess("overhead.checking.child", job, decode_message, limits, environment) as child:
+        with ChildProcess(
+            "overhead.checking.child", job, decode_message, limits, environment
+        ) as child:
             for message in child:
                 if isinstance(message, CheckEnded):
                     return True

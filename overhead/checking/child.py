@@ -1,6 +1,8 @@
-"""The child process of a check: it loads the plugins, and checks the cases of targets in one environment.
+"""The child process of a check: it loads the plugins, and checks the cases of targets in one
+environment.
 
-It answers with a ``StepBegun`` before every step that may hang or crash, and a ``RowChecked`` for each case.
+It answers with a ``StepBegun`` before every step that may hang or crash, and a ``RowChecked`` for
+each case.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from overhead.workloads import stack_works
 
 
 class CheckJob(Struct, frozen=True):
-    """What to check. ``targets``: those whose cases count. ``done``: the rows that an earlier child has answered.
+    """What to check. ``targets``: those whose cases count. ``done``: the rows that an earlier child
+    has answered.
 
     ``seconds``: no case begins later than this after the child's start; 0 for no limit.
     """
@@ -77,12 +80,26 @@ def _check(job: CheckJob, send: Send) -> None:
     send(CheckEnded())
 
 
-def _row(key: str, probe: Probe, target: Target, cases: list[Case], case: Case, send: Send, is_first: bool) -> CheckRow:
-    """The row of one case. The parent is told of each step first. ``is_first``: no case of the target has run yet."""
+def _row(
+    key: str,
+    probe: Probe,
+    target: Target,
+    cases: list[Case],
+    case: Case,
+    send: Send,
+    is_first: bool,
+) -> CheckRow:
+    """The row of one case. The parent is told of each step first. ``is_first``: no case of the
+    target has run yet.
+    """
     began = time.monotonic()
     found = Findings(lambda step: send(StepBegun(key, step)))
-    chain = contract.check_case(found, probe, target, case, contract.varied_parameters(cases, case), is_first=is_first)
-    compared: Why = because("compared-in-numpy", workload=case.workload) if isinstance(chain, WorkChain) else ""
+    chain = contract.check_case(
+        found, probe, target, case, contract.varied_parameters(cases, case), is_first=is_first
+    )
+    compared: Why = (
+        because("compared-in-numpy", workload=case.workload) if isinstance(chain, WorkChain) else ""
+    )
     good: Result = "verified" if target.executes else "opened"
     result = "failed" if found.failed else "unavailable" if found.unavailable else good
     reason = compared if result == good else found.unavailable
@@ -90,7 +107,9 @@ def _row(key: str, probe: Probe, target: Target, cases: list[Case], case: Case, 
 
 
 def _length(case: Case) -> tuple[int, bool]:
-    """A key to sort cases by how long they take: workloads take longer than steps, and heavy work of stacks longest."""
+    """A key to sort cases by how long they take: workloads take longer than steps, and heavy work
+    of stacks longest.
+    """
     work = stack_works().get(case.workload)
     return work.weight if work is not None else 0, "elements" in case.params
 

@@ -1,4 +1,6 @@
-"""Check one case of a stack in this process: call each method of its chain as a run does, and count units by values."""
+"""Check one case of a stack in this process: call each method of its chain as a run does, and count
+units by values.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +39,18 @@ class _Watched(UserDict[str, Any]):
 
 
 def check_case(
-    found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str] = (), *, is_first: bool = False
+    found: Findings,
+    probe: Probe,
+    target: Target,
+    case: Case,
+    varied: Iterable[str] = (),
+    *,
+    is_first: bool = False,
 ) -> Chain | None:
     """Open a chain for the case, check and close it. Adds what is wrong to ``found``.
 
-    ``varied``: the parameters that the stack must read. ``is_first``: no case of the target has run yet.
-    Returns the closed chain; None if it could not be opened.
+    ``varied``: the parameters that the stack must read. ``is_first``: no case of the target has run
+    yet. Returns the closed chain; None if it could not be opened.
     """
     if is_first:
         found.judge = functools.partial(cannot_here, probe=probe, what=CANNOT)
@@ -52,7 +60,9 @@ def check_case(
     return chain
 
 
-def _open(found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str]) -> Chain | None:
+def _open(
+    found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str]
+) -> Chain | None:
     given, params = msgspec.structs.replace(case), _Watched(case.params)
     msgspec.structs.force_setattr(given, "params", params)
     chain: Any = None
@@ -71,16 +81,22 @@ def _open(found: Findings, probe: Probe, target: Target, case: Case, varied: Ite
 
 
 def check_chain(found: Findings, chain: Chain, case: Case, *, cheap: bool = False) -> None:
-    """Check an open chain, and close it. Adds what is wrong to ``found``. ``cheap``: a unit takes well under 1 µs."""
+    """Check an open chain, and close it. Adds what is wrong to ``found``. ``cheap``: a unit takes
+    well under 1 µs.
+    """
     try:
         with found.catching("fields"):
             describe(chain)
             opening_of(chain)
         if not found.failed:
-            found.expect(chain.max_n >= FEW, because("max-n-too-small", max_n=chain.max_n, least=FEW))
+            found.expect(
+                chain.max_n >= FEW, because("max-n-too-small", max_n=chain.max_n, least=FEW)
+            )
             unit = getattr(chain, "unit", case.unit)
             if unit != case.unit:
-                found.warn(because("units-named-differently", chain=repr(unit), case=repr(case.unit)))
+                found.warn(
+                    because("units-named-differently", chain=repr(unit), case=repr(case.unit))
+                )
             if chain.synchronous and chain.overlap != "serial":
                 found.warn(because("synchronous-yet-pipelined"))
         if not found.failed:
@@ -93,6 +109,8 @@ def check_chain(found: Findings, chain: Chain, case: Case, *, cheap: bool = Fals
 
 
 def varied_parameters(cases: Sequence[Case], case: Case) -> list[str]:
-    """The names of the parameters in which a case differs from the base case, the first of ``cases``."""
+    """The names of the parameters in which a case differs from the base case, the first of
+    ``cases``.
+    """
     base = cases[0].params
     return [name for name, value in case.params.items() if base.get(name) != value]

@@ -15,12 +15,16 @@ from overhead.results import Why, because, reason_given
 
 Level = Literal["error", "warning"]
 Result = Literal["verified", "opened", "unavailable", "failed", "hung", "crashed", "not checked"]
-"""``verified``: every unit was counted from values. ``opened``: a null backend, which runs nothing."""
+"""``verified``: every unit was counted from values. ``opened``: a null backend, which runs
+nothing.
+"""
 FAULTS: frozenset[str] = frozenset({"failed", "hung", "crashed"})
 
 
 class CheckFinding(Struct, frozen=True, omit_defaults=True):
-    """An error or a warning. ``step``: the call of the stack. ``where``: its line of code. ``trace``: its frames."""
+    """An error or a warning. ``step``: the call of the stack. ``where``: its line of code.
+    ``trace``: its frames.
+    """
 
     level: Level
     step: str
@@ -48,16 +52,22 @@ class CheckRow(Struct, frozen=True, omit_defaults=True):
 
 
 class Findings:
-    """Collects the findings of one row. ``doing`` gets the name of each step (a call of the stack) before it runs."""
+    """Collects the findings of one row. ``doing`` gets the name of each step (a call of the stack)
+    before it runs.
+    """
 
     def __init__(self, doing: Callable[[str], None] = lambda step: None) -> None:
         self._doing = doing
         self.found: list[CheckFinding] = []
         self.step = ""
         self.judge: Callable[[Exception], Exception | None] = lambda error: None
-        """Gives ``Unavailable`` in place of an error, where the machine is its cause; until a unit has run."""
+        """Gives ``Unavailable`` in place of an error, where the machine is its cause; until a unit
+        has run.
+        """
         self.unavailable: Why = ""
-        """The reason, if the stack says that it cannot run the case, or has not the time to tell."""
+        """The reason, if the stack says that it cannot run the case, or has not the time to
+        tell.
+        """
 
     def error(self, message: Why) -> None:
         """Add an error in the current step."""
@@ -80,7 +90,9 @@ class Findings:
 
     @contextmanager
     def catching(self, step: str) -> Iterator[None]:
-        """A context that runs one step; an exception becomes an error with the line of the stack's code."""
+        """A context that runs one step; an exception becomes an error with the line of the stack's
+        code.
+        """
         self.step = step
         self._doing(step)
         try:
@@ -89,13 +101,17 @@ class Findings:
             self.caught(error)
 
     def caught(self, error: BaseException) -> None:
-        """Add an exception that a stack raised as an error; one that says unavailable becomes the reason instead."""
+        """Add an exception that a stack raised as an error; one that says unavailable becomes the
+        reason instead.
+        """
         if isinstance(error, Exception):
             error = self.judge(error) or error
         if status_of(error) == "unavailable" or isinstance(error, OutOfTime):
             self.unavailable = reason_of(error)
             return
-        self.found.append(CheckFinding("error", self.step, _message(error), stack_code_of(error), _trace(error)))
+        self.found.append(
+            CheckFinding("error", self.step, _message(error), stack_code_of(error), _trace(error))
+        )
 
 
 def _message(error: BaseException) -> Why:
@@ -110,6 +126,13 @@ def _trace(error: BaseException) -> list[str]:
     """The lines of the traceback, without the frames of the suite that called the stack."""
     frames = traceback.extract_tb(error.__traceback__)
     line = stack_line_of(error)
-    own = [i for i, frame in enumerate(frames) if line is not None and frame.filename.endswith(line.file)]
+    own = [
+        i
+        for i, frame in enumerate(frames)
+        if line is not None and frame.filename.endswith(line.file)
+    ]
     kept = frames[own[0] : own[-1] + 1] if own else []
-    return [f"{frame.filename.replace(chr(92), '/').rpartition('/')[2]}:{frame.lineno}: {frame.line}" for frame in kept]
+    return [
+        f"{frame.filename.replace(chr(92), '/').rpartition('/')[2]}:{frame.lineno}: {frame.line}"
+        for frame in kept
+    ]

@@ -22,7 +22,9 @@ _LEVEL_TONES: dict[Level, Tone] = {"error": "bad", "warning": "unsure"}
 
 
 def row_blocks(row: CheckRow, told: set[tuple[str, Why, str]]) -> Iterator[Part]:
-    """The line of one case with its findings. ``told``: findings shown before, which have no traceback again."""
+    """The line of one case with its findings. ``told``: findings shown before, which have no
+    traceback again.
+    """
     if row.result != "not checked":
         reason = f": {sentence(row.reason)}" if row.reason else ""
         findings = [_finding(finding, told) for finding in row.findings]

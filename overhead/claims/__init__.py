@@ -1,1 +1,3 @@
-"""Published claims, tested with measured runs. See docs/claims.md for the registry and how to add a claim."""
+"""Published claims, tested with measured runs. See docs/claims.md for the registry and how to add a
+claim.
+"""

@@ -20,9 +20,15 @@ def add_commands(commands: Any) -> None:
         question=Question.FOUND,
     )
     claims.add_argument(
-        "paths", metavar="PATH", nargs="*", type=Path, help="files of runs, or folders (default: reports/local)"
+        "paths",
+        metavar="PATH",
+        nargs="*",
+        type=Path,
+        help="files of runs, or folders (default: reports/local)",
     )
-    claims.add_argument("-v", "--verbose", action="store_true", help="print also the reasons and the values")
+    claims.add_argument(
+        "-v", "--verbose", action="store_true", help="print also the reasons and the values"
+    )
     add_markdown(claims)
     add_json(claims)
     claims.set_defaults(call=claims_command)

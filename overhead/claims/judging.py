@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Literal
 
 from overhead.claims import rules
-from overhead.claims.measured import NO_COMMAND, ClaimValue, MeasuringCommand, how_to_measure, measure
+from overhead.claims.measured import (
+    NO_COMMAND,
+    ClaimValue,
+    MeasuringCommand,
+    how_to_measure,
+    measure,
+)
 from overhead.claims.registry import Claim, claims, sources
 from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, Size
 from overhead.devices import Processor
@@ -23,11 +29,12 @@ from overhead.results import Fingerprint
 class Judged:
     """A claim, the verdicts on it, and the measured values, each with its own verdict.
 
-    ``verdict``: of the number, measured like for like. ``size``: where a ratio is refuted by ratios on its side of 1,
-    whether these are smaller or larger effects. ``flawed``: the values that the published method gives, if the
-    registry holds its flaw; ``as_published``: their verdict. ``shares``: the share that the named part has of the
-    number; ``attribution``: whether the number is the cost of that part. ``measuring``: how to measure what the
-    test needs; without a command if no measurement can test the claim.
+    ``verdict``: of the number, measured like for like. ``size``: where a ratio is refuted by ratios
+    on its side of 1, whether these are smaller or larger effects. ``flawed``: the values that the
+    published method gives, if the registry holds its flaw; ``as_published``: their verdict.
+    ``shares``: the share that the named part has of the number; ``attribution``: whether the number
+    is the cost of that part. ``measuring``: how to measure what the test needs; without a command
+    if no measurement can test the claim.
     """
 
     claim: Claim
@@ -57,7 +64,8 @@ class Judged:
 def judge(paths: Sequence[Path]) -> list[Judged]:
     """The verdict on every claim, from these fingerprints, journals and folders.
 
-    Raises ``BadFile`` if the only file is bad. Among several, a bad file is skipped and listed on standard error.
+    Raises ``BadFile`` if the only file is bad. Among several, a bad file is skipped and listed on
+    standard error.
     """
     loaded, skipped = load_paths(paths)
     report_skipped(skipped)
@@ -65,13 +73,17 @@ def judge(paths: Sequence[Path]) -> list[Judged]:
 
 
 def judge_runs(runs: Iterable[Fingerprint]) -> list[Judged]:
-    """The verdict on every claim from runs in memory. Each run is read once; only the needed values are kept."""
+    """The verdict on every claim from runs in memory. Each run is read once; only the needed values
+    are kept.
+    """
     return judge_evidence([gather_evidence(View(run)) for run in runs])
 
 
 @dataclass(frozen=True)
 class ClaimEvidence:
-    """The values that one run has for a claim: of the test, of the flawed published method, and of the attribution."""
+    """The values that one run has for a claim: of the test, of the flawed published method, and of
+    the attribution.
+    """
 
     own: list[ClaimValue]
     flawed: list[ClaimValue]
@@ -80,7 +92,9 @@ class ClaimEvidence:
 
 @dataclass(frozen=True)
 class RunEvidence:
-    """What one run measured of the workload ``step`` (``cases``), and its values by claim id (``found``)."""
+    """What one run measured of the workload ``step`` (``cases``), and its values by claim id
+    (``found``).
+    """
 
     machine: str
     created: str
@@ -93,7 +107,11 @@ def gather_evidence(view: View) -> RunEvidence:
     run = view.fingerprint
     evidence = RunEvidence(run.machine.id, run.created, measured_steps(run), {})
     for claim in claims():
-        if claim.test is None or claim.test.kind == "implied" or not (own := measure(claim.test, view)):
+        if (
+            claim.test is None
+            or claim.test.kind == "implied"
+            or not (own := measure(claim.test, view))
+        ):
             continue
         flawed = measure(claim.flawed, view) if claim.flawed else []
         shares = measure(claim.attribution.test, view) if claim.attribution else []
@@ -104,8 +122,9 @@ def gather_evidence(view: View) -> RunEvidence:
 def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
     """The verdict on every claim, in the order of the registry, from the values of the runs.
 
-    For each machine the run that its page shows in full counts if it has a value; else the newest run with a value,
-    those that set no environment variables first; else, or if the claim is that a case fails, the first with records.
+    For each machine the run that its page shows in full counts if it has a value; else the newest
+    run with a value, those that set no environment variables first; else, or if the claim is that a
+    case fails, the first with records.
     """
     by_machine: dict[str, list[RunEvidence]] = {}
     for run in sorted(runs, key=lambda run: run.created, reverse=True):
@@ -148,7 +167,9 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
 
 
 def _of_first(found: Iterable[tuple[str, Sequence[ClaimValue]]]) -> tuple[ClaimValue, ...]:
-    """The values of the first run of each machine. ``found``: the machine and the values of each run."""
+    """The values of the first run of each machine. ``found``: the machine and the values of each
+    run.
+    """
     first: dict[str, Sequence[ClaimValue]] = {}
     for machine, own in found:
         first.setdefault(machine, own)

@@ -1,4 +1,6 @@
-"""Select the records of a run that a test needs, and compute the quantity that the claim is about."""
+"""Select the records of a run that a test needs, and compute the quantity that the claim is
+about.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,36 @@ from overhead.devices import Processor, processor_kind, same_device_across_apis
 from overhead.reading.missing_values import missing_figure, why
 from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetLabel, View, words
-from overhead.results import Caller, Reason, Record, Status, Value, Why, WithFigures, about, because, exactly, ratio
+from overhead.results import (
+    Caller,
+    Reason,
+    Record,
+    Status,
+    Value,
+    Why,
+    WithFigures,
+    about,
+    because,
+    exactly,
+    ratio,
+)
 
 _NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 FailedBy = Literal["", "RecursionError", "memory", "time"]
-"""By what a case failed: by an error of Python or by too little memory, or since the suite ended it."""
+"""By what a case failed: by an error of Python or by too little memory, or since the suite ended
+it.
+"""
 _FAILURES: dict[str, FailedBy] = {"compile-memory-limit": "memory", "compile-time-limit": "time"}
 """By the code of a reason."""
-_FAILURES_IN_TEXT: dict[str, FailedBy] = {"RecursionError": "RecursionError", "out of memory": "memory"}
-"""By what Python, PyTorch and drivers say, which no code tells. A reason of the suite is not looked at for these."""
+_FAILURES_IN_TEXT: dict[str, FailedBy] = {
+    "RecursionError": "RecursionError",
+    "out of memory": "memory",
+}
+"""By what Python, PyTorch and drivers say, which no code tells. A reason of the suite is not looked
+at for these.
+"""
 
 
 @dataclass(frozen=True)
@@ -37,7 +58,9 @@ class LineOfCases:
 
 @dataclass(frozen=True)
 class MeasuredCase:
-    """A case that was measured for a claim. ``pattern``: with what differs; ``caller``: None but of the step."""
+    """A case that was measured for a claim. ``pattern``: with what differs; ``caller``: None but of
+    the step.
+    """
 
     target: TargetLabel
     pattern: str
@@ -46,11 +69,13 @@ class MeasuredCase:
 
 @dataclass(frozen=True)
 class ClaimValue:
-    """A quantity measured on one machine. ``machine``: its GPUs, or its CPU. ``of``, ``against``: keys of the records.
+    """A quantity measured on one machine. ``machine``: its GPUs, or its CPU. ``of``, ``against``:
+    keys of the records.
 
-    ``cases``: these, without the second where it is the first. ``status``: of the case. ``measured``: in the unit of
-    the test; ``reason``: why it is None. ``line``: of a slope. ``failure``: by what the case failed. ``profile``,
-    ``created``: of the run. ``on``: what did the work.
+    ``cases``: these, without the second where it is the first. ``status``: of the case.
+    ``measured``: in the unit of the test; ``reason``: why it is None. ``line``: of a slope.
+    ``failure``: by what the case failed. ``profile``, ``created``: of the run. ``on``: what did the
+    work.
     """
 
     machine: str
@@ -85,7 +110,9 @@ class _Missing(Exception):
 
 
 def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
-    """One value, or the reason for none, for each target of the run that has the test's records; [] if none has."""
+    """One value, or the reason for none, for each target of the run that has the test's records; []
+    if none has.
+    """
     own = view.fingerprint.machine
     machine = plain(", ".join(gpu.name for gpu in own.gpus) or own.cpu)
     found = []
@@ -117,7 +144,9 @@ def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
 
 
 def failure_of(reason: Why) -> FailedBy:
-    """By what a case failed, from the code of its reason, or from what a library or a driver said; else ''."""
+    """By what a case failed, from the code of its reason, or from what a library or a driver said;
+    else ''.
+    """
     if isinstance(reason, str):
         return next((failure for text, failure in _FAILURES_IN_TEXT.items() if text in reason), "")
     if reason.code in _FAILURES:
@@ -157,11 +186,16 @@ def _count(record: Record) -> Value:
 
 
 def _slope(test: ClaimTest, view: View, of: Record) -> tuple[Value, LineOfCases]:
-    """The slope of the line through the decode cases that differ from ``of`` in ``test.over`` alone, and the line."""
+    """The slope of the line through the decode cases that differ from ``of`` in ``test.over``
+    alone, and the line.
+    """
     arms: list[DecodeArm] = []
     for decoder in decoder_results(view):
         groups = decoder.levels if test.over == "fusions" else decoder.padded
-        arms = next((list(group) for group in groups if any(arm.record.key == of.key for arm in group)), arms)
+        arms = next(
+            (list(group) for group in groups if any(arm.record.key == of.key for arm in group)),
+            arms,
+        )
     line = slope_over_dispatches(arms)
     if line is None:
         raise _Missing(because("too-few-cases-for-line", over=test.over))
@@ -170,14 +204,18 @@ def _slope(test: ClaimTest, view: View, of: Record) -> tuple[Value, LineOfCases]
 
 
 def _amount(record: Record, selector: Selector) -> Value:
-    """The selected figure in ns. With ``steps``: the time in ns of a chain of that many steps, including its wait."""
+    """The selected figure in ns. With ``steps``: the time in ns of a chain of that many steps,
+    including its wait.
+    """
     if selector.steps is None:
         return _figure(record, selector.figure or "complete")
     return _figure(record, "fixed") + _figure(record, "complete") * selector.steps
 
 
 def _figure(record: Record, name: str) -> Value:
-    if found := WithFigures.measured(record, name):  # without the board, which the two sides may name differently
+    if found := WithFigures.measured(
+        record, name
+    ):  # without the board, which the two sides may name differently
         return found
     raise _Missing(about(name, why(record, name)))
 
@@ -193,7 +231,9 @@ def _by_comparison(name: str, view: View, of: Record) -> Value:
 
 
 def _stage_share(record: Record, figure: str) -> Value:
-    total = sum(of.value for f in record.figures if f.name.startswith("stage:") and (of := f.measured))
+    total = sum(
+        of.value for f in record.figures if f.name.startswith("stage:") and (of := f.measured)
+    )
     found = record.measured(figure)
     if found is None or total <= 0:
         raise _Missing(about(figure, because("calls-not-timed-alone")))
@@ -214,39 +254,62 @@ def _cases(view: View, records: Sequence[Record]) -> tuple[MeasuredCase, ...]:
 
 
 def against_of(test: ClaimTest) -> Selector | None:
-    """The ``against`` selector with missing fields copied from ``of``; None if the test has no ``against``."""
+    """The ``against`` selector with missing fields copied from ``of``; None if the test has no
+    ``against``.
+    """
     if test.against is None:
         return None
-    said = {name: value for name in Selector.__struct_fields__ if (value := getattr(test.against, name)) is not None}
+    said = {
+        name: value
+        for name in Selector.__struct_fields__
+        if (value := getattr(test.against, name)) is not None
+    }
     return msgspec.structs.replace(test.of, **said)
 
 
 def record_pairs(test: ClaimTest, view: View) -> Iterator[tuple[Record, Record | None]]:
-    """Pairs of records to compare, on one device and with equal parameters; the second is None if the test has one.
+    """Pairs of records to compare, on one device and with equal parameters; the second is None if
+    the test has one.
 
-    Two records of one target also have the same pattern and caller, unless the selectors name others.
+    Two records of one target also have the same pattern and caller, unless the selectors name
+    others.
     """
     wanted = against_of(test)
     for of in plainest_records(test.of, view):
         if wanted is None or test.against is None:
             yield of, None
         elif test.against.stack is not None or test.against.api is not None:
-            yield from ((of, one) for one in plainest_records(wanted, view, of) if same_device_across_apis(of, one))
+            yield from (
+                (of, one)
+                for one in plainest_records(wanted, view, of)
+                if same_device_across_apis(of, one)
+            )
         else:
             pattern, caller = wanted.pattern or of.pattern, wanted.caller or of.caller
             alike = msgspec.structs.replace(wanted, pattern=pattern, caller=caller)
-            yield from ((of, one) for one in plainest_records(alike, view, of) if one.target_key == of.target_key)
+            yield from (
+                (of, one)
+                for one in plainest_records(alike, view, of)
+                if one.target_key == of.target_key
+            )
 
 
 def plainest_records(selector: Selector, view: View, like: Record | None = None) -> list[Record]:
     """For each target the first matching record with the fewest parameters.
 
-    ``like``: parameters that it shares with this record must be equal, except those that the selector names.
+    ``like``: parameters that it shares with this record must be equal, except those that the
+    selector names.
     """
-    equal = {} if like is None else {k: v for k, v in like.params.items() if k not in (selector.params or {})}
+    equal = (
+        {}
+        if like is None
+        else {k: v for k, v in like.params.items() if k not in (selector.params or {})}
+    )
     found: dict[str, Record] = {}
     for record in view.fingerprint.records:
-        if _matches(selector, record) and all(record.params.get(name, v) == v for name, v in equal.items()):
+        if _matches(selector, record) and all(
+            record.params.get(name, v) == v for name, v in equal.items()
+        ):
             held = found.setdefault(record.target_key, record)
             if len(record.params) < len(held.params):
                 found[record.target_key] = record
@@ -268,7 +331,9 @@ def _matches(selector: Selector, record: Record) -> bool:
 
 @dataclass(frozen=True)
 class MeasuringCommand:
-    """How to measure what a claim needs: the command, and the APIs that the machine must have; '' if nothing can."""
+    """How to measure what a claim needs: the command, and the APIs that the machine must have; ''
+    if nothing can.
+    """
 
     command: str = ""
     apis: tuple[str, ...] = ()
@@ -279,10 +344,21 @@ NO_COMMAND = MeasuringCommand()
 
 def how_to_measure(*tests: ClaimTest | None) -> MeasuringCommand:
     """How to measure what the tests need."""
-    selectors = [s for test in tests if test is not None for s in (test.of, against_of(test)) if s is not None]
+    selectors = [
+        s
+        for test in tests
+        if test is not None
+        for s in (test.of, against_of(test))
+        if s is not None
+    ]
     words = ["overhead run"]
-    words += [f"-p {stack}" for stack in dict.fromkeys(stack for s in selectors for stack in s.stack or ())]
-    words += [f"--pattern {name}" for name in dict.fromkeys(s.pattern for s in selectors if s.pattern)]
+    words += [
+        f"-p {stack}"
+        for stack in dict.fromkeys(stack for s in selectors for stack in s.stack or ())
+    ]
+    words += [
+        f"--pattern {name}" for name in dict.fromkeys(s.pattern for s in selectors if s.pattern)
+    ]
     workloads = dict.fromkeys(s.workload or "step" for s in selectors)
     words += [f"--workload {name}" for name in workloads if list(workloads) != ["step"]]
     apis = dict.fromkeys(s.api for s in selectors if s.api and s.api != "CPU")

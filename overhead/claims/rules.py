@@ -1,4 +1,6 @@
-"""Decide the verdict on a measured quantity. All claims use the same rules; the registry holds the bounds."""
+"""Decide the verdict on a measured quantity. All claims use the same rules; the registry holds the
+bounds.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,24 @@ from overhead.claims.registry import Claim, ClaimTest
 from overhead.results import VALUED, Value
 
 ClaimVerdict = Literal["reproduced", "partial", "refuted", "inconclusive", "not testable here"]
-VERDICTS: tuple[ClaimVerdict, ...] = ("reproduced", "partial", "refuted", "inconclusive", "not testable here")
+VERDICTS: tuple[ClaimVerdict, ...] = (
+    "reproduced",
+    "partial",
+    "refuted",
+    "inconclusive",
+    "not testable here",
+)
 REPRODUCED_WITHIN = 1.5
-"""A value within this factor of the published one, or of the nearer end of a published range, reproduces it. For a
-ratio the logarithm, for a share what is left of the whole, must be within this factor too. The 1.5 was set before the
-first measurements."""
+"""A value within this factor of the published one, or of the nearer end of a published range,
+reproduces it. For a ratio the logarithm, for a share what is left of the whole, must be within this
+factor too. The 1.5 was set before the first measurements.
+"""
 PARTIAL_WITHIN = 5.0
 """A value within this factor partly reproduces it: hardware and versions change it as much."""
 PARTIAL_GAIN = 2.0
-"""A ratio partly reproduces a published one only if its logarithm is within this factor: half of a gain is a part of
-it, 270 times is no part of a claim of 2 times."""
+"""A ratio partly reproduces a published one only if its logarithm is within this factor: half of a
+gain is a part of it, 270 times is no part of a claim of 2 times.
+"""
 SAME_DIRECTION = 1.1
 """A ratio that is this near to 1 shows no difference."""
 LEAST_SHARE = 0.5
@@ -78,7 +88,8 @@ def bounds(claim: Claim, test: ClaimTest) -> Bounds:
 
 
 def _gain_within(factor: float, least: float, most: float) -> Range:
-    """The ratios whose logarithm is within this factor of that of the published ones; 1 stays between both sides.
+    """The ratios whose logarithm is within this factor of that of the published ones; 1 stays
+    between both sides.
 
     Near 1 a factor on the ratio itself would take 1.02 for 1.53.
     """
@@ -100,7 +111,9 @@ def _both(one: Range, other: Range) -> Range:
 
 
 def size_beside_published(claim: Claim, test: ClaimTest, found: Sequence[ClaimValue]) -> Size:
-    """Whether all ratios lie on the published side of 1, and all below or all above the published gain; else ''."""
+    """Whether all ratios lie on the published side of 1, and all below or all above the published
+    gain; else ''.
+    """
     values = [one.measured for one in found if one.measured]
     if test.unit != "ratio" or test.kind in ("fails", "implied") or test.no_effect or not values:
         return ""
@@ -127,7 +140,9 @@ def published(claim: Claim) -> tuple[float, float]:
 
 
 def verdict_on_value(claim: Claim, test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
-    """The verdict on one value. It is inconclusive unless the whole interval lies inside or outside the bounds."""
+    """The verdict on one value. It is inconclusive unless the whole interval lies inside or outside
+    the bounds.
+    """
     if found.software and test.software != "counts":
         return "inconclusive"
     if test.kind == "fails":
@@ -145,7 +160,9 @@ def verdict_on_value(claim: Claim, test: ClaimTest, found: ClaimValue) -> ClaimV
 
 
 def attribution_verdict(found: Sequence[ClaimValue]) -> AttributionVerdict:
-    """The verdict on an attribution, from the share of the named part on each target; '' without a value."""
+    """The verdict on an attribution, from the share of the named part on each target; '' without a
+    value.
+    """
     shares = [one.measured for one in found if one.measured and one.measured.bounded]
     if not shares:
         return "undecided" if found else ""
@@ -155,7 +172,9 @@ def attribution_verdict(found: Sequence[ClaimValue]) -> AttributionVerdict:
 
 
 def _failing(test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
-    """A failure for another reason gives ``partial``. A case that the suite itself stopped is inconclusive."""
+    """A failure for another reason gives ``partial``. A case that the suite itself stopped is
+    inconclusive.
+    """
     if found.status in VALUED:
         return "refuted"
     if found.status != "failed" or found.failure == "time":
@@ -169,7 +188,9 @@ def evaluate(formula: str, parts: Mapping[str, float]) -> float:
 
 
 def overall_verdict(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
-    """The verdict on all targets: ``partial`` if they differ. Inconclusive targets count only if all are."""
+    """The verdict on all targets: ``partial`` if they differ. Inconclusive targets count only if
+    all are.
+    """
     decided = set(verdicts) - {"inconclusive"}
     if not verdicts:
         return "not testable here"

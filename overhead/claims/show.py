@@ -18,7 +18,9 @@ _TONES: dict[ClaimVerdict, Tone] = {"reproduced": "good", "partial": "unsure", "
 
 
 def verdict_blocks(found: Sequence[Judged]) -> Iterator[Part]:
-    """Each claim with its publication, its verdict and the reasons; those without a verdict in a table of their own."""
+    """Each claim with its publication, its verdict and the reasons; those without a verdict in a
+    table of their own.
+    """
     yield Text([words.summary(found), words.TOLERANCE])
     for title, judged in ((words.WITH_A_VERDICT, True), (words.WITHOUT_A_VERDICT, False)):
         rows = [
@@ -33,7 +35,13 @@ def verdict_blocks(found: Sequence[Judged]) -> Iterator[Part]:
             if (one.verdict != "not testable here") is judged
         ]
         if rows:
-            yield Table(title, ["claim", "published", "source", "verdict", "why"], rows, folded=not judged, prose=True)
+            yield Table(
+                title,
+                ["claim", "published", "source", "verdict", "why"],
+                rows,
+                folded=not judged,
+                prose=True,
+            )
 
 
 def values_table(found: Sequence[Judged]) -> Table:
@@ -42,18 +50,30 @@ def values_table(found: Sequence[Judged]) -> Table:
     for one in found:
         test = one.claim.test
         for value, _ in one.measured if test is not None else ():
-            text = words.quantity(value.measured, test.unit) if test is not None and value.measured else value.status
-            rows.append((one.claim.id, text, value.machine, words.run_name(value), words.case_label(value)))
-    return Table(words.VALUES_AND_CASES, ["claim", "value", "machine", "run", "case"], rows, folded=True)
+            text = (
+                words.quantity(value.measured, test.unit)
+                if test is not None and value.measured
+                else value.status
+            )
+            rows.append(
+                (one.claim.id, text, value.machine, words.run_name(value), words.case_label(value))
+            )
+    return Table(
+        words.VALUES_AND_CASES, ["claim", "value", "machine", "run", "case"], rows, folded=True
+    )
 
 
 def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
-    """A row for each claim: verdict, published figure, measured like for like and by the published method."""
+    """A row for each claim: verdict, published figure, measured like for like and by the published
+    method.
+    """
     yield Text([words.summary(found), words.TOLERANCE])
     rows = []
     for one in by_verdict(found):
         test, flawed = one.claim.test, one.claim.flawed
-        published = "" if test is not None and test.kind == "fails" else words.published_figure(one.claim)
+        published = (
+            "" if test is not None and test.kind == "fails" else words.published_figure(one.claim)
+        )
         values = words.measured_range(test, [value for value, _ in one.measured]) if test else ""
         with_flaw = words.measured_range(flawed, one.flawed) if flawed else ""
         verdict = Cell(one.verdict, tone=_TONES.get(one.verdict, ""))
@@ -70,7 +90,9 @@ def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
         important=(attribution,),
         meanings={attribution: words.ATTRIBUTION},
     ).without_empty()
-    yield Text([words.verdict_of(one) for one in by_verdict(found) if words.verdict(one) != one.verdict])
+    yield Text(
+        [words.verdict_of(one) for one in by_verdict(found) if words.verdict(one) != one.verdict]
+    )
     yield Text([words.REASONS])
 
 
@@ -92,4 +114,9 @@ def claim_data(one: Judged) -> dict[str, Any]:
 
 
 def _value(of: ClaimValue) -> dict[str, Any]:
-    return {**of.to_dict(), "label": words.case_label(of), "run": words.run_name(of), "note": words.note(of)}
+    return {
+        **of.to_dict(),
+        "label": words.case_label(of),
+        "run": words.run_name(of),
+        "note": words.note(of),
+    }

@@ -1,4 +1,6 @@
-"""Compare two sets of runs case by case: faster, slower, same or undecided. docs/compare.md has the method."""
+"""Compare two sets of runs case by case: faster, slower, same or undecided. docs/compare.md has the
+method.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,20 @@ Paths = str | Path | Sequence[str | Path]
 
 
 def compare(
-    base: Paths, new: Paths | None = None, fail_over: float | None = None, *, across: str | None = None
+    base: Paths,
+    new: Paths | None = None,
+    fail_over: float | None = None,
+    *,
+    across: str | None = None,
 ) -> Verdicts:
-    """The verdicts on ``new`` against ``base``: each is a fingerprint, a journal, a folder, or several of them.
+    """The verdicts on ``new`` against ``base``: each is a fingerprint, a journal, a folder, or
+    several of them.
 
-    ``fail_over`` (per cent): a case fails if its whole corrected interval is slower by more than this. ``across``, in
-    place of ``new``: compare variants inside each run of ``base``, such as ``wait=stream,event``, with the first.
-    Raises ``UsageError`` if ``fail_over`` is negative or not finite, if both sides hold one run and ``fail_over`` is
-    given, or if no case is as ``across`` says, and ``BadFile`` if a file is bad or the method versions differ.
+    ``fail_over`` (per cent): a case fails if its whole corrected interval is slower by more than
+    this. ``across``, in place of ``new``: compare variants inside each run of ``base``, such as
+    ``wait=stream,event``, with the first. Raises ``UsageError`` if ``fail_over`` is negative or not
+    finite, if both sides hold one run and ``fail_over`` is given, or if no case is as ``across``
+    says, and ``BadFile`` if a file is bad or the method versions differ.
     """
     if fail_over is not None and not (math.isfinite(fail_over) and fail_over >= 0):
         raise UsageError(f"--fail-over {fail_over}: must be a percentage of 0 or more")
@@ -42,7 +50,9 @@ def compare(
             right.runs[0].path,
         )
     if fail_over is not None and (both := left.held_too(right)):
-        raise UsageError(f"{both.path}: this run, or a copy of it, is on both sides; --fail-over needs two runs")
+        raise UsageError(
+            f"{both.path}: this run, or a copy of it, is on both sides; --fail-over needs two runs"
+        )
     return verdicts(left, right, fail_over)
 
 

@@ -1,7 +1,8 @@
-"""Statistical tests of whether two sides differ: shift, standard error, degrees of freedom, and Holm over the cases.
+"""Statistical tests of whether two sides differ: shift, standard error, degrees of freedom, and
+Holm over the cases.
 
-A side is a list of runs. A run is an array of ``ln(ns per unit)`` with one value per process. docs/compare.md explains
-the choice of tests and constants.
+A side is a list of runs. A run is an array of ``ln(ns per unit)`` with one value per process.
+docs/compare.md explains the choice of tests and constants.
 """
 
 from __future__ import annotations
@@ -24,26 +25,41 @@ Paces = tuple[FloatArray, FloatArray] | None
 PROMISED = 0.05
 """Highest probability of any false verdict in a comparison, over all its cases."""
 ALPHA = 0.04
-"""The level of the tests. They are exact for normal distributions only; the margin to ``PROMISED`` covers others."""
+"""The level of the tests. They are exact for normal distributions only; the margin to ``PROMISED``
+covers others.
+"""
 POWER = 0.95
 """The probability that the test detects the stated smallest shift."""
 FLOOR = 0.015
-"""Assumed standard deviation (relative) of a run's mean, if one run per side leaves the run-to-run spread unknown."""
+"""Assumed standard deviation (relative) of a run's mean, if one run per side leaves the run-to-run
+spread unknown.
+"""
 PACED_FLOOR = 0.0125
-"""The same at the same speed of the processor, for fewer cases than ``MODERATE_FROM``: a test without it must agree."""
+"""The same at the same speed of the processor, for fewer cases than ``MODERATE_FROM``: a test
+without it must agree.
+"""
 PACED_UP_TO = 0.18
-"""If ln(speed) differs by more than this between the sides, how the processes of a side follow it does not count."""
+"""If ln(speed) differs by more than this between the sides, how the processes of a side follow it
+does not count.
+"""
 PACED_COST = (0.5, 0.5)
-"""How far a cost follows the time of the canary, before it is seen: mean and standard deviation. Costs bound by the
-device do not follow it, others in proportion."""
+"""How far a cost follows the time of the canary, before it is seen: mean and standard deviation.
+Costs bound by the device do not follow it, others in proportion.
+"""
 LEAST_RUNS_DF = 2
-"""The run-to-run spread is estimated from this many runs or more, not counting the first run of each side."""
+"""The run-to-run spread is estimated from this many runs or more, not counting the first run of
+each side.
+"""
 MODERATE = 4.0
-"""Highest weight of the common spread of all cases, in runs. It is low because the cases share disturbances."""
+"""Highest weight of the common spread of all cases, in runs. It is low because the cases share
+disturbances.
+"""
 MODERATE_PAIRS = 2.0
 """The same for pairs of processes, in pairs."""
 MODERATE_FROM = 20
-"""Below this number of cases their common variance is uncertain: ``FLOOR`` replaces it, or it has less or no weight."""
+"""Below this number of cases their common variance is uncertain: ``FLOOR`` replaces it, or it has
+less or no weight.
+"""
 WIDEST_HALF = 300.0
 """The widest half-width, which as a ratio is still a finite number."""
 TINY = 1e-12
@@ -52,7 +68,9 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class Shift:
-    """An estimate of ``ln(new / base)``, its standard error, and the degrees of freedom of the error."""
+    """An estimate of ``ln(new / base)``, its standard error, and the degrees of freedom of the
+    error.
+    """
 
     centre: float
     error: float
@@ -69,18 +87,26 @@ class Shift:
     def p_over(self, margin: float) -> float:
         """Twice the p value of the hypothesis that the shift is at most ``margin``.
 
-        It is below alpha exactly if the whole interval with confidence ``1 - alpha`` is above ``margin``."""
+        It is below alpha exactly if the whole interval with confidence ``1 - alpha`` is above
+        ``margin``.
+        """
         return self._doubled(self.centre - margin)
 
     def _doubled(self, away: float) -> float:
-        return min(1.0, 2 * student_t_tail(away / self.error, self.df)) if self.error > 0 else float(away <= 0)
+        return (
+            min(1.0, 2 * student_t_tail(away / self.error, self.df))
+            if self.error > 0
+            else float(away <= 0)
+        )
 
 
 @dataclass(frozen=True)
 class Shifts:
-    """The shift of one case, with one or several standard errors (``ways``). A verdict must hold with all.
+    """The shift of one case, with one or several standard errors (``ways``). A verdict must hold
+    with all.
 
-    ``within``: with the spread of the processes alone, without an allowance for the spread between runs.
+    ``within``: with the spread of the processes alone, without an allowance for the spread between
+    runs.
     """
 
     ways: tuple[Shift, ...]
@@ -105,14 +131,18 @@ class Shifts:
         return max(s.p_over(margin) for s in self.ways)
 
     def smallest(self, alpha: float) -> float:
-        """The smallest shift, as a logarithm, that the test detects at level ``alpha`` with probability ``POWER``."""
+        """The smallest shift, as a logarithm, that the test detects at level ``alpha`` with
+        probability ``POWER``.
+        """
         return max(s.half(alpha) + student_t_quantile(POWER, s.df) * s.error for s in self.ways)
 
 
 def holm_levels(p: Sequence[float], alpha: float = ALPHA) -> list[float]:
-    """The level of each hypothesis in Holm's step-down procedure, which rejects it if its p is at most its level.
+    """The level of each hypothesis in Holm's step-down procedure, which rejects it if its p is at
+    most its level.
 
-    S. Holm, A simple sequentially rejective multiple test procedure, Scand. J. Statist. 6 (1979) 65.
+    S. Holm, A simple sequentially rejective multiple test procedure, Scand. J. Statist. 6 (1979)
+    65.
     """
     order = sorted(range(len(p)), key=p.__getitem__)
     levels = [0.0] * len(p)
@@ -129,19 +159,29 @@ def side_shifts(
 ) -> list[Shifts]:
     """The shift of each case, from the runs of BASE and NEW; each side needs two processes.
 
-    The replicates are the runs if a side has several, else the processes. ``floor``: as ``FLOOR``. ``paces``: for each
-    case those of the processes of BASE and of NEW, or None to compare at the speed that each side had.
+    The replicates are the runs if a side has several, else the processes. ``floor``: as ``FLOOR``.
+    ``paces``: for each case those of the processes of BASE and of NEW, or None to compare at the
+    speed that each side had.
     """
     free = [len(b) + len(n) - 2 for b, n in zip(base, new, strict=True)]
     several = [i for i, d in enumerate(free) if d >= LEAST_RUNS_DF]
     variances = [variance_between_runs(base[i], new[i]) for i in several]
     expected = [floor**2 + _within([*base[i], *new[i]]) for i in several]
-    spread = dict(zip(several, moderated_variances(variances, [free[i] for i in several], expected), strict=True))
+    spread = dict(
+        zip(
+            several,
+            moderated_variances(variances, [free[i] for i in several], expected),
+            strict=True,
+        )
+    )
     single = [i for i, d in enumerate(free) if d < LEAST_RUNS_DF]
     alone = [_OneRun.of(base[i], new[i], paces[i] if paces else None) for i in single]
     scatter = [one for each in alone for one in each.scatter] if len(alone) >= MODERATE_FROM else []
     both = moderated_variances([v for v, *_ in scatter], [d for _, d, _ in scatter])
-    ways = {i: one.ways(both[2 * n : 2 * n + 2], floor) for n, (i, one) in enumerate(zip(single, alone, strict=True))}
+    ways = {
+        i: one.ways(both[2 * n : 2 * n + 2], floor)
+        for n, (i, one) in enumerate(zip(single, alone, strict=True))
+    }
     return [
         Shifts((_by_runs(b, n, *spread[i]),)) if i in spread else ways[i]
         for i, (b, n) in enumerate(zip(base, new, strict=True))
@@ -149,7 +189,8 @@ def side_shifts(
 
 
 def paired_shifts(differences: Sequence[FloatArray]) -> list[Shifts]:
-    """The shift of each case, from ``ln(new / base)`` of its pairs of processes measured in turn; needs two pairs.
+    """The shift of each case, from ``ln(new / base)`` of its pairs of processes measured in turn;
+    needs two pairs.
 
     A difference between runs affects both processes of a pair, so it needs no allowance.
     """
@@ -162,13 +203,18 @@ def paired_shifts(differences: Sequence[FloatArray]) -> list[Shifts]:
 
 
 def moderated_variances(
-    variances: Sequence[float], df: Sequence[float], expected: Sequence[float] | None = None, most: float = MODERATE
+    variances: Sequence[float],
+    df: Sequence[float],
+    expected: Sequence[float] | None = None,
+    most: float = MODERATE,
 ) -> list[tuple[float, float]]:
-    """Each variance, moved towards the common variance of all cases, with its new degrees of freedom.
+    """Each variance, moved towards the common variance of all cases, with its new degrees of
+    freedom.
 
-    ``most`` limits the weight of the prior. With few cases ``expected`` is the prior variance of each case; if there is
-    none, the common variance has less weight. G. K. Smyth, Linear models and empirical Bayes methods for assessing
-    differential expression in microarray experiments, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3.
+    ``most`` limits the weight of the prior. With few cases ``expected`` is the prior variance of
+    each case; if there is none, the common variance has less weight. G. K. Smyth, Linear models and
+    empirical Bayes methods for assessing differential expression in microarray experiments, Stat.
+    Appl. Genet. Mol. Biol. 3 (2004) 3.
     """
     v = np.maximum(np.array(variances, dtype=np.float64), TINY)
     d = np.array(df, dtype=np.float64)
@@ -179,7 +225,9 @@ def moderated_variances(
     else:
         prior, common = _in_common(v, d)
         prior = min(prior, most * min(1.0, (v.size - 1) / (MODERATE_FROM - 1)))
-    return list(zip(((prior * common + d * v) / (prior + d)).tolist(), (prior + d).tolist(), strict=True))
+    return list(
+        zip(((prior * common + d * v) / (prior + d)).tolist(), (prior + d).tolist(), strict=True)
+    )
 
 
 def _in_common(v: FloatArray, d: FloatArray) -> tuple[float, FloatArray]:
@@ -197,7 +245,9 @@ def _in_common(v: FloatArray, d: FloatArray) -> tuple[float, FloatArray]:
 
 
 def _within(runs: Runs) -> float:
-    """The variance of a run's mean that the spread of its processes alone causes, pooled over the runs."""
+    """The variance of a run's mean that the spread of its processes alone causes, pooled over the
+    runs.
+    """
     several = [run for run in runs if run.size > 1]
     free = sum(run.size - 1 for run in several)
     squares = sum(float(run.var()) * run.size for run in several)
@@ -209,7 +259,9 @@ def _means(runs: Runs) -> FloatArray:
 
 
 def variance_between_runs(base: Runs, new: Runs) -> float:
-    """The variance of the run means around the mean of their side, over both sides; one side needs two runs."""
+    """The variance of the run means around the mean of their side, over both sides; one side needs
+    two runs.
+    """
     squares = sum(float(((m - m.mean()) ** 2).sum()) for m in map(_means, (base, new)))
     return squares / (len(base) + len(new) - 2)
 
@@ -221,10 +273,11 @@ def _by_runs(base: Runs, new: Runs, variance: float, df: float) -> Shift:
 
 @dataclass(frozen=True)
 class _OneRun:
-    """One run a side. ``scatter``: variance of the processes, degrees of freedom, and processes, for BASE and for NEW.
+    """One run a side. ``scatter``: variance of the processes, degrees of freedom, and processes,
+    for BASE and for NEW.
 
-    ``lever``: the variance of ``centre`` from the fit to the speed, as a multiple of the variance of a process.
-    ``runs``: 1 / BASE's + 1 / NEW's.
+    ``lever``: the variance of ``centre`` from the fit to the speed, as a multiple of the variance
+    of a process. ``runs``: 1 / BASE's + 1 / NEW's.
     """
 
     centre: float
@@ -234,9 +287,11 @@ class _OneRun:
 
     @classmethod
     def of(cls, base: Runs, new: Runs, paces: Paces) -> _OneRun:
-        """Without ``paces`` for Welch's test; with them one slope on the speed for both sides (covariance analysis).
+        """Without ``paces`` for Welch's test; with them one slope on the speed for both sides
+        (covariance analysis).
 
-        A normal prior, ``PACED_COST``, limits the slope where the speed hardly varies within a side.
+        A normal prior, ``PACED_COST``, limits the slope where the speed hardly varies within a
+        side.
         """
         sides = [np.concatenate(side) for side in (base, new)]
         centre, lever = float(_means(new).mean() - _means(base).mean()), 0.0
@@ -255,14 +310,18 @@ class _OneRun:
             away = [off - slope * own for own, off in zip(speeds, away, strict=True)]
             centre, lever = centre - slope * ran, ran**2 / (square + known)
         free = [max(off.size - (1.5 if paces else 1.0), 1.0) for off in away]
-        scatter = [(float(off @ off) / df, df, off.size) for off, df in zip(away, free, strict=True)]
+        scatter = [
+            (float(off @ off) / df, df, off.size) for off, df in zip(away, free, strict=True)
+        ]
         return cls(centre, scatter, lever, 1 / len(base) + 1 / len(new))
 
     def ways(self, moderated: Sequence[tuple[float, float]], floor: float) -> Shifts:
-        """The shift with a third variance component: the spread between runs, which one run cannot show.
+        """The shift with a third variance component: the spread between runs, which one run cannot
+        show.
 
-        The component counts as exactly known. If it dominates, processes that agree by chance give a small error with
-        many degrees of freedom. So the test without it must agree, except with variances ``moderated`` by many cases.
+        The component counts as exactly known. If it dominates, processes that agree by chance give
+        a small error with many degrees of freedom. So the test without it must agree, except with
+        variances ``moderated`` by many cases.
         """
         own = moderated or [(v, d) for v, d, _ in self.scatter]
         parts = [(v / size, d) for (v, d), (*_, size) in zip(own, self.scatter, strict=True)]

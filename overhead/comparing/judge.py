@@ -1,4 +1,5 @@
-"""Give each case of two sides a verdict: refuse different cases, explain missing ones, test the others.
+"""Give each case of two sides a verdict: refuse different cases, explain missing ones, test the
+others.
 
 All cases are tested together, because the correction and the spread between runs need all of them.
 """
@@ -70,7 +71,8 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
 
 
 def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
-    """The verdict on every pair of variants, both of which each process measured. ``asked``: as in ``read_variants``.
+    """The verdict on every pair of variants, both of which each process measured. ``asked``: as in
+    ``read_variants``.
 
     Raises ``UsageError`` if no case is as asked.
     """
@@ -91,11 +93,17 @@ def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
         )
         units = [case.record.unit for case in (b, n)]
         if units[0] != units[1]:
-            refused: Why = because("unit-differs", one=b.name, other=n.name, mine=units[0], theirs=units[1])
+            refused: Why = because(
+                "unit-differs", one=b.name, other=n.name, mine=units[0], theirs=units[1]
+            )
         else:
             refused = why_incomparable(b) or why_incomparable(n)
         opened.append(_both(blank, b, n, refused, [(one, one) for one in run.runs]))
-    alone = [SkippedRun(name, because("variant-alone", base=base)) for name in others if name not in paired]
+    alone = [
+        SkippedRun(name, because("variant-alone", base=base))
+        for name in others
+        if name not in paired
+    ]
     tested = [one for one in opened if isinstance(one, CaseSamples)]
     return Verdicts(
         base=(base,),
@@ -110,14 +118,20 @@ def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
     )
 
 
-def _closed(opened: Sequence[CaseVerdict | CaseSamples], fail_over: float | None) -> tuple[CaseVerdict, ...]:
+def _closed(
+    opened: Sequence[CaseVerdict | CaseSamples], fail_over: float | None
+) -> tuple[CaseVerdict, ...]:
     """All verdicts in the same order."""
-    found = iter(verdicts_by_test([one for one in opened if isinstance(one, CaseSamples)], fail_over))
+    found = iter(
+        verdicts_by_test([one for one in opened if isinstance(one, CaseSamples)], fail_over)
+    )
     return tuple(next(found) if isinstance(one, CaseSamples) else one for one in opened)
 
 
 def _names(side: Side, other: Side | None = None) -> tuple[str, ...]:
-    """The file names of the side, with their folder if the other side has a file of the same name."""
+    """The file names of the side, with their folder if the other side has a file of the same
+    name.
+    """
     names = [run.path.name for run in side.runs]
     if other is not None and not {*names}.isdisjoint(run.path.name for run in other.runs):
         names = [f"{run.path.parent.name}/{run.path.name}" for run in side.runs]
@@ -132,7 +146,8 @@ def _opened(
     runs: Sequence[tuple[Run, Run]],
     untestable: Why,
 ) -> CaseVerdict | CaseSamples:
-    """The verdict if the case needs no test, else the input of the test. ``runs``: those that were taken together.
+    """The verdict if the case needs no test, else the input of the test. ``runs``: those that were
+    taken together.
 
     ``untestable``: why no case of these sides can be tested, or ''.
     """
@@ -148,7 +163,11 @@ def _opened(
     where: Verdict = "only in BASE" if base_case is not None else "only in NEW"
     has_value = only.value is not None
     blank = replace(_blank(only), verdict=where, measured=has_value, missing=has_value)
-    return replace(blank, reason=because("side-lacks-case", side=other.name, why=lacking)) if lacking else blank
+    return (
+        replace(blank, reason=because("side-lacks-case", side=other.name, why=lacking))
+        if lacking
+        else blank
+    )
 
 
 def _both(
@@ -197,7 +216,9 @@ def _both(
 
 
 def _no_value(case: SideCase) -> Reason:
-    """Why a side has no value. A machine that was busy bends a line, and may give a straight one next time."""
+    """Why a side has no value. A machine that was busy bends a line, and may give a straight one
+    next time.
+    """
     lacking = why(case.record, FIGURE)
     figure = case.record.figure(FIGURE)
     if figure is not None and figure.status == "nonlinear":
@@ -209,22 +230,31 @@ def _unproven(case: SideCase) -> Reason:
     """Which run of a side did not do the work: its case failed, or its values are wrong."""
     run = case.unproven[-1]
     bad, runs, wrong = len(case.unproven), len(case.runs), why(run.records[case.key], FIGURE)
-    return because("work-not-done", bad=bad, runs=runs, side=case.name, last=run.path.name, why=wrong)
+    return because(
+        "work-not-done", bad=bad, runs=runs, side=case.name, last=run.path.name, why=wrong
+    )
 
 
 def _runs_left_out(case: SideCase) -> Iterator[RunsLeftOut]:
     """The runs of a side that do not count, if others do."""
     if case.counted and case.refused:
-        refused = [RefusedRun(run.path.name, why(run.records[case.key], FIGURE)) for run in case.refused]
+        refused = [
+            RefusedRun(run.path.name, why(run.records[case.key], FIGURE)) for run in case.refused
+        ]
         yield RunsLeftOut(case.name, len(case.runs), tuple(refused))
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
-    """The fields that differ: first the machine, then variables, versions, then the state of the machine."""
+    """The fields that differ: first the machine, then variables, versions, then the state of the
+    machine.
+    """
     machine, *others = zip(_described(base), _described(new), strict=True)
     fields = [(field, value, machine[1][field]) for field, value in machine[0].items()]
     for mine, theirs in others:
-        fields += [(key, mine.get(key, ABSENT), theirs.get(key, ABSENT)) for key in sorted({*mine, *theirs})]
+        fields += [
+            (key, mine.get(key, ABSENT), theirs.get(key, ABSENT))
+            for key in sorted({*mine, *theirs})
+        ]
     return [Difference(plain(f), _field_text(b), _field_text(n)) for f, b, n in fields if b != n]
 
 
@@ -237,11 +267,15 @@ def changed_versions(base: Fingerprint, new: Fingerprint) -> list[Difference]:
     """The versions that differ between two runs."""
     mine, theirs = base.versions, new.versions
     changed = (name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name))
-    return [Difference(plain(n), plain(mine.get(n, ABSENT)), plain(theirs.get(n, ABSENT))) for n in changed]
+    return [
+        Difference(plain(n), plain(mine.get(n, ABSENT)), plain(theirs.get(n, ABSENT)))
+        for n in changed
+    ]
 
 
 def _described(fingerprint: Fingerprint) -> list[dict[str, object]]:
-    """The machine, the variables that the run set, the versions, and the state without measured values.
+    """The machine, the variables that the run set, the versions, and the state without measured
+    values.
 
     A variable is named so that it differs from a version; measured values always differ.
     """
@@ -249,7 +283,9 @@ def _described(fingerprint: Fingerprint) -> list[dict[str, object]]:
     machine = {"id": own.id, "cpu": own.cpu, "cores": own.cores, "memory_gib": own.memory_gib}
     gpus = ", ".join(gpu.name for gpu in own.gpus) or "none"
     variables = {f"variable {name}": value for name, value in fingerprint.environment.items()}
-    state = {key: value for key, value in fingerprint.volatile.items() if not isinstance(value, float)}
+    state = {
+        key: value for key, value in fingerprint.volatile.items() if not isinstance(value, float)
+    }
     return [
         {**machine, "gpus": gpus, "profile": fingerprint.profile},
         {**variables},
@@ -273,11 +309,12 @@ def _blank(case: SideCase) -> CaseVerdict:
 
 @dataclass(frozen=True)
 class CaseSamples:
-    """A case to test, and its samples in each run of BASE and of NEW, with at least two processes per side.
+    """A case to test, and its samples in each run of BASE and of NEW, with at least two processes
+    per side.
 
-    ``paired``: both sides were measured in turn, so the n-th process of BASE and the n-th of NEW form a pair.
-    ``paces``: the speed of the processor, to compare one run a side at the same speed. ``of_all_rounds``: the same
-    samples over all rounds, at the speeds that they had.
+    ``paired``: both sides were measured in turn, so the n-th process of BASE and the n-th of NEW
+    form a pair. ``paces``: the speed of the processor, to compare one run a side at the same speed.
+    ``of_all_rounds``: the same samples over all rounds, at the speeds that they had.
     """
 
     case: CaseVerdict
@@ -289,9 +326,17 @@ class CaseSamples:
 
     @classmethod
     def of(
-        cls, case: CaseVerdict, base: Sequence[Sampled], new: Sequence[Sampled], paired: bool, *, paced: bool = True
+        cls,
+        case: CaseVerdict,
+        base: Sequence[Sampled],
+        new: Sequence[Sampled],
+        paired: bool,
+        *,
+        paced: bool = True,
     ) -> CaseSamples:
-        """The case over the rounds of its figures. ``paced``: one Python on both sides, whose loop shows the speed."""
+        """The case over the rounds of its figures. ``paced``: one Python on both sides, whose loop
+        shows the speed.
+        """
         counted = [s.counted for s in base], [s.counted for s in new]
         if paired:
             counted = ([b & n for b, n in zip(*counted, strict=True)],) * 2
@@ -301,7 +346,9 @@ class CaseSamples:
         several = len(left) + len(right) - 2 >= decide.LEAST_RUNS_DF
         paces = None
         if paced and not (paired or several) and min(counts) > 1:
-            paces = decide.comparable_paces(*(np.concatenate([s.pace for s in side]) for side in (left, right)))
+            paces = decide.comparable_paces(
+                *(np.concatenate([s.pace for s in side]) for side in (left, right))
+            )
         whole = [tuple(s.of_all_rounds for s in side) for side in (base, new)]
         return cls(case, left, right, paired, paces, cls(case, whole[0], whole[1], paired))
 
@@ -318,15 +365,19 @@ class CaseSamples:
 
 
 def _quiet(sampled: Sampled, counted: Mask) -> Sampled:
-    """Only these processes, over the rounds of their figures; all over all rounds if too few would be left."""
+    """Only these processes, over the rounds of their figures; all over all rounds if too few would
+    be left.
+    """
     enough = has_enough_processes(int(counted.sum()), counted.size)
     return sampled.at(counted) if enough else sampled.of_all_rounds
 
 
 def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
-    """The verdict on each case, all tested together; it fails if its whole interval is slower by ``fail_over`` %.
+    """The verdict on each case, all tested together; it fails if its whole interval is slower by
+    ``fail_over`` %.
 
-    Beside each the verdict over all rounds, where that is another one or its ratio lies outside the interval.
+    Beside each the verdict over all rounds, where that is another one or its ratio lies outside the
+    interval.
     """
     found = _verdicts(cases, fail_over)
     if not all(case.of_all_rounds for case in cases):
@@ -342,7 +393,10 @@ def _differ(one: CaseVerdict, other: CaseVerdict) -> bool:
     assert one.ratio
     assert other.ratio
     moved = {"slower", "faster"} & {one.verdict, other.verdict}
-    return bool(moved and one.verdict != other.verdict) or not one.ratio.floor <= other.ratio.value <= one.ratio.ceiling
+    return (
+        bool(moved and one.verdict != other.verdict)
+        or not one.ratio.floor <= other.ratio.value <= one.ratio.ceiling
+    )
 
 
 def _verdicts(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
@@ -357,10 +411,21 @@ def _verdicts(cases: Sequence[CaseSamples], fail_over: float | None) -> list[Cas
     found = []
     for i, (one, trial) in enumerate(zip(cases, trials, strict=True)):
         moved: Verdict = "slower" if trial.centre > 0 else "faster"
-        still: Verdict = "same" if max(map(abs, trial.interval(ALPHA))) <= math.log1p(_SAME_WITHIN) else "undecided"
-        base_ns, new_ns = (math.exp(np.mean([s.slopes.mean() for s in side])) for side in (one.base, one.new))
+        still: Verdict = (
+            "same"
+            if max(map(abs, trial.interval(ALPHA))) <= math.log1p(_SAME_WITHIN)
+            else "undecided"
+        )
+        base_ns, new_ns = (
+            math.exp(np.mean([s.slopes.mean() for s in side])) for side in (one.base, one.new)
+        )
         times, low, high = map(math.exp, (trial.centre, *trial.interval(levels[i])))
-        hidden = still == "undecided" and p[i] > levels[i] and trial.within and trial.within.p() <= levels[i]
+        hidden = (
+            still == "undecided"
+            and p[i] > levels[i]
+            and trial.within
+            and trial.within.p() <= levels[i]
+        )
         found.append(
             replace(
                 one.case,
@@ -378,12 +443,18 @@ def _verdicts(cases: Sequence[CaseSamples], fail_over: float | None) -> list[Cas
 
 
 def yardstick_of(cases: Sequence[CaseSamples], in_turn: YardstickKind = "in-turn") -> Yardstick:
-    """The spread that the verdicts assume. ``in_turn``: the kind for both sides measured in turn."""
+    """The spread that the verdicts assume. ``in_turn``: the kind for both sides measured in
+    turn.
+    """
     if not cases:
         return Yardstick("nothing-tested")
     if cases[0].paired:
-        return Yardstick(in_turn, statistics.median(float(case.differences.std(ddof=1)) for case in cases))
-    several = [case.slopes for case in cases if len(case.base) + len(case.new) - 2 >= decide.LEAST_RUNS_DF]
+        return Yardstick(
+            in_turn, statistics.median(float(case.differences.std(ddof=1)) for case in cases)
+        )
+    several = [
+        case.slopes for case in cases if len(case.base) + len(case.new) - 2 >= decide.LEAST_RUNS_DF
+    ]
     if not several:
         paced = all(case.paces for case in cases)
         floor = decide.PACED_FLOOR if paced and len(cases) < decide.MODERATE_FROM else decide.FLOOR

@@ -1,4 +1,6 @@
-"""Which kernel files a case may use, for a fingerprint without raw samples: it lists the files of all its cases."""
+"""Which kernel files a case may use, for a fingerprint without raw samples: it lists the files of
+all its cases.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +10,33 @@ from overhead.results import Record, StackFacts
 
 _STEP = "step"
 _STEP_FILES = ("step", "fused", "spin")
-"""How the names of the files of the workload ``step`` begin; those of others begin with the workload."""
+"""How the names of the files of the workload ``step`` begin; those of others begin with the
+workload.
+"""
 
 
 def may_use(record: Record, facts: StackFacts, file: str, workloads: Collection[str]) -> bool:
-    """Whether the case may use the kernel file. ``facts``: of its stack; ``workloads``: all that the run measured.
+    """Whether the case may use the kernel file. ``facts``: of its stack; ``workloads``: all that
+    the run measured.
 
-    True where that is not known: for the stack of a plugin that does not say how the names of its files end. Raw
-    samples tell the files of each case; a test compares all committed ones.
+    True where that is not known: for the stack of a plugin that does not say how the names of its
+    files end. Raw samples tell the files of each case; a test compares all committed ones.
     """
     if facts.kernel_files == []:
         return False
-    of_others = any(_is_of(file, name) for name in workloads if name not in (_STEP, record.workload))
+    of_others = any(
+        _is_of(file, name) for name in workloads if name not in (_STEP, record.workload)
+    )
     if facts.kernel_files is None:
         return not of_others
-    own = file.startswith(_STEP_FILES) if record.workload == _STEP else _is_of(file, record.workload)
+    own = (
+        file.startswith(_STEP_FILES) if record.workload == _STEP else _is_of(file, record.workload)
+    )
     return own and file.endswith(tuple(facts.kernel_files))
 
 
 def _is_of(file: str, workload: str) -> bool:
-    """Whether a file has the name of the workload, as ``recurrence.cu`` and ``recurrence_fused.spv``."""
+    """Whether a file has the name of the workload, as ``recurrence.cu`` and
+    ``recurrence_fused.spv``.
+    """
     return file.startswith((f"{workload}.", f"{workload}_"))

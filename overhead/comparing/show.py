@@ -1,4 +1,6 @@
-"""A comparison of two sets of runs as blocks, for the terminal and for Markdown, and as the data of ``--json``."""
+"""A comparison of two sets of runs as blocks, for the terminal and for Markdown, and as the data of
+``--json``.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def result_lines(found: Verdicts) -> list[str]:
 
 
 def change_lines(found: Verdicts) -> list[str]:
-    """The lines below the table: what differs between the sides, how it was tested, and what was skipped."""
+    """The lines below the table: what differs between the sides, how it was tested, and what was
+    skipped.
+    """
     lines = []
     if not found.inside:
         lines.append(words.changes(found))
@@ -39,7 +43,9 @@ def change_lines(found: Verdicts) -> list[str]:
 
 
 def cases_by_change(found: Verdicts) -> list[CaseVerdict]:
-    """The cases that have a ratio, by verdict (slower and faster ones first) and by the size of the change."""
+    """The cases that have a ratio, by verdict (slower and faster ones first) and by the size of the
+    change.
+    """
 
     def key(case: CaseVerdict) -> tuple[int, float]:
         ratio = case.ratio.value if case.ratio else 1.0
@@ -50,7 +56,9 @@ def cases_by_change(found: Verdicts) -> list[CaseVerdict]:
 
 @dataclass(frozen=True)
 class _Remark:
-    """What is to say of some cases. ``fact``: equal for cases of which the same is to say; ``what``, ``why``: of it."""
+    """What is to say of some cases. ``fact``: equal for cases of which the same is to say;
+    ``what``, ``why``: of it.
+    """
 
     fact: Hashable
     what: str
@@ -58,7 +66,9 @@ class _Remark:
 
 
 def reason_sentences(found: Verdicts) -> list[str]:
-    """A line for each reason why cases have no test, with these cases; then what else is to know of some."""
+    """A line for each reason why cases have no test, with these cases; then what else is to know of
+    some.
+    """
     labels, _ = _labels(found)
     remarks: dict[Hashable, _Remark] = {}
     cases: dict[Hashable, list[str]] = {}
@@ -73,24 +83,42 @@ def _remarks(found: Verdicts) -> Iterator[tuple[CaseVerdict, _Remark]]:
         if case.reason or case.verdict in ("only in BASE", "only in NEW"):
             yield (
                 case,
-                _Remark((case.verdict, case.reason), words.verdict_as_title(case.verdict), words.case_reason(case)),
+                _Remark(
+                    (case.verdict, case.reason),
+                    words.verdict_as_title(case.verdict),
+                    words.case_reason(case),
+                ),
             )
     for case in found.cases:
         if case.left_out:
-            yield case, _Remark(case.left_out, words.RUNS_LEFT_OUT, words.runs_left_out(case.left_out))
+            yield (
+                case,
+                _Remark(case.left_out, words.RUNS_LEFT_OUT, words.runs_left_out(case.left_out)),
+            )
     for case in cases_by_change(found):
         if case.also:
-            yield case, _Remark(case.also, words.WINDOW_DIFFERS_TOO, words.window_changes(case.also))
+            yield (
+                case,
+                _Remark(case.also, words.WINDOW_DIFFERS_TOO, words.window_changes(case.also)),
+            )
         if (whole := case.all_rounds) and whole.ratio:
             of_rounds = (whole.verdict, whole.ratio)
-            yield case, _Remark(of_rounds, words.OVER_ALL_ROUNDS, words.verdict_over_all_rounds(whole, whole.ratio))
+            yield (
+                case,
+                _Remark(
+                    of_rounds,
+                    words.OVER_ALL_ROUNDS,
+                    words.verdict_over_all_rounds(whole, whole.ratio),
+                ),
+            )
 
 
 def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
-    """The label of each case by its key, and the devices that need not be named there: '' if they differ in a side.
+    """The label of each case by its key, and the devices that need not be named there: '' if they
+    differ in a side.
 
-    Of two machines each side has its own devices, so a row names the device of both or of none. A variant that all
-    cases share is not named either: it is NEW.
+    Of two machines each side has its own devices, so a row names the device of both or of none. A
+    variant that all cases share is not named either: it is NEW.
     """
     on_base = [case for case in found.cases if case.verdict != "only in NEW"]
     on_new = [case for case in found.cases if case.verdict != "only in BASE"]
@@ -117,24 +145,33 @@ def _row(case: CaseVerdict, label: str) -> tuple[str | Cell, ...]:
         label,
         Cell(words.verdict_cell(case), tone=_TONES.get(case.verdict, "")),
         "" if ratio is None else spread(ratio) + TIMES if ratio.bounded else factor(ratio),
-        *("" if ns is None else number(within(ns / 1e3, 0.001)) for ns in (case.base_ns, case.new_ns)),
+        *(
+            "" if ns is None else number(within(ns / 1e3, 0.001))
+            for ns in (case.base_ns, case.new_ns)
+        ),
         "" if share is None else percent(share) if share < 1 else factor(1 + share),
     )
 
 
 def comparison_blocks(found: Verdicts) -> Iterator[Part]:
-    """The result, a row for each case, what changed, the reasons for cases without a test, and that of the gate."""
+    """The result, a row for each case, what changed, the reasons for cases without a test, and that
+    of the gate.
+    """
     yield Text(result_lines(found))
     labels, device = _labels(found)
     rows = [_row(case, labels[case.case]) for case in cases_by_change(found)]
     if rows:
         title = words.table_title(device)
-        yield Table(title, words.COMPARED_COLUMNS, rows, _NUMERIC, optional=_OPTIONAL).without_empty()
+        yield Table(
+            title, words.COMPARED_COLUMNS, rows, _NUMERIC, optional=_OPTIONAL
+        ).without_empty()
     yield Text([*change_lines(found), *reason_sentences(found), *filter(None, [words.gate(found)])])
 
 
 def comparison_data(found: Verdicts) -> dict[str, Any]:
-    """The comparison as dicts and lists that ``json`` can write: what is said in words, and beside it its code."""
+    """The comparison as dicts and lists that ``json`` can write: what is said in words, and beside
+    it its code.
+    """
     return {
         "base": found.base,
         "new": found.new,

@@ -22,22 +22,36 @@ from overhead.measure.fitting.line import Mask
 from overhead.measure.fitting.one_process import Series, fit_process
 from overhead.measure.fitting.quiet_rounds import without_slow_rounds
 from overhead.reading.view import View
-from overhead.results import Fingerprint, Machine, Record, Value, Why, WithFigures, about, because, same_figures
+from overhead.results import (
+    Fingerprint,
+    Machine,
+    Record,
+    Value,
+    Why,
+    WithFigures,
+    about,
+    because,
+    same_figures,
+)
 
 FIGURE = "complete"
 """The compared figure: the sustained cost in ns per unit."""
 _MAY_DIFFER = ("kernel", "os", "overhead")
 """Versions in which the runs of one side may differ."""
 _SHARED_BY_COPIES = 0.5
-"""Two files are one run if they share more than this share of their samples, or figures, to the last digit."""
+"""Two files are one run if they share more than this share of their samples, or figures, to the
+last digit.
+"""
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Logarithms of the slope of a case (ns per unit), one value per process, and the numbers of the processes.
+    """Logarithms of the slope of a case (ns per unit), one value per process, and the numbers of
+    the processes.
 
-    ``slopes``: over the rounds that count for a figure; NaN where a process has too few. ``whole``: over all rounds.
-    ``pace``: ln of the time of the canary's Python loop (fixed work timed beside each round), ns; -inf where unknown.
+    ``slopes``: over the rounds that count for a figure; NaN where a process has too few. ``whole``:
+    over all rounds. ``pace``: ln of the time of the canary's Python loop (fixed work timed beside
+    each round), ns; -inf where unknown.
     """
 
     slopes: FloatArray
@@ -86,7 +100,9 @@ class Run:
     def exact_samples(self) -> frozenset[tuple[str, float]]:
         """A slope of each process of each case to the last digit."""
         of_cases = (self.sampled or {}).items()
-        return frozenset((key, slope) for key, sampled in of_cases for slope in sampled.whole.tolist())
+        return frozenset(
+            (key, slope) for key, sampled in of_cases for slope in sampled.whole.tolist()
+        )
 
     @cached_property
     def view(self) -> View:
@@ -109,13 +125,17 @@ class SideCase:
 
     @cached_property
     def counted(self) -> tuple[Run, ...]:
-        """The runs in which the case has a value. Samples of the others were refused, so they count nowhere."""
+        """The runs in which the case has a value. Samples of the others were refused, so they count
+        nowhere.
+        """
         return tuple(run for run in self.runs if _value_in(run, self.key) is not None)
 
     @cached_property
     def unproven(self) -> tuple[Run, ...]:
         """The runs in which the case failed, or in which the values did not prove its work."""
-        return tuple(run for run in self.runs if _status_in(run, self.key) in ("failed", "unverified"))
+        return tuple(
+            run for run in self.runs if _status_in(run, self.key) in ("failed", "unverified")
+        )
 
     @cached_property
     def refused(self) -> tuple[Run, ...]:
@@ -134,7 +154,11 @@ class SideCase:
     @property
     def samples(self) -> tuple[Sampled, ...]:
         """The samples of the case, for each run that counts and has some."""
-        found = [run.sampled[self.key] for run in self.counted if run.sampled is not None and self.key in run.sampled]
+        found = [
+            run.sampled[self.key]
+            for run in self.counted
+            if run.sampled is not None and self.key in run.sampled
+        ]
         return tuple(one for one in found if one.slopes.size)
 
 
@@ -143,10 +167,16 @@ def _value_in(run: Run, key: str) -> Value | None:
 
 
 def _status_in(run: Run, key: str) -> str:
-    """The status of the compared figure, or that of the record if it says that the case as a whole is refused."""
+    """The status of the compared figure, or that of the record if it says that the case as a whole
+    is refused.
+    """
     record = run.records[key]
     figure = record.figure(FIGURE)
-    return record.status if figure is None or record.status in ("failed", "unverified") else figure.status
+    return (
+        record.status
+        if figure is None or record.status in ("failed", "unverified")
+        else figure.status
+    )
 
 
 def _size(value: Value) -> float:
@@ -155,7 +185,9 @@ def _size(value: Value) -> float:
 
 @dataclass(frozen=True)
 class Side:
-    """One side, BASE or NEW, its runs with the oldest first. All have the same machine, versions and method version."""
+    """One side, BASE or NEW, its runs with the oldest first. All have the same machine, versions
+    and method version.
+    """
 
     name: str
     runs: tuple[Run, ...]
@@ -167,21 +199,29 @@ class Side:
         return self.runs[0].fingerprint.machine
 
     def held_too(self, other: Side) -> Run | None:
-        """A run of this side that the other side holds too, as a copy or as the same file; None if there is none."""
-        return next((run for run in self.runs if any(same_run(run, one) for one in other.runs)), None)
+        """A run of this side that the other side holds too, as a copy or as the same file; None if
+        there is none.
+        """
+        return next(
+            (run for run in self.runs if any(same_run(run, one) for one in other.runs)), None
+        )
 
     @cached_property
     def cases(self) -> dict[str, SideCase]:
         """All cases of all runs by key, in the order of the runs."""
         keys = dict.fromkeys(key for run in self.runs for key in run.records)
-        return {key: SideCase(self.name, key, tuple(r for r in self.runs if key in r.records)) for key in keys}
+        return {
+            key: SideCase(self.name, key, tuple(r for r in self.runs if key in r.records))
+            for key in keys
+        }
 
 
 def read_side(name: str, paths: Sequence[Path]) -> Side:
-    """Load a side from files and folders. A second copy of a run is skipped, also one with another date.
+    """Load a side from files and folders. A second copy of a run is skipped, also one with another
+    date.
 
-    Raises ``BadFile`` if a file is bad or the runs differ in machine, versions, environment variables or method
-    version. Among several runs, a run with bad raw samples is skipped instead.
+    Raises ``BadFile`` if a file is bad or the runs differ in machine, versions, environment
+    variables or method version. Among several runs, a run with bad raw samples is skipped instead.
     """
     loaded, unread = load_paths(paths)
     loaded.sort(key=_by_age)
@@ -191,8 +231,8 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
         if difference := _difference(first.fingerprint, other.fingerprint):
             field, mine, theirs = difference
             raise BadFile(
-                f"{field} {theirs}, but {mine} in {first.path.name} of the same side; name runs of one "
-                "kind on each side",
+                f"{field} {theirs}, but {mine} in {first.path.name} of the same side; name runs of"
+                " one kind on each side",
                 other.path,
             )
     runs: list[Run] = []
@@ -215,7 +255,9 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
 
 
 def _fault(error: BadFile) -> Why:
-    """What is wrong with a file of the run, which may be its samples, with the name of that file."""
+    """What is wrong with a file of the run, which may be its samples, with the name of that
+    file.
+    """
     return about(Path(error.file).name, error.fault) if error.file else error.fault
 
 
@@ -225,7 +267,9 @@ def _by_age(loaded: Loaded) -> tuple[str, str]:
 
 
 def _difference(first: Fingerprint, other: Fingerprint) -> tuple[str, object, object] | None:
-    """A field in which two runs of one side must not differ, with both values; None if they are of one kind."""
+    """A field in which two runs of one side must not differ, with both values; None if they are of
+    one kind.
+    """
     if first.machine.id != other.machine.id:
         return "machine", first.machine.id, other.machine.id
     if not same_figures(first.method_version, other.method_version):
@@ -241,7 +285,9 @@ def _difference(first: Fingerprint, other: Fingerprint) -> tuple[str, object, ob
 
 
 def same_run(one: Run, other: Run) -> bool:
-    """Whether these are one run: the same file, or a copy, also with another date or without some of its cases."""
+    """Whether these are one run: the same file, or a copy, also with another date or without some
+    of its cases.
+    """
     if _identity(one.fingerprint) == _identity(other.fingerprint):
         return True
     if one.exact_samples and other.exact_samples:
@@ -266,7 +312,12 @@ def _run(path: Path, fingerprint: Fingerprint) -> Run:
             raise BadFile("raw samples of another run than the fingerprint beside it", samples)
         if isinstance(line, results.OpenedLine) and line.worker == line.target:
             kernels[f"{line.target} {line.case}"] = line.kernels
-    return Run(path, fingerprint, {key: sampled(series) for key, series in series_by_record(samples).items()}, kernels)
+    return Run(
+        path,
+        fingerprint,
+        {key: sampled(series) for key, series in series_by_record(samples).items()},
+        kernels,
+    )
 
 
 def _possible_kernels(fingerprint: Fingerprint) -> dict[str, Mapping[str, str]]:
@@ -276,15 +327,23 @@ def _possible_kernels(fingerprint: Fingerprint) -> dict[str, Mapping[str, str]]:
     for record in fingerprint.records:
         facts = results.facts_of(record.stack, fingerprint.stacks)
         kernels = fingerprint.kernels.items()
-        found[record.key] = {name: value for name, value in kernels if may_use(record, facts, name, workloads)}
+        found[record.key] = {
+            name: value for name, value in kernels if may_use(record, facts, name, workloads)
+        }
     return found
 
 
 def sampled(series: Series) -> Sampled:
     """The samples of a case, without the processes that have no positive slope."""
-    whole = {p.number: fit_process(p, series).value(FIGURE) or 0.0 for p in series.processes if p.rounds}
+    whole = {
+        p.number: fit_process(p, series).value(FIGURE) or 0.0 for p in series.processes if p.rounds
+    }
     usual = without_slow_rounds(series)
-    quiet = {p.number: fit_process(p, usual).value(FIGURE) for p in usual.processes} if usual is not series else whole
+    quiet = (
+        {p.number: fit_process(p, usual).value(FIGURE) for p in usual.processes}
+        if usual is not series
+        else whole
+    )
     rows = [
         (quiet.get(p.number) or math.nan, whole[p.number], p.pace, p.number)
         for p in series.processes

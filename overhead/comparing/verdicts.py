@@ -1,4 +1,6 @@
-"""The result of ``compare``. Times are in ns. Ratios are NEW over BASE, so a ratio above 1 means slower."""
+"""The result of ``compare``. Times are in ns. Ratios are NEW over BASE, so a ratio above 1 means
+slower.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,31 @@ from overhead.reading.view import TargetLabel
 from overhead.results import Machine, Value, Why
 from overhead.results.vocabulary import Caller
 
-Verdict = Literal["faster", "slower", "same", "undecided", "not tested", "refused", "only in BASE", "only in NEW"]
-"""``undecided``: both sides were tested, and the test could not tell. ``not tested``: both sides have the case, and the
-reason says why there is no test. ``refused``: the two measure different things."""
+Verdict = Literal[
+    "faster", "slower", "same", "undecided", "not tested", "refused", "only in BASE", "only in NEW"
+]
+"""``undecided``: both sides were tested, and the test could not tell. ``not tested``: both sides
+have the case, and the reason says why there is no test. ``refused``: the two measure different
+things.
+"""
 
 
-YardstickKind = Literal["nothing-tested", "two-machines", "one-run", "several-runs", "in-turn", "same-processes"]
-"""``nothing-tested``: no case of one machine could be tested. ``one-run``: the spread between runs is assumed.
-``in-turn``: pairs of processes, whose difference shows the spread. ``same-processes``: variants inside each process."""
+YardstickKind = Literal[
+    "nothing-tested", "two-machines", "one-run", "several-runs", "in-turn", "same-processes"
+]
+"""``nothing-tested``: no case of one machine could be tested. ``one-run``: the spread between runs
+is assumed. ``in-turn``: pairs of processes, whose difference shows the spread. ``same-processes``:
+variants inside each process.
+"""
 
 
 @dataclass(frozen=True)
 class Yardstick:
-    """The spread that the verdicts assume. ``spread``: a relative standard deviation, of the median case.
+    """The spread that the verdicts assume. ``spread``: a relative standard deviation, of the median
+    case.
 
-    ``runs``: of BASE and of NEW, for ``several-runs``. ``same_speed``: for ``one-run``, whether the sides are compared
-    at the same speed of the processor.
+    ``runs``: of BASE and of NEW, for ``several-runs``. ``same_speed``: for ``one-run``, whether the
+    sides are compared at the same speed of the processor.
     """
 
     kind: YardstickKind
@@ -37,7 +48,9 @@ class Yardstick:
 
 @dataclass(frozen=True)
 class Difference:
-    """A field of the machine, its state, its versions or a timed window that differs between the sides."""
+    """A field of the machine, its state, its versions or a timed window that differs between the
+    sides.
+    """
 
     field: str
     base: str
@@ -54,7 +67,8 @@ class RefusedRun:
 
 @dataclass(frozen=True)
 class RunsLeftOut:
-    """The runs of a side that do not count for a case, while others do. ``runs``: how many of the side have the case.
+    """The runs of a side that do not count for a case, while others do. ``runs``: how many of the
+    side have the case.
 
     ``side``: BASE, NEW or a variant, as ``SideCase.name``.
     """
@@ -79,14 +93,16 @@ _UNNAMED = TargetLabel("")
 class CaseVerdict(Shown):
     """The verdict on one case. ``ratio``: with its interval, at the level from Holm's procedure.
 
-    ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty; None without a test.
-    ``target``: its name; ``target_new``: of NEW, where that is on another device. ``pattern``: the case on this target;
-    ``caller``: None where it is not known. ``variant``: of NEW, such as ``wait=event``, where variants
-    of one run are compared, and ``against``: the key of the other one. ``p``: uncorrected p value of no shift.
-    ``processes`` and ``runs``: counts of BASE and NEW. ``measured``: at least one side has a value; ``missing``: only
-    one has, and the other did not fail. ``reason``: why there is no test, or what hides a change. ``also``: what
-    else differs in their windows. ``left_out``: the runs in which the case has no value. ``all_rounds``: the verdict
-    over all rounds, also those that figures leave out, where it tells another story; else None.
+    ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty; None
+    without a test. ``target``: its name; ``target_new``: of NEW, where that is on another device.
+    ``pattern``: the case on this target; ``caller``: None where it is not known. ``variant``: of
+    NEW, such as ``wait=event``, where variants of one run are compared, and ``against``: the key of
+    the other one. ``p``: uncorrected p value of no shift. ``processes`` and ``runs``: counts of
+    BASE and NEW. ``measured``: at least one side has a value; ``missing``: only one has, and the
+    other did not fail. ``reason``: why there is no test, or what hides a change. ``also``: what
+    else differs in their windows. ``left_out``: the runs in which the case has no value.
+    ``all_rounds``: the verdict over all rounds, also those that figures leave out, where it tells
+    another story; else None.
     """
 
     case: str
@@ -117,9 +133,10 @@ class CaseVerdict(Shown):
 class Verdicts(Shown):
     """The result of a comparison, with one verdict per case.
 
-    ``failed``: the cases whose whole corrected interval is above ``fail_over`` per cent. ``base`` and ``new`` name
-    files, ``machines`` holds those of BASE and of NEW. If variants inside runs are compared, ``base`` and ``new`` name
-    these (``wait=event``), ``inside`` names the files, and ``machines`` is empty.
+    ``failed``: the cases whose whole corrected interval is above ``fail_over`` per cent. ``base``
+    and ``new`` name files, ``machines`` holds those of BASE and of NEW. If variants inside runs are
+    compared, ``base`` and ``new`` name these (``wait=event``), ``inside`` names the files, and
+    ``machines`` is empty.
     """
 
     base: tuple[str, ...]
@@ -150,12 +167,20 @@ class Verdicts(Shown):
 
     @property
     def untested(self) -> list[CaseVerdict]:
-        """The measured cases without a test, or with one that could not detect a change of ``fail_over`` per cent."""
+        """The measured cases without a test, or with one that could not detect a change of
+        ``fail_over`` per cent.
+        """
         most = math.inf if self.fail_over is None else self.fail_over / 100
-        return [case for case in self.cases if case.measured and (case.smallest is None or case.smallest > most)]
+        return [
+            case
+            for case in self.cases
+            if case.measured and (case.smallest is None or case.smallest > most)
+        ]
 
     def tested_enough(self, *, allow_missing: bool = False) -> bool:
-        """Whether a case was tested and no measured one is untested; ``allow_missing`` forgives those ``missing``."""
+        """Whether a case was tested and no measured one is untested; ``allow_missing`` forgives
+        those ``missing``.
+        """
         blind = [case for case in self.untested if not (allow_missing and case.missing)]
         return not blind and self.measured > len(self.untested)
 

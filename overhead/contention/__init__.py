@@ -1,1 +1,3 @@
-"""Contention: what a dispatch costs while several processes or threads do the same. See docs/contention.md."""
+"""Contention: what a dispatch costs while several processes or threads do the same. See
+docs/contention.md.
+"""

@@ -22,22 +22,52 @@ def add_commands(commands: Any) -> None:
         question=Question.COST,
     )
     add = contention.add_argument
-    add("-p", "--probe", metavar="STACK", action="append", default=[], help="measure only this stack (repeatable)")
-    ways = (
-        "processes on one device, threads of one process, a process for each device, or while other processes are busy "
-        "(repeatable)"
+    add(
+        "-p",
+        "--probe",
+        metavar="STACK",
+        action="append",
+        default=[],
+        help="measure only this stack (repeatable)",
     )
-    add("--way", choices=["processes", "threads", "devices", "busy"], action="append", default=[], help=ways)
-    add("--at-once", metavar="K,K", type=_numbers, default=(1, 2, 4, 8), help="how many at once (default: 1,2,4,8)")
+    ways = (
+        "processes on one device, threads of one process, a process for each device, or while other"
+        " processes are busy (repeatable)"
+    )
+    add(
+        "--way",
+        choices=["processes", "threads", "devices", "busy"],
+        action="append",
+        default=[],
+        help=ways,
+    )
+    add(
+        "--at-once",
+        metavar="K,K",
+        type=_numbers,
+        default=(1, 2, 4, 8),
+        help="how many at once (default: 1,2,4,8)",
+    )
     add(
         "--seconds",
         metavar="S",
         type=float,
         default=900.0,
-        help="time for the whole measurement (default: 900); what does not fit is left out and named",
+        help=(
+            "time for the whole measurement (default: 900); what does not fit is left out and named"
+        ),
     )
-    add("--software", action="store_true", help="on a machine with a GPU, measure software adapters and CPUs too")
-    add("--out", metavar="FILE", type=Path, help="file to write, or a folder (default: reports/local)")
+    add(
+        "--software",
+        action="store_true",
+        help="on a machine with a GPU, measure software adapters and CPUs too",
+    )
+    add(
+        "--out",
+        metavar="FILE",
+        type=Path,
+        help="file to write, or a folder (default: reports/local)",
+    )
     add_plugin(contention)
     add_json(contention)
     contention.set_defaults(call=contention_command, profile="contention")
@@ -51,15 +81,21 @@ def contention_command(a: argparse.Namespace) -> int:
 
     if not a.seconds > 0:
         raise UsageError(f"--seconds {a.seconds:g}: must be above 0")
-    plan = ContentionPlan(ways=[way for way in WAYS if way in (a.way or WAYS)], numbers=a.at_once, seconds=a.seconds)
+    plan = ContentionPlan(
+        ways=[way for way in WAYS if way in (a.way or WAYS)], numbers=a.at_once, seconds=a.seconds
+    )
     more = functools.partial(measure_contention, plan)
     whole = dataclasses.replace(profiles()["contention"], more=more)
     return measure_and_show(a, a.probe, plugins=a.plugin, software=a.software, plan=whole)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """The numbers in ``1,2,4``, sorted, with 1 among them. Raises ``ArgumentTypeError`` outside 1 to 256."""
+    """The numbers in ``1,2,4``, sorted, with 1 among them. Raises ``ArgumentTypeError`` outside 1
+    to 256.
+    """
     words = text.split(",")
     if not all(word.isdecimal() and 1 <= int(word) <= 256 for word in words):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from 1 to 256, such as 1,2,4,8")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of numbers from 1 to 256, such as 1,2,4,8"
+        )
     return tuple(sorted({1, *map(int, words)}))

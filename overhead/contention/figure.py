@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from overhead.blocks.parts import Drawing, Table
 from overhead.contention.rows import PeersRow
 from overhead.contention.show import finding_sentences
-from overhead.report.core.draw import INK, MUTED, PAPER, WIDE_INCHES, new_figure, plain_log_ticks, style
+from overhead.report.core.draw import (
+    INK,
+    MUTED,
+    PAPER,
+    WIDE_INCHES,
+    new_figure,
+    plain_log_ticks,
+    style,
+)
 from overhead.results import Value, Way, exactly
 from overhead.words.contention import figure as words
 
@@ -26,15 +34,21 @@ _STYLES = {"native": ":", "ffi": "-."}
 
 
 def drawing(way: Way, rows: Sequence[PeersRow], table: Table) -> Drawing | None:
-    """The figure with its table, a pinned case only where it has no free one; None without two numbers of peers."""
+    """The figure with its table, a pinned case only where it has no free one; None without two
+    numbers of peers.
+    """
     free = {row.first.key for row in rows if row.first.placement == "free"}
     own = [row for row in rows if row.first.placement == "free" or row.first.key not in free]
-    own = sorted((row for row in own if len(row.values("cost")) > 1), key=lambda row: row.order)[:_MOST_LINES]
+    own = sorted((row for row in own if len(row.values("cost")) > 1), key=lambda row: row.order)[
+        :_MOST_LINES
+    ]
     if not own:
         return None
     title = words.title(way)
     said = " ".join(finding_sentences(way, rows)) or title
-    return Drawing(f"contention-{way}", title, said, words.PEERS_CAPTION, partial(_draw, way, own), table=table)
+    return Drawing(
+        f"contention-{way}", title, said, words.PEERS_CAPTION, partial(_draw, way, own), table=table
+    )
 
 
 @style()
@@ -62,12 +76,26 @@ def _draw(way: Way, rows: Sequence[PeersRow]) -> Figure:
 
 
 def _line(ax: Axes, row: PeersRow, points: Mapping[int, Value]) -> _End:
-    """Draw a line with its intervals; returns its label and colour, its most peers, and its value there."""
+    """Draw a line with its intervals; returns its label and colour, its most peers, and its value
+    there.
+    """
     caller, own, label = row.first.case.caller, row.facts.colour, words.line(row)
-    ax.plot([*points], [v.value for v in points.values()], _STYLES.get(caller, "-"), color=own, linewidth=1.4)
+    ax.plot(
+        [*points],
+        [v.value for v in points.values()],
+        _STYLES.get(caller, "-"),
+        color=own,
+        linewidth=1.4,
+    )
     for k, value in points.items():
         if value.low is not None and value.high is not None:
-            ax.plot([k, k], [max(value.low, value.value / 10), value.high], color=own, linewidth=1.4, zorder=3)
+            ax.plot(
+                [k, k],
+                [max(value.low, value.value / 10), value.high],
+                color=own,
+                linewidth=1.4,
+                zorder=3,
+            )
         inside = own if value.status == "ok" else PAPER
         ax.plot([k], [value.value], "o", markersize=5, color=own, markerfacecolor=inside, zorder=4)
     return label, own, max(points), points[max(points)].value
@@ -85,7 +113,22 @@ def _names(ax: Axes, ends: Sequence[_End], last: int) -> None:
             at[i - 1], at[i] = at[i - 1] - missing / 2, at[i] + missing / 2
         at[0], at[-1] = max(at[0], math.log(low)), min(at[-1], math.log(high))
     for (label, own, x, y), place in zip(ends, at, strict=True):
-        arrow = {"arrowstyle": "-", "color": own, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 4, "relpos": (0, 0.5)}
+        arrow = {
+            "arrowstyle": "-",
+            "color": own,
+            "linewidth": 0.6,
+            "shrinkA": 1,
+            "shrinkB": 4,
+            "relpos": (0, 0.5),
+        }
         text = label if x == last else words.line_up_to(label, x)
-        ax.annotate(text, (x, y), (1.05, math.exp(place)), textcoords=ax.get_yaxis_transform(), va="center",
-                    fontsize=8, color=own, arrowprops=arrow if x == last else None)  # fmt: skip
+        ax.annotate(
+            text,
+            (x, y),
+            (1.05, math.exp(place)),
+            textcoords=ax.get_yaxis_transform(),
+            va="center",
+            fontsize=8,
+            color=own,
+            arrowprops=arrow if x == last else None,
+        )

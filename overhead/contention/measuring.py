@@ -41,8 +41,9 @@ _LIMITS = ChildLimits(60.0, poll_s=1.0)
 _OPENING_S = 300.0
 _OPENS_IN_S = 1.5
 _BESIDE_WINDOW_S = 0.02
-"""Seconds that a process takes to open its cases, and that a window takes besides its length. Only the time left uses
-them."""
+"""Seconds that a process takes to open its cases, and that a window takes besides its length. Only
+the time left uses them.
+"""
 _KINDS: tuple[WindowKind, ...] = ("long", "short")
 _AHEAD_NS = 5_000_000
 """A window begins this long after the parent says so, which is longer than a message takes."""
@@ -62,7 +63,9 @@ class _Window:
 
 
 def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
-    """Measure all groups of the plan that fit its time, and add their lines to the journal of the run."""
+    """Measure all groups of the plan that fit its time, and add their lines to the journal of the
+    run.
+    """
     listener, longest = measuring.listener, dict.fromkeys(plan.ways, 0.0)
     wanted = list(groups(plan, measuring.targets))
     sets_s = [_planned_set_s(plan, group, measuring) for group in wanted]
@@ -88,7 +91,9 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
 
 
 def _planned_set_s(plan: ContentionPlan, group: PeerGroup, measuring: Measuring) -> float:
-    """Seconds that one set of a group should take; none if the stack cannot be measured in this way."""
+    """Seconds that one set of a group should take; none if the stack cannot be measured in this
+    way.
+    """
     if group.way == "threads" and why_one_thread(facts_of_stack(group.targets[0].stack)):
         return 0.0
     return _Set(plan, group, 0, measuring, dict(enumerate(group.cases))).planned_s()
@@ -101,17 +106,23 @@ def _measure_group(
     left: float,
     time_left: ContentionTimeLeft,
 ) -> float:
-    """Measure the planned sets, or as many as fit ``left`` seconds. Returns the seconds that all would take.
+    """Measure the planned sets, or as many as fit ``left`` seconds. Returns the seconds that all
+    would take.
 
-    The first death of a peer may be an accident: what was measured stays, and the set is measured again.
+    The first death of a peer may be an accident: what was measured stays, and the set is measured
+    again.
     """
     begin, cases = time.monotonic(), dict(enumerate(group.cases))
-    measuring.add(PeersLine(way=group.way, targets=list(group.targets), case=case) for case in group.cases)
+    measuring.add(
+        PeersLine(way=group.way, targets=list(group.targets), case=case) for case in group.cases
+    )
     numbers, measured, each = itertools.count(), 0, 0.0
     forgives = True
     while cases and measured < plan.sets:
         target = group.targets[0].key
-        step = because("measuring-set", way=group.way, target=target, number=measured + 1, sets=plan.sets)
+        step = because(
+            "measuring-set", way=group.way, target=target, number=measured + 1, sets=plan.sets
+        )
         measuring.listener.working(step)
         time_left.begin_set()
         with _Set(plan, group, next(numbers), measuring, cases, forgives=forgives) as one:
@@ -138,9 +149,11 @@ def _told(lines: Iterable[WindowLine], time_left: ContentionTimeLeft) -> Iterato
 
 
 class _Set(ExitStack):
-    """One set of fresh processes for the cases of a group. ``cases``: those that have not failed; others go.
+    """One set of fresh processes for the cases of a group. ``cases``: those that have not failed;
+    others go.
 
-    ``forgives``: whether the set may be measured again after a peer died. ``died``: how one did, or ''.
+    ``forgives``: whether the set may be measured again after a peer died. ``died``: how one did, or
+    ''.
     """
 
     def __init__(
@@ -154,7 +167,13 @@ class _Set(ExitStack):
         forgives: bool = False,
     ) -> None:
         super().__init__()
-        self.plan, self.group, self.number, self.measuring, self.cases = plan, group, number, measuring, cases
+        self.plan, self.group, self.number, self.measuring, self.cases = (
+            plan,
+            group,
+            number,
+            measuring,
+            cases,
+        )
         self.rng = random.Random(f"{group.targets[0].key} {group.way} {number}")
         self.units: list[int] = []
         self.most: list[int] = []
@@ -173,7 +192,9 @@ class _Set(ExitStack):
             self.died = ended.reason
             if self.forgives and ended.why == "died":
                 of = f"{self.group.targets[0].key}, {self.group.way}"
-                self.measuring.listener.note(about(of, together(ended.reason, because("measured-again"))))
+                self.measuring.listener.note(
+                    about(of, together(ended.reason, because("measured-again")))
+                )
             else:
                 yield from self.failed("failed", self.died)
 
@@ -189,29 +210,45 @@ class _Set(ExitStack):
         if way == "busy":
             self.busy = [self._start({}) for _ in range(max(self._numbers()))]
         yield from self._measure(list(self._together()))
-        yield from self._measure(list(self._alone(later)))  # a process can be slower in its first windows
+        yield from self._measure(
+            list(self._alone(later))
+        )  # a process can be slower in its first windows
 
     def planned_s(self) -> float:
         """About how long all windows take, and to start the processes, s."""
         windows = [*self._alone(self.plan.repeats), *self._together()]
-        placed = [one for one in windows if processors_of_peers(one.placement, self._targets(one)) is not None]
-        processes = max((one.peers for one in placed), default=1) if self.group.way != "threads" else 1
+        placed = [
+            one
+            for one in windows
+            if processors_of_peers(one.placement, self._targets(one)) is not None
+        ]
+        processes = (
+            max((one.peers for one in placed), default=1) if self.group.way != "threads" else 1
+        )
         at_once = len(every_processor()) or 1
         opening_s = _OPENS_IN_S * (1 + processes / at_once)
         return opening_s + sum(self._length_ns(one) / 1e9 + _BESIDE_WINDOW_S for one in placed)
 
     def _length_ns(self, window: _Window) -> int:
         plan = self.plan
-        return plan.short_ns if window.kind == "short" else plan.long_ns + plan.each_ns * window.peers
+        return (
+            plan.short_ns if window.kind == "short" else plan.long_ns + plan.each_ns * window.peers
+        )
 
     def _numbers(self) -> list[int]:
-        """The numbers of peers, without one alone; those of busy processes are half and all of the processors."""
+        """The numbers of peers, without one alone; those of busy processes are half and all of the
+        processors.
+        """
         processors, devices = len(every_processor()) or 2, len(self.group.targets)
         if self.group.way == "busy":
             return sorted({max(1, processors // 2), processors})
         if self.group.way == "devices":
-            return sorted({number for number in self.plan.numbers if 1 < number < devices} | {devices})
-        return [number for number in self.plan.numbers if self.group.way == "processes" or number > 1]
+            return sorted(
+                {number for number in self.plan.numbers if 1 < number < devices} | {devices}
+            )
+        return [
+            number for number in self.plan.numbers if self.group.way == "processes" or number > 1
+        ]
 
     def _alone(self, repeats: int) -> Iterator[_Window]:
         for case, kind, _ in itertools.product(self.cases, _KINDS, range(repeats)):
@@ -232,11 +269,15 @@ class _Set(ExitStack):
         interpreter = self.measuring.interpreter
         variables, python = {**interpreter.environment, **environment}, interpreter.python_command
         return self.enter_context(
-            ChildProcess("overhead.contention.peer", None, decode_answer, _LIMITS, variables, python)
+            ChildProcess(
+                "overhead.contention.peer", None, decode_answer, _LIMITS, variables, python
+            )
         )
 
     def _open(self, count: int) -> Iterator[WindowLine]:
-        """Start more processes, and open the cases in them. The first finds how many units a long chain has."""
+        """Start more processes, and open the cases in them. The first finds how many units a long
+        chain has.
+        """
         threads = max(self.plan.numbers) if self.group.way == "threads" else 1
         targets = self.group.targets * max(self.plan.numbers)
         more = targets[len(self.children) : len(self.children) + count]
@@ -244,7 +285,9 @@ class _Set(ExitStack):
             chain_ns = 0 if self.children else self.plan.chain_ns
             self.children.append(self._start(target.environment))
             plugins, entries = list(self.measuring.request.plugins), usable_entry_points()
-            self.children[-1].send(OpenJob(target, list(self.group.cases), threads, plugins, entries, chain_ns))
+            self.children[-1].send(
+                OpenJob(target, list(self.group.cases), threads, plugins, entries, chain_ns)
+            )
         for child in self.children[len(self.children) - len(more) :]:
             opened = child.receive(_OPENING_S)
             assert isinstance(opened, Opened)
@@ -280,10 +323,13 @@ class _Set(ExitStack):
         length = self._length_ns(window)
         most = plan.most_short if window.kind == "short" else plan.most_long
         units = [
-            short if window.kind == "short" or (window.kind == "slices" and i == 0) else long for i in range(count)
+            short if window.kind == "short" or (window.kind == "slices" and i == 0) else long
+            for i in range(count)
         ]
         for at, (child, n) in enumerate(zip(children, units, strict=True)):
-            child.send(WindowJob(window.case, n, length, threads, places[at * threads :][:threads], most))
+            child.send(
+                WindowJob(window.case, n, length, threads, places[at * threads :][:threads], most)
+            )
         for child in children:
             child.receive()
         start = time.perf_counter_ns() + _AHEAD_NS
@@ -293,7 +339,9 @@ class _Set(ExitStack):
             child.send(start)
         ran = [one for child in children if isinstance(one := child.receive(), Ran)]
         if failed := next((one for one in ran if one.reason), None):
-            return msgspec.structs.replace(self._line(window), status=failed.status, reason=failed.reason)
+            return msgspec.structs.replace(
+                self._line(window), status=failed.status, reason=failed.reason
+            )
         return msgspec.structs.replace(
             self._line(window),
             length=length,
@@ -323,20 +371,27 @@ class _Set(ExitStack):
 
     def _not_open(self, case: int, status: Status, reason: Why) -> Iterator[WindowLine]:
         """A line for each number of peers of a case that did not open. The case is not measured."""
-        planned = [one for one in [*self._alone(1), *self._together()] if one.case == case and one.kind == "long"]
+        planned = [
+            one
+            for one in [*self._alone(1), *self._together()]
+            if one.case == case and one.kind == "long"
+        ]
         self._drop(case, status, reason)
         for window in planned:
             if window.placement == "free":
                 yield msgspec.structs.replace(self._line(window), status=status, reason=reason)
 
     def failed(self, status: Status, reason: Why) -> Iterator[WindowLine]:
-        """The lines of the window that came to nothing, and of each other one of its case that is not measured now.
+        """The lines of the window that came to nothing, and of each other one of its case that is
+        not measured now.
 
         So each number of peers without a figure has its reason. The case is not measured again.
         """
         at = self.now
         planned = [*self._alone(1), *self._together()]
-        missing = [one for one in planned if one.case == at.case and one not in self.seen and one != at]
+        missing = [
+            one for one in planned if one.case == at.case and one not in self.seen and one != at
+        ]
         self._drop(at.case, status, reason)
         yield msgspec.structs.replace(self._line(at), status=status, reason=reason)
         later = because("not-with-fewer", peers=at.peers, why=reason)

@@ -1,7 +1,9 @@
-"""The child process of one or more peers: it opens chains, one for each peer and case, and runs windows of them.
+"""The child process of one or more peers: it opens chains, one for each peer and case, and runs
+windows of them.
 
-A window begins for all peers at one moment of the clock that all processes of a machine share. A peer is a thread of
-its own, which opens its chains itself: a CUDA context and PyTorch's device belong to the thread.
+A window begins for all peers at one moment of the clock that all processes of a machine share. A
+peer is a thread of its own, which opens its chains itself: a CUDA context and PyTorch's device
+belong to the thread.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ _FIRST_UNITS = 16
 class OpenJob(Struct, frozen=True, tag="open"):
     """Open these cases of a target, for each of so many threads. Answered by ``Opened``.
 
-    ``chain_ns``: how long a chain takes for which ``Opened`` tells the units; 0 where they are known.
+    ``chain_ns``: how long a chain takes for which ``Opened`` tells the units; 0 where they are
+    known.
     """
 
     target: Target
@@ -45,10 +48,12 @@ class OpenJob(Struct, frozen=True, tag="open"):
 
 
 class WindowJob(Struct, frozen=True, tag="window"):
-    """Run chains of ``units`` of a case in the first ``threads`` threads, at most ``most`` chains each.
+    """Run chains of ``units`` of a case in the first ``threads`` threads, at most ``most`` chains
+    each.
 
-    ``processors``: by thread those that it may use; empty for all. Answered by ``Warm``. Then the parent sends the
-    moment of the shared clock at which the window begins, ns, which is answered by ``Ran``.
+    ``processors``: by thread those that it may use; empty for all. Answered by ``Warm``. Then the
+    parent sends the moment of the shared clock at which the window begins, ns, which is answered by
+    ``Ran``.
     """
 
     case: int
@@ -69,7 +74,8 @@ PeerJob = OpenJob | WindowJob | BusyJob
 
 
 class Opened(Struct, frozen=True, tag="opened"):
-    """By case why it could not be opened, '' where it is open, with the status. ``most``: its largest n.
+    """By case why it could not be opened, '' where it is open, with the status. ``most``: its
+    largest n.
 
     ``units``: 16 times the power of two that takes at least the time asked for.
     """
@@ -85,7 +91,9 @@ class Warm(Struct, frozen=True, tag="warm"):
 
 
 class Ran(Struct, frozen=True, tag="ran"):
-    """By thread the rows ``[start_ns, issue_ns, total_ns]``, CPU time and time ready to run, as in ``WindowLine``."""
+    """By thread the rows ``[start_ns, issue_ns, total_ns]``, CPU time and time ready to run, as in
+    ``WindowLine``.
+    """
 
     chains: list[list[list[int]]] = []
     cpu: list[int] = []
@@ -124,7 +132,8 @@ class _Peers:
         opened: list[Chain] = []
 
         def open_one(number: int) -> Chain:
-            # Only the first peer is told how long a chain takes. What it cannot open, this machine cannot run.
+            # Only the first peer is told how long a chain takes. What it cannot open, this machine
+            # cannot run.
             is_first = job.chain_ns > 0 and not opened
             chain = open_case(probe, job.target, job.cases[number], is_first=is_first)
             opened.append(chain)
@@ -140,9 +149,15 @@ class _Peers:
             return units
 
         numbers = range(len(job.cases))
-        for thread in self.threads:  # one after another: libraries compile and cache what the next one uses
-            self.chains.append([thread.submit(attempt, open_one, number).result() for number in numbers])
-        units = [self.threads[0].submit(attempt, units_of, number).result() or 0 for number in numbers]
+        for (
+            thread
+        ) in self.threads:  # one after another: libraries compile and cache what the next one uses
+            self.chains.append(
+                [thread.submit(attempt, open_one, number).result() for number in numbers]
+            )
+        units = [
+            self.threads[0].submit(attempt, units_of, number).result() or 0 for number in numbers
+        ]
         return Opened(
             [reason_of(failed[n]) if n in failed else "" for n in numbers],
             [status_of(failed[n]) if n in failed else "ok" for n in numbers],
@@ -151,14 +166,18 @@ class _Peers:
         )
 
     def run(self, job: WindowJob, go: Callable[[], int]) -> Ran:
-        """Run a window. ``go``: says that all are warm, and returns the moment at which the window begins."""
+        """Run a window. ``go``: says that all are warm, and returns the moment at which the window
+        begins.
+        """
         warm, one_at_a_time = threading.Barrier(job.threads + 1), threading.Lock()
         started: list[int] = []
 
         def window(chain: Chain, processors: Sequence[int]) -> tuple[list[list[int]], int, int]:
             try:
                 self.clock.move(processors)
-                with one_at_a_time:  # a CUDA graph is captured while no other thread of the process uses the context
+                with (
+                    one_at_a_time
+                ):  # a CUDA graph is captured while no other thread of the process uses the context
                     before = chain.executed()
                     _total(chain, job.units, self.clock.now)
             finally:
@@ -171,7 +190,9 @@ class _Peers:
             return rows, cpu, ready
 
         chains = [chain for own in self.chains if (chain := own[job.case]) is not None]
-        ran = [self.threads[i].submit(window, chains[i], job.processors[i]) for i in range(job.threads)]
+        ran = [
+            self.threads[i].submit(window, chains[i], job.processors[i]) for i in range(job.threads)
+        ]
         warm.wait()
         started.append(go())
         warm.wait()
@@ -183,11 +204,15 @@ class _Peers:
         return Ran(rows, cpu, ready)
 
     def _chains(self, chain: Chain, job: WindowJob, start: int) -> tuple[list[list[int]], int, int]:
-        """Rows, CPU time and time ready to run, from the start of the window to the end of the last chain."""
+        """Rows, CPU time and time ready to run, from the start of the window to the end of the last
+        chain.
+        """
         now, units, end = self.clock.now, job.units, start + job.length
         rows: list[list[int]] = []
         ready = self.clock.queued()
-        spin = _SPIN_NS if job.threads == 1 else 0  # a spinning thread would keep the interpreter from the others
+        spin = (
+            _SPIN_NS if job.threads == 1 else 0
+        )  # a spinning thread would keep the interpreter from the others
         self.clock.sleep(max(0, start - now() - spin) / 1e9)
         while now() < start:
             pass

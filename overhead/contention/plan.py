@@ -1,4 +1,6 @@
-"""What is measured with many peers: the ways, the cases of each stack, the numbers of peers, and the windows."""
+"""What is measured with many peers: the ways, the cases of each stack, the numbers of peers, and
+the windows.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,13 @@ WAYS: tuple[Way, ...] = ("processes", "threads", "devices", "busy")
 
 @dataclass(frozen=True)
 class ContentionPlan:
-    """How much is measured. ``numbers``: of peers. ``sets``: of fresh processes. ``repeats``: windows of each kind
-    with one peer alone, in each set.
+    """How much is measured. ``numbers``: of peers. ``sets``: of fresh processes. ``repeats``:
+    windows of each kind with one peer alone, in each set.
 
-    ``seconds``: no set begins that would end later. ``long_ns``: the length of a window of long chains, ``each_ns``
-    more for every peer: with time slices of 2 ms every peer gets tens of them. ``chain_ns``: a long chain alone takes
-    at least this, so that its wait adds little. ``short``: units of a short chain, which no queue stops.
+    ``seconds``: no set begins that would end later. ``long_ns``: the length of a window of long
+    chains, ``each_ns`` more for every peer: with time slices of 2 ms every peer gets tens of them.
+    ``chain_ns``: a long chain alone takes at least this, so that its wait adds little. ``short``:
+    units of a short chain, which no queue stops.
     """
 
     ways: Sequence[Way] = WAYS
@@ -41,9 +44,11 @@ class ContentionPlan:
     """Whether the same calls from compiled code are measured too."""
 
 
-NODE = ContentionPlan(ways=("devices", "busy"), numbers=(1,), placements=("free",), sets=2, repeats=1, twins=False)
-"""What the profile ``node`` measures: each device alone, all together, and one beside busy processors. The profile sets
-the seconds.
+NODE = ContentionPlan(
+    ways=("devices", "busy"), numbers=(1,), placements=("free",), sets=2, repeats=1, twins=False
+)
+"""What the profile ``node`` measures: each device alone, all together, and one beside busy
+processors. The profile sets the seconds.
 """
 
 
@@ -64,7 +69,12 @@ def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGrou
     for target in ordered:
         models.setdefault((target.stack, target.api, target.adapter), []).append(target)
     for way in plan.ways:
-        for first, *others in models.values():  # a second device of a model tells nothing new, unless all run at once
+        for (
+            first,
+            *others,
+        ) in (
+            models.values()
+        ):  # a second device of a model tells nothing new, unless all run at once
             if way != "devices":
                 yield PeerGroup(way, (first,), cases_of(first, twins=plan.twins and way != "busy"))
             elif others and processor_kind(first) == "gpu":
@@ -72,13 +82,22 @@ def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGrou
 
 
 def cases_of(target: Target, *, twins: bool) -> tuple[Case, ...]:
-    """The base case of a target. ``twins``: and the same calls from compiled code, if the stack has them.
+    """The base case of a target. ``twins``: and the same calls from compiled code, if the stack has
+    them.
 
     If only another case has such a twin, that pair is measured in place of the base case.
     """
     space = space_of(registry()[target.stack], target)
-    cases = {case.key: case for case in space.star() if case.pattern == space.base.pattern and case.workload == "step"}
-    pairs = [(case, vary(case, "caller", "native")) for case in cases.values() if case.caller == "binding"]
+    cases = {
+        case.key: case
+        for case in space.star()
+        if case.pattern == space.base.pattern and case.workload == "step"
+    }
+    pairs = [
+        (case, vary(case, "caller", "native"))
+        for case in cases.values()
+        if case.caller == "binding"
+    ]
     found = next((pair for pair in pairs if pair[1].key in cases), (space.base,))
     return found if twins else found[:1]
 

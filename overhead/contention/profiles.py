@@ -13,17 +13,30 @@ def _measure(measuring: Any, *, node: bool) -> None:
     from overhead.contention.measuring import measure_contention
     from overhead.contention.plan import NODE, ContentionPlan
 
-    measure_contention(replace(NODE, seconds=measuring.request.plan.more_s) if node else ContentionPlan(), measuring)
+    measure_contention(
+        replace(NODE, seconds=measuring.request.plan.more_s) if node else ContentionPlan(),
+        measuring,
+    )
 
 
 register_profile(
     "node",
     Plan(
-        help="a minute with one or two GPUs, for overhead fleet", processes=3,
-        target=0.10, sampling_s=10.0, wall_s=30.0, case_s=0.15, far=False, all_cases=False, role="node",
-        gpus=2, more=functools.partial(_measure, node=True), more_s=25.0, folder_per_node=True,
+        help="a minute with one or two GPUs, for overhead fleet",
+        processes=3,
+        target=0.10,
+        sampling_s=10.0,
+        wall_s=30.0,
+        case_s=0.15,
+        far=False,
+        all_cases=False,
+        role="node",
+        gpus=2,
+        more=functools.partial(_measure, node=True),
+        more_s=25.0,
+        folder_per_node=True,
     ),
-)  # fmt: skip
+)
 register_profile(
     "contention",
     Plan(

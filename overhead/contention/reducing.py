@@ -8,7 +8,9 @@ from overhead.results import Contention, PeersLine, WindowLine
 
 
 def reduce(lines: Sequence[PeersLine | WindowLine], target: float) -> Iterator[Contention]:
-    """A record for each case, way, number of peers and placement. ``target``: relative half-width that is ``ok``."""
+    """A record for each case, way, number of peers and placement. ``target``: relative half-width
+    that is ``ok``.
+    """
     if not lines:
         return
     from overhead.contention.figures import contention_of

@@ -1,4 +1,6 @@
-"""What a run measured of contention: a row for each case and placement, and what follows from the rows."""
+"""What a run measured of contention: a row for each case and placement, and what follows from the
+rows.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +13,23 @@ from overhead.reading.view import CALLERS, View
 from overhead.results import VALUED, Contention, Placement, Scalar, StackFacts, Value, Way
 
 LEAST_WORK: Mapping[Way, float] = {"processes": 0.9, "threads": 0.8}
-"""The ways in which one alone is an alternative. It is advised where all together surely do less than so many times as
-much as one."""
+"""The ways in which one alone is an alternative. It is advised where all together surely do less
+than so many times as much as one.
+"""
 _PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 _SAME_RATE = 1.25
-"""Stacks meet at the device where the fastest and the slowest together need times within this factor."""
+"""Stacks meet at the device where the fastest and the slowest together need times within this
+factor.
+"""
 
 
 @dataclass(frozen=True)
 class PeersRow:
     """A case on a target in one way and placement, as a table has it.
 
-    ``records``: by the number of peers. ``facts``: of the stack. What tells it apart from other rows: ``device``, the
-    id of its device if the stack has several; ``on``, its adapter and API if these differ; ``params``, in which its
-    case differs from others by the same caller.
+    ``records``: by the number of peers. ``facts``: of the stack. What tells it apart from other
+    rows: ``device``, the id of its device if the stack has several; ``on``, its adapter and API if
+    these differ; ``params``, in which its case differs from others by the same caller.
     """
 
     records: Mapping[int, Contention]
@@ -51,12 +56,20 @@ class PeersRow:
 
     def values(self, figure: str) -> dict[int, Value]:
         """The figure by the number of peers, where it has a value above zero."""
-        found = {k: one.measured(figure) for k, one in sorted(self.records.items()) if one.status in VALUED}
+        found = {
+            k: one.measured(figure)
+            for k, one in sorted(self.records.items())
+            if one.status in VALUED
+        }
         return {k: value for k, value in found.items() if value is not None and value.value > 0}
 
     def resolved(self, figure: str) -> dict[int, Value]:
         """The same where the figure is ``ok`` and its interval lies above zero."""
-        return {k: value for k, value in self.values(figure).items() if value.status == "ok" and value.resolved}
+        return {
+            k: value
+            for k, value in self.values(figure).items()
+            if value.status == "ok" and value.resolved
+        }
 
     @property
     def shows_noise(self) -> bool:
@@ -66,7 +79,9 @@ class PeersRow:
 
     @property
     def reaches_above(self) -> bool:
-        """Whether the work of the most peers, K, or the interval of a noisy one, is above K times that of one."""
+        """Whether the work of the most peers, K, or the interval of a noisy one, is above K times
+        that of one.
+        """
         works = self.values("work")
         if not works:
             return False
@@ -76,7 +91,8 @@ class PeersRow:
 
 
 def rows_of(view: View, way: Way) -> list[PeersRow]:
-    """A row for each case and placement that the run measured in this way; those of a target follow each other.
+    """A row for each case and placement that the run measured in this way; those of a target follow
+    each other.
 
     Of several devices alone it has the one with the median cost.
     """
@@ -86,14 +102,19 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
         groups.setdefault((one.key, one.placement), {}).setdefault(one.peers, []).append(one)
     rows = []
     for group in groups.values():
-        medians = {k: sorted(v, key=lambda one: one.value("cost") or 0.0)[len(v) // 2] for k, v in group.items()}
+        medians = {
+            k: sorted(v, key=lambda one: one.value("cost") or 0.0)[len(v) // 2]
+            for k, v in group.items()
+        }
         facts = view.facts(next(iter(medians.values())).target.stack)
         rows.append(_row(medians, facts, own))
     targets = list(dict.fromkeys(one.target.key for one in own))
     return sorted(rows, key=lambda row: (targets.index(row.first.target.key), row.order))
 
 
-def _row(records: Mapping[int, Contention], facts: StackFacts, others: Sequence[Contention]) -> PeersRow:
+def _row(
+    records: Mapping[int, Contention], facts: StackFacts, others: Sequence[Contention]
+) -> PeersRow:
     """The row of these records. ``others``: all records of the way."""
     one = next(iter(records.values()))
     target, case = one.target, one.case
@@ -106,14 +127,20 @@ def _row(records: Mapping[int, Contention], facts: StackFacts, others: Sequence[
     device = target.device if len({other.device for other in of_stack}) > 1 else ""
     of_target = [other.case for other in others if other.target.key == target.key]
     alike = [other.coordinates for other in of_target if other.caller == case.caller]
-    params = {k: v for k, v in case.coordinates.items() if any(other.get(k) != v for other in alike)}
+    params = {
+        k: v for k, v in case.coordinates.items() if any(other.get(k) != v for other in alike)
+    }
     return PeersRow(records, facts, device, tuple(on), params)
 
 
 def _judged(rows: Sequence[PeersRow]) -> list[PeersRow]:
-    """The rows that a sentence may judge: those on hardware devices if there are any, else all that run their work."""
+    """The rows that a sentence may judge: those on hardware devices if there are any, else all that
+    run their work.
+    """
     running = [row for row in rows if row.first.target.executes]
-    return [row for row in running if row.first.target.api != "CPU" and not row.first.target.software] or running
+    return [
+        row for row in running if row.first.target.api != "CPU" and not row.first.target.software
+    ] or running
 
 
 @dataclass(frozen=True)
@@ -126,9 +153,11 @@ class RatioAt:
 
 
 def losses(way: Way, rows: Sequence[PeersRow], below: float = 1.0) -> list[RatioAt]:
-    """The unpinned rows in which all together surely do less than ``below`` times as much as one, the worst first.
+    """The unpinned rows in which all together surely do less than ``below`` times as much as one,
+    the worst first.
 
-    Each with the number of peers that do least. Empty for a way in which one alone is no alternative.
+    Each with the number of peers that do least. Empty for a way in which one alone is no
+    alternative.
     """
     if way not in LEAST_WORK:
         return []
@@ -159,7 +188,9 @@ class MostPeers:
 
 
 def most_peers(way: Way, rows: Sequence[PeersRow]) -> MostPeers | None:
-    """The ratios of the most peers: of the cost in the way ``busy``, else of the work; None where none is resolved."""
+    """The ratios of the most peers: of the cost in the way ``busy``, else of the work; None where
+    none is resolved.
+    """
     figure = "slowdown" if way == "busy" else "work"
     judged = _judged(rows)
     known: list[RatioAt] = []
@@ -178,7 +209,9 @@ def most_peers(way: Way, rows: Sequence[PeersRow]) -> MostPeers | None:
 
 @dataclass(frozen=True)
 class MeetAtDevice:
-    """Stacks that come to one rate, because the device limits all of them. ``low``, ``high``: ns a unit, together."""
+    """Stacks that come to one rate, because the device limits all of them. ``low``, ``high``: ns a
+    unit, together.
+    """
 
     peers: int
     rows: tuple[PeersRow, ...]
@@ -188,13 +221,16 @@ class MeetAtDevice:
 
 def meetings(rows: Sequence[PeersRow]) -> Iterator[MeetAtDevice]:
     """Which stacks come to one rate."""
-    # Only stacks of one API share a rate, and only at their largest K does the device surely have enough to do.
+    # Only stacks of one API share a rate, and only at their largest K does the device surely have
+    # enough to do.
     limited: dict[tuple[str, int], list[RatioAt]] = {}
     for row in _judged(rows):
         rates = row.resolved("each")
         peers = max(rates, default=0)
         if peers > 1 and row.records[peers].limit == "device" and row.first.placement == "free":
-            limited.setdefault((row.first.target.api, peers), []).append(RatioAt(row, peers, rates[peers]))
+            limited.setdefault((row.first.target.api, peers), []).append(
+                RatioAt(row, peers, rates[peers])
+            )
     for (_api, peers), alike in limited.items():
         low = min(one.ratio.floor for one in alike)
         high = max(one.ratio.ceiling for one in alike)
@@ -205,14 +241,18 @@ def meetings(rows: Sequence[PeersRow]) -> Iterator[MeetAtDevice]:
 
 @dataclass(frozen=True)
 class SlowestPlacing:
-    """A case with a limit, at the number of devices at which it is slowest: its slowdown in each placement."""
+    """A case with a limit, at the number of devices at which it is slowest: its slowdown in each
+    placement.
+    """
 
     slowdowns: tuple[RatioAt, ...]
 
 
 @dataclass(frozen=True)
 class Placing:
-    """Of a process a device: the cases that something limits, and how far the slowdown of any reaches."""
+    """Of a process a device: the cases that something limits, and how far the slowdown of any
+    reaches.
+    """
 
     limited: tuple[SlowestPlacing, ...]
     highest: float
@@ -224,7 +264,9 @@ class Placing:
 
 
 def placing(rows: Sequence[PeersRow]) -> Placing | None:
-    """How much slower than alone the cases are, unpinned and pinned; None where no slowdown is known."""
+    """How much slower than alone the cases are, unpinned and pinned; None where no slowdown is
+    known.
+    """
     cases: dict[str, list[PeersRow]] = {}
     for row in _judged(rows):
         if row.values("slowdown"):
@@ -235,7 +277,9 @@ def placing(rows: Sequence[PeersRow]) -> Placing | None:
         for row in own:
             slowdowns += [RatioAt(row, k, ratio) for k, ratio in row.values("slowdown").items()]
         highest = max([highest, *(one.ratio.ceiling for one in slowdowns)])
-        limited = [(one.ratio.value, one.peers) for one in slowdowns if one.row.records[one.peers].limit]
+        limited = [
+            (one.ratio.value, one.peers) for one in slowdowns if one.row.records[one.peers].limit
+        ]
         if limited:
             _, slowest = max(limited)
             found.append(SlowestPlacing(tuple(one for one in slowdowns if one.peers == slowest)))

@@ -1,4 +1,6 @@
-"""The page of contention: what each way of running many callers at once costs. Each way may come from another run."""
+"""The page of contention: what each way of running many callers at once costs. Each way may come
+from another run.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ register_page("contention", words.PAGE_TITLE, 40, words.ABOUT_MANY_AT_ONCE)
 
 
 def section_of(way: Way) -> Callable[[View], Iterable[Part]]:
-    """The section of one way: its blocks, and for processes and threads a figure above the table."""
+    """The section of one way: its blocks, and for processes and threads a figure above the
+    table.
+    """
 
     def build(view: View) -> Iterator[Part]:
         for block in way_blocks(view, way):
@@ -40,7 +44,9 @@ def _adds_a_tensor(one: Contention) -> bool:
 
 for _order, (_way, _words) in enumerate(PEER_WORDS.items()):
     if _way != "devices":
-        register(f"contention-{_way}", _words.title, 10 * _order, page="contention", any_run=True)(section_of(_way))
+        register(f"contention-{_way}", _words.title, 10 * _order, page="contention", any_run=True)(
+            section_of(_way)
+        )
 
 
 @register_across("contention-devices", PEER_WORDS["devices"].title, 50, page="contention")
@@ -56,5 +62,7 @@ def devices(machines: Machines) -> Iterator[Part]:
         if rows_of(run, "devices"):
             newest[run.fingerprint.machine.id] = run
     for run in newest.values():
-        yield Heading(f"{machine_name(run.fingerprint.machine)}, measured {run.fingerprint.created[:10]}")
+        yield Heading(
+            f"{machine_name(run.fingerprint.machine)}, measured {run.fingerprint.created[:10]}"
+        )
         yield from way_blocks(run, "devices")

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Cell, Part, Table, Text
-from overhead.contention.rows import PeersRow, RatioAt, losses, meetings, most_peers, placing, rows_of
+from overhead.contention.rows import (
+    PeersRow,
+    RatioAt,
+    losses,
+    meetings,
+    most_peers,
+    placing,
+    rows_of,
+)
 from overhead.reading.view import View
 from overhead.results import Value, Way, Why
 from overhead.words.contention import peers as words
@@ -13,11 +21,14 @@ from overhead.words.format import TIMES, number, positive_spread
 from overhead.words.reasons import reasons_said, sentence
 
 _STACK, _CALLED, _PINNED, _LIMIT, _RATIO, _FIRST_COUNT = range(6)
-"""The columns; those of the numbers of peers begin at the last of these, and that of each peer follows them."""
+"""The columns; those of the numbers of peers begin at the last of these, and that of each peer
+follows them.
+"""
 
 
 def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
-    """How the most peers compare with one alone, for one caller; where they meet; what to do if all do less than one.
+    """How the most peers compare with one alone, for one caller; where they meet; what to do if all
+    do less than one.
 
     Nothing where no comparison is resolved.
     """
@@ -32,13 +43,17 @@ def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
 
 
 def placing_sentences(rows: Sequence[PeersRow]) -> list[str]:
-    """Of a process a device: how much slower than alone the cases with a limit are, unpinned and pinned."""
+    """Of a process a device: how much slower than alone the cases with a limit are, unpinned and
+    pinned.
+    """
     found = placing(rows)
     return [words.placing(found)] if found is not None else []
 
 
 def way_blocks(view: View, way: Way) -> Iterator[Part]:
-    """The finding, the table, the limits and the missing cases of one way. Empty if the run did not measure it."""
+    """The finding, the table, the limits and the missing cases of one way. Empty if the run did not
+    measure it.
+    """
     rows = rows_of(view, way)
     if said := finding_sentences(way, rows) + (placing_sentences(rows) if way == "devices" else []):
         yield Text(said)
@@ -91,7 +106,9 @@ def _short(value: Value, sign: str = "") -> str | Cell:
 
 
 def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
-    """How a noisy figure is shown; the slices of time that the device gives; and from what each limit follows."""
+    """How a noisy figure is shown; the slices of time that the device gives; and from what each
+    limit follows.
+    """
     if any(row.shows_noise for row in rows):
         yield words.RANGE_IS_NOISY
     if any(row.reaches_above for row in rows):

@@ -1,4 +1,6 @@
-"""The time left of ``overhead contention``: first by the planned windows, then by how long measured sets took."""
+"""The time left of ``overhead contention``: first by the planned windows, then by how long measured
+sets took.
+"""
 
 from __future__ import annotations
 

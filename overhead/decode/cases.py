@@ -25,7 +25,9 @@ class DecodeWay:
         return dataclasses.replace(self, params={**self.params, **params})
 
 
-def lowered_ways(pattern: Pattern, callers: Sequence[Caller], fusions: Iterable[int]) -> list[DecodeWay]:
+def lowered_ways(
+    pattern: Pattern, callers: Sequence[Caller], fusions: Iterable[int]
+) -> list[DecodeWay]:
     """Ways to run the lowered program, one for each of these numbers of fusions."""
     return [DecodeWay(pattern, {"fusions": count}, callers) for count in fusions]
 
@@ -41,7 +43,9 @@ def batched_ways(way: DecodeWay) -> list[DecodeWay]:
 
 
 def reading_ways(way: DecodeWay) -> list[DecodeWay]:
-    """Copies of the way that read the token, read all logits, or read the token after a prompt of several steps."""
+    """Copies of the way that read the token, read all logits, or read the token after a prompt of
+    several steps.
+    """
     each = dataclasses.replace(way, pattern="read-each", callers=("binding",))
     read = each.with_params(readback="token")
     return [read, each.with_params(readback="logits"), read.with_params(tokens=PROMPT)]
@@ -55,4 +59,10 @@ def decode_cases(ways: Iterable[DecodeWay], *, software: bool) -> Iterator[Case]
             tokens = way.params.get("tokens", way.params.get("batch", 1))
             unit = "token" if tokens == 1 else f"{tokens} tokens"
             for caller in way.callers:
-                yield Case(pattern=way.pattern, caller=caller, unit=unit, workload=name, params=dict(way.params))
+                yield Case(
+                    pattern=way.pattern,
+                    caller=caller,
+                    unit=unit,
+                    workload=name,
+                    params=dict(way.params),
+                )

@@ -1,4 +1,6 @@
-"""Chains that decode tokens. Each one is compared with float64 when it opens; tokens are counted on the device."""
+"""Chains that decode tokens. Each one is compared with float64 when it opens; tokens are counted on
+the device.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,12 @@ StateValues = Mapping[str, NDArray[Any]]
 
 @dataclasses.dataclass(frozen=True)
 class LogitAgreement:
-    """The comparison of logits of shape (steps, batch, vocabulary). ``ok``: within the tolerance, no token differs.
+    """The comparison of logits of shape (steps, batch, vocabulary). ``ok``: within the tolerance,
+    no token differs.
 
-    ``largest``: the largest difference. ``wrong_tokens``: steps where the largest logit of a row is another one
-    although the reference's two largest differ by more than twice the tolerance. ``ties``: steps where they differ by
-    less.
+    ``largest``: the largest difference. ``wrong_tokens``: steps where the largest logit of a row is
+    another one although the reference's two largest differ by more than twice the tolerance.
+    ``ties``: steps where they differ by less.
     """
 
     tolerance: float
@@ -47,23 +50,27 @@ class LogitAgreement:
         return text
 
 
-def compare_logits(found: NDArray[Any], reference: NDArray[Any], tolerance: float) -> LogitAgreement:
+def compare_logits(
+    found: NDArray[Any], reference: NDArray[Any], tolerance: float
+) -> LogitAgreement:
     """The comparison. A logit that is not a number counts as an infinite difference."""
     differences = np.abs(np.asarray(found, np.float64) - reference)
     largest = float("inf") if not np.isfinite(differences).all() else float(differences.max())
     top = np.partition(reference, -2, axis=-1)[..., -2:]
     close = top[..., 1] - top[..., 0] <= 2 * tolerance
     other = found.argmax(axis=-1) != reference.argmax(axis=-1)
-    wrong, ties = (tuple(np.flatnonzero(rows.any(axis=-1)).tolist()) for rows in (other & ~close, close))
+    wrong, ties = (
+        tuple(np.flatnonzero(rows.any(axis=-1)).tolist()) for rows in (other & ~close, close)
+    )
     return LogitAgreement(tolerance, largest, wrong, ties)
 
 
 class DecodeChain(HeldChain):
     """A chain of decode steps. A sample starts after the prompt, from the same tokens and cache.
 
-    A step makes one token of each of ``batch`` sequences. Subclasses put the state on the device and read it by the
-    names of ``FedBackStep``. With the pattern ``read-each`` a unit is ``tokens`` steps and then a read of what
-    ``readback`` names, the last token or all logits.
+    A step makes one token of each of ``batch`` sequences. Subclasses put the state on the device
+    and read it by the names of ``FedBackStep``. With the pattern ``read-each`` a unit is ``tokens``
+    steps and then a read of what ``readback`` names, the last token or all logits.
     """
 
     tolerance: float = LOGIT_TOLERANCE
@@ -107,14 +114,18 @@ class DecodeChain(HeldChain):
 
     @abc.abstractmethod
     def tokens_and_position(self) -> tuple[tuple[int, ...], int]:
-        """The tokens and the position in the state, after all issued work. Raises ``Unverified`` after an error."""
+        """The tokens and the position in the state, after all issued work. Raises ``Unverified``
+        after an error.
+        """
 
     @abc.abstractmethod
     def logits(self) -> NDArray[Any]:
         """The logits of the last step, of shape (batch, vocabulary), after all issued work."""
 
     def verify(self) -> None:
-        """Compare the logits of given tokens with float64, then follow the chain's own. Raises ``Unverified``."""
+        """Compare the logits of given tokens with float64, then follow the chain's own. Raises
+        ``Unverified``.
+        """
         self.write_state(self.reference.empty)
         found = []
         for position, token in enumerate(self.reference.tokens):
@@ -130,13 +141,19 @@ class DecodeChain(HeldChain):
             self._step()
             token, position = self.tokens_and_position()
             if position != PROMPT + step:
-                raise Unverified(because("position-wrong", tokens=step, position=position, expected=PROMPT + step))
+                raise Unverified(
+                    because(
+                        "position-wrong", tokens=step, position=position, expected=PROMPT + step
+                    )
+                )
             self._path.append((token, self._compared(self.logits())))
         self.restore_start()
         self.total = self.aside = 0
 
     def _compared(self, logits: NDArray[Any]) -> NDArray[Any]:
-        """All logits of one sequence. Of a batch only the largest of each sequence, because all take 39 MB."""
+        """All logits of one sequence. Of a batch only the largest of each sequence, because all
+        take 39 MB.
+        """
         return logits.copy() if self.batch == 1 else logits.max(axis=-1)
 
     def _step(self) -> None:
@@ -146,15 +163,19 @@ class DecodeChain(HeldChain):
     def restore_start(self) -> None:
         """Restore the state after the prompt, and forget the tokens that were not counted.
 
-        Of a batch only the tokens and the position are restored: its cache takes up to 235 MB, and a step hides all
-        later rows of it until they are written again.
+        Of a batch only the tokens and the position are restored: its cache takes up to 235 MB, and
+        a step hides all later rows of it until they are written again.
         """
         start = self.reference.after_prompt
-        self.write_state(start if self.batch == 1 else {name: start[name] for name in ("token", "position")})
+        self.write_state(
+            start if self.batch == 1 else {name: start[name] for name in ("token", "position")}
+        )
         self._counted = 0
 
     def count_tokens(self) -> int:
-        """Add new steps to ``total``; return those since the last restore. Raises ``Unverified`` at a wrong token."""
+        """Add new steps to ``total``; return those since the last restore. Raises ``Unverified`` at
+        a wrong token.
+        """
         tokens, position = self.tokens_and_position()
         steps = position - PROMPT
         if not 0 <= steps < len(self._path) or tokens != self._path[steps][0]:
@@ -169,7 +190,9 @@ class DecodeChain(HeldChain):
         self.restore_start()
 
     def executed(self) -> int:
-        """The tokens since ``open``. Raises ``Unverified`` if the last logits are not those of the first run."""
+        """The tokens since ``open``. Raises ``Unverified`` if the last logits are not those of the
+        first run.
+        """
         steps = self.count_tokens()
         if steps:
             off = float(np.abs(self._compared(self.logits()) - self._path[steps][1]).max())
@@ -178,10 +201,17 @@ class DecodeChain(HeldChain):
         return whole_units(self.total, self.tokens) - self.aside
 
     def window(self) -> dict[str, Scalar]:
-        """Facts on what was timed: the precision, the sizes, and the result of the comparison with float64."""
+        """Facts on what was timed: the precision, the sizes, and the result of the comparison with
+        float64.
+        """
         slots = SHAPES[self.case.workload].slots
         checked = {} if self.agreement is None else {"logits": str(self.agreement)[:200]}
-        held: dict[str, Scalar] = {"precision": "float32", "batch": self.batch, "prompt": PROMPT, "slots": slots}
+        held: dict[str, Scalar] = {
+            "precision": "float32",
+            "batch": self.batch,
+            "prompt": PROMPT,
+            "slots": slots,
+        }
         if self.tokens > 1:
             held["prefill"] = f"{self.tokens} decode steps, one after another"
         return {**held, **checked}

@@ -1,4 +1,6 @@
-"""The decode workload: one token of Qwen2.5. This module has its names and sizes, and imports no torch."""
+"""The decode workload: one token of Qwen2.5. This module has its names and sizes, and imports no
+torch.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,16 @@ CHECKED_STEPS = 8
 LOGIT_TOLERANCE = 1e-4
 """Largest allowed difference of a logit from float64. The logits are within about -6 and 6."""
 WGSL_LOGIT_TOLERANCE = 3e-3
-"""The same for WGSL, which allows an absolute error of 2^-11 for sin and cos. SwiftShader reaches 8e-4."""
+"""The same for WGSL, which allows an absolute error of 2^-11 for sin and cos. SwiftShader reaches
+8e-4.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class DecoderShape:
-    """The sizes of a decoder. ``slots``: tokens that fit into the cache. ``biased``: q, k and v have biases."""
+    """The sizes of a decoder. ``slots``: tokens that fit into the cache. ``biased``: q, k and v
+    have biases.
+    """
 
     vocabulary: int
     width: int
@@ -51,7 +57,11 @@ class DecoderShape:
         biases = (self.width + 2 * kv_width) * self.biased
         attention = 2 * self.width * self.width + 2 * self.width * kv_width + biases
         layer = attention + 3 * self.width * self.inner + 2 * self.width
-        return self.layers * layer + self.width + self.vocabulary * self.width * (1 if self.tied else 2)
+        return (
+            self.layers * layer
+            + self.width
+            + self.vocabulary * self.width * (1 if self.tied else 2)
+        )
 
 
 SHAPES = {
@@ -65,7 +75,9 @@ SHAPES = {
 
 
 def decoders_for(*, software: bool) -> tuple[str, ...]:
-    """The names of the decoders that a target measures. ``software``: a CPU or a software adapter runs the tiny one."""
+    """The names of the decoders that a target measures. ``software``: a CPU or a software adapter
+    runs the tiny one.
+    """
     return DECODERS[:1] if software else DECODERS
 
 

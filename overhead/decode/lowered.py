@@ -27,7 +27,9 @@ PADDING = "padding"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Pad(Operation):
-    """Adds 1 to ``counter``, and rewrites one number of ``after``, so that it depends on the operation before it."""
+    """Adds 1 to ``counter``, and rewrites one number of ``after``, so that it depends on the
+    operation before it.
+    """
 
     label = "pad"
     written = ("counter", "after")
@@ -42,11 +44,15 @@ class Pad(Operation):
     def kernel(self) -> Kernel:
         """The kernel: one thread adds 1 to the counter and rewrites the number of ``after``."""
         counter, number = self.flat(self.counter, "0u"), self.flat(self.after, "0u")
-        return self.compose(f"if (lane == 0u) {{\n  {counter} = {counter} + 1;\n  {number} = {number};\n}}", 1)
+        return self.compose(
+            f"if (lane == 0u) {{\n  {counter} = {counter} + 1;\n  {number} = {number};\n}}", 1
+        )
 
 
 def with_padding(program: Program, count: int) -> Program:
-    """The program with ``count`` more dispatches, spread evenly. Each depends on the dispatch before it."""
+    """The program with ``count`` more dispatches, spread evenly. Each depends on the dispatch
+    before it.
+    """
     counter = packed_view(PADDING, "i32", (1,))
     total, operations, added = len(program.operations), list[Operation](), 0
     for i, operation in enumerate(program.operations):
@@ -60,21 +66,26 @@ def with_padding(program: Program, count: int) -> Program:
 
 @functools.cache
 def lowered_step(name: str, fusions: int, padding: int, batch: int = 1) -> Program:
-    """The program of one step of this decoder with the first ``fusions`` fusions and ``padding`` added dispatches."""
+    """The program of one step of this decoder with the first ``fusions`` fusions and ``padding``
+    added dispatches.
+    """
     from overhead.decode.lowering.torch_export import lower
     from overhead.decode.reference import batched_step
 
     if padding:
         return with_padding(lowered_step(name, fusions, 0, batch), padding)
     if fusions:
-        return apply_fusions(lowered_step(name, fusions - 1, 0, batch), [tuple(FUSIONS)[fusions - 1]])
+        return apply_fusions(
+            lowered_step(name, fusions - 1, 0, batch), [tuple(FUSIONS)[fusions - 1]]
+        )
     return lower(batched_step(name, batch), fusions=())
 
 
 class LoweredDecode(DecodeChain):
     """A chain that runs the program of the case.
 
-    ``fusions``: how many fusions the program has, in their order. ``padding``: trivial dispatches added to each token.
+    ``fusions``: how many fusions the program has, in their order. ``padding``: trivial dispatches
+    added to each token.
     """
 
     language: str
@@ -82,11 +93,15 @@ class LoweredDecode(DecodeChain):
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.padding = int(case.params.get("padding", 0))
-        self.lowered = lowered_step(case.workload, int(case.params["fusions"]), self.padding, self.batch)
+        self.lowered = lowered_step(
+            case.workload, int(case.params["fusions"]), self.padding, self.batch
+        )
 
     def initial_values(self) -> dict[str, NDArray[Any]]:
         """The contents of weights and state, by name. The weights are not copied."""
-        named = dict(self.module.named_parameters(remove_duplicate=False)) | dict(self.module.named_buffers())
+        named = dict(self.module.named_parameters(remove_duplicate=False)) | dict(
+            self.module.named_buffers()
+        )
         return {name: tensor.detach().numpy() for name, tensor in named.items()}
 
     def with_padding_counter(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -110,14 +125,20 @@ class LoweredDecode(DecodeChain):
         """As in ``DecodeChain``; also raise ``Unverified`` unless all added dispatches ran."""
         steps = super().count_tokens()
         if self.padding and (found := int(self.read_numbers(PADDING)[0])) != steps * self.padding:
-            raise Unverified(because("padding-not-run", tokens=steps, found=found, expected=steps * self.padding))
+            raise Unverified(
+                because("padding-not-run", tokens=steps, found=found, expected=steps * self.padding)
+            )
         return steps
 
     def kernels(self) -> dict[str, str]:
         """A digest of the source text of all kernels, by the workload and the language."""
         from overhead.workloads.sources import sha256_of
 
-        texts = self.lowered.cuda if self.language == "cuda" else "".join(k.wgsl for k in self.lowered.kernels.values())
+        texts = (
+            self.lowered.cuda
+            if self.language == "cuda"
+            else "".join(k.wgsl for k in self.lowered.kernels.values())
+        )
         return {f"{self.case.workload}.{self.language}": sha256_of(texts)}
 
     def window(self) -> dict[str, Scalar]:

@@ -1,4 +1,6 @@
-"""The decode workload in ONNX Runtime: a call of ``run_with_iobinding`` per token, with the state on the device."""
+"""The decode workload in ONNX Runtime: a call of ``run_with_iobinding`` per token, with the state
+on the device.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +28,24 @@ _CPU_PROVIDER = "CPUExecutionProvider"
 _WEBGPU_PROVIDER = "WebGpuExecutionProvider"
 _LOGITS, _NEXT = "logits", ".next"
 _LARGEST_INSIDE = 1024
-"""Bytes of the largest tensor that the exported model contains. ONNX Runtime gets larger ones from memory."""
+"""Bytes of the largest tensor that the exported model contains. ONNX Runtime gets larger ones from
+memory.
+"""
 
 
 def import_onnxruntime() -> Any:
     """The module onnxruntime without its telemetry. Raises ``Unavailable``."""
-    # ``disable_telemetry_events`` comes too late: it leaves a file ``.ses`` in the temporary folder.
+    # ``disable_telemetry_events`` comes too late: it leaves a file ``.ses`` in the temporary
+    # folder.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     return import_library("onnxruntime", _MEND)
 
 
 @functools.cache
 def webgpu_device() -> Any:
-    """The device of the WebGPU provider, as it chooses; None if the plugin is not installed or finds no adapter."""
+    """The device of the WebGPU provider, as it chooses; None if the plugin is not installed or
+    finds no adapter.
+    """
     # Without this variable, the EGL of Mesa prints an error for every adapter.
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
     with contextlib.suppress(ImportError):
@@ -47,7 +54,9 @@ def webgpu_device() -> Any:
 
         ort.set_default_logger_severity(3)
         ort.register_execution_provider_library("webgpu", plugin.get_library_path())
-        return next((found for found in ort.get_ep_devices() if found.ep_name == plugin.get_ep_name()), None)
+        return next(
+            (found for found in ort.get_ep_devices() if found.ep_name == plugin.get_ep_name()), None
+        )
     return None
 
 
@@ -60,7 +69,9 @@ def open_case(target: Target, case: Case) -> DecodeChain:
 
 @dataclasses.dataclass(frozen=True)
 class _ExportedStep:
-    """The step in ONNX. ``state``: its inputs and outputs. ``weights``: tensors that it names but does not contain."""
+    """The step in ONNX. ``state``: its inputs and outputs. ``weights``: tensors that it names but
+    does not contain.
+    """
 
     model: bytes
     state: tuple[str, ...]
@@ -85,8 +96,12 @@ def _exported(name: str) -> _ExportedStep:
 
         def forward(self, *state: Any) -> Any:
             given = dict(zip(names, state, strict=True))
-            buffers = {n: given[n].clone() if n in given else b for n, b in self.step.named_buffers()}
-            logits = torch.func.functional_call(self.step, {**dict(self.step.named_parameters()), **buffers}, ())[1]
+            buffers = {
+                n: given[n].clone() if n in given else b for n, b in self.step.named_buffers()
+            }
+            logits = torch.func.functional_call(
+                self.step, {**dict(self.step.named_parameters()), **buffers}, ()
+            )[1]
             return (logits, *(buffers[n] for n in names))
 
     inputs = tuple(torch.from_numpy(start[n]) for n in names)
@@ -97,7 +112,12 @@ def _exported(name: str) -> _ExportedStep:
         with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
             names_after = (_LOGITS, *(n + _NEXT for n in names))
             model = torch.onnx.export(
-                Functional().eval(), inputs, dynamo=True, optimize=False, input_names=names, output_names=names_after
+                Functional().eval(),
+                inputs,
+                dynamo=True,
+                optimize=False,
+                input_names=names,
+                output_names=names_after,
             ).model
     except ImportError as error:
         raise Unavailable(because("torch-cannot-export", text=error), _MEND) from error
@@ -110,7 +130,9 @@ def _exported(name: str) -> _ExportedStep:
         if tensor.nbytes > _LARGEST_INSIDE:
             weights[key] = np.ascontiguousarray(tensor.numpy())
             shape, dtype = tensor.shape, tensor.dtype
-            value.const_value = ir.ExternalTensor("weights", 0, tensor.nbytes, dtype, shape=shape, name=key)
+            value.const_value = ir.ExternalTensor(
+                "weights", 0, tensor.nbytes, dtype, shape=shape, name=key
+            )
     return _ExportedStep(ir.to_proto(model).SerializeToString(), names, weights)
 
 
@@ -134,7 +156,9 @@ def _session_on(provider: str, name: str) -> Any:
 
 
 class OnnxDecode(DecodeChain):
-    """n calls. Two sets of tensors hold the state in turn: one call reads the first and writes the second."""
+    """n calls. Two sets of tensors hold the state in turn: one call reads the first and writes the
+    second.
+    """
 
     def __init__(self, target: Target, case: Case) -> None:
         super().__init__(case)
@@ -161,8 +185,8 @@ class OnnxDecode(DecodeChain):
         return {name: make(state[name].copy(), self._place_of(name), 0) for name in self._names}
 
     def _place_of(self, name: str) -> str:
-        # A binding copies an input to the device of its node when it is bound, not when it is run. The provider leaves
-        # the nodes that read the position to the CPU.
+        # A binding copies an input to the device of its node when it is bound, not when it is run.
+        # The provider leaves the nodes that read the position to the CPU.
         return "cpu" if name == "position" else self._place
 
     def _bound(self, before: dict[str, Any], after: dict[str, Any]) -> Any:
@@ -210,7 +234,12 @@ class OnnxDecode(DecodeChain):
         """What was timed: the call, the wait, and the nodes that ran on each provider."""
         nodes = {f"nodes on {provider}": count for provider, count in self.nodes.items()}
         own: dict[str, Scalar] = {"call": "run_with_iobinding", "wait": "read of the token"}
-        return {**super().window(), **own, "state": "on the device; the position on the CPU", **nodes}
+        return {
+            **super().window(),
+            **own,
+            "state": "on the device; the position on the CPU",
+            **nodes,
+        }
 
     def close(self) -> None:
         """Release the bindings and the state; the session stays, because other chains share it."""

@@ -1,4 +1,6 @@
-"""The decode step with random weights, and what float64 on the CPU computes with them. Imports torch."""
+"""The decode step with random weights, and what float64 on the CPU computes with them. Imports
+torch.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from overhead.decode.decoders import CHECKED_STEPS, CHECKED_TOKENS, LARGE_BYTES, PROMPT, SHAPES, weight_bytes
+from overhead.decode.decoders import (
+    CHECKED_STEPS,
+    CHECKED_TOKENS,
+    LARGE_BYTES,
+    PROMPT,
+    SHAPES,
+    weight_bytes,
+)
 from overhead.decode.lowering.decoder import Decoder, FedBackStep, batched, randomised
 from overhead.errors import Unsupported
 from overhead.locks import file_lock
@@ -30,10 +39,12 @@ State = dict[str, NDArray[Any]]
 
 @dataclasses.dataclass(frozen=True)
 class DecodeReference:
-    """What float64 computes. ``tokens``: (steps, batch), each given at its position; those of a step differ.
+    """What float64 computes. ``tokens``: (steps, batch), each given at its position; those of a
+    step differ.
 
-    ``logits``: (steps, batch, vocabulary) for these tokens. ``empty``: the state before the first token, and
-    ``after_prompt``: the one after ``PROMPT`` tokens, in float32, by the names of the buffers of ``FedBackStep``.
+    ``logits``: (steps, batch, vocabulary) for these tokens. ``empty``: the state before the first
+    token, and ``after_prompt``: the one after ``PROMPT`` tokens, in float32, by the names of the
+    buffers of ``FedBackStep``.
     """
 
     tokens: NDArray[np.int64]
@@ -44,7 +55,8 @@ class DecodeReference:
 
 @functools.cache
 def decode_step(name: str) -> Any:
-    """The step as a module of PyTorch on the CPU, in float32. All its parameters are random, and none is zero.
+    """The step as a module of PyTorch on the CPU, in float32. All its parameters are random, and
+    none is zero.
 
     Raises ``Unsupported`` if the host has too little memory.
     """
@@ -62,7 +74,8 @@ def batched_step(name: str, batch: int) -> Any:
 def decode_reference(name: str, batch: int = 1) -> DecodeReference:
     """The reference of a decoder. Raises ``Unsupported`` if the host has too little memory.
 
-    That of a large one is kept in the user's cache folder. One process computes it, and the others wait for it.
+    That of a large one is kept in the user's cache folder. One process computes it, and the others
+    wait for it.
     """
     if weight_bytes(name) < LARGE_BYTES:
         return _computed(name, batch)
@@ -84,7 +97,10 @@ def _place_of(name: str, batch: int) -> Path:
 
 
 def _loaded(path: Path) -> DecodeReference | None:
-    with contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile), np.load(path) as kept:
+    with (
+        contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile),
+        np.load(path) as kept,
+    ):
         empty, start = (
             {key.removeprefix(part): kept[key] for key in kept.files if key.startswith(part)}
             for part in (_EMPTY, _START)
@@ -106,8 +122,11 @@ def _kept(path: Path, reference: DecodeReference) -> DecodeReference:
 def _computed(name: str, batch: int) -> DecodeReference:
     step, vocabulary = batched_step(name, batch), SHAPES[name].vocabulary
     _check_memory(2 * weight_bytes(name))
-    # A deep copy uses what it is given for these parameters, so that those in float32 are not copied.
-    doubles = {id(p): torch.nn.Parameter(p.double(), requires_grad=False) for p in step.parameters()}
+    # A deep copy uses what it is given for these parameters, so that those in float32 are not
+    # copied.
+    doubles = {
+        id(p): torch.nn.Parameter(p.double(), requires_grad=False) for p in step.parameters()
+    }
     exact = copy.deepcopy(step, doubles).double()
     steps = CHECKED_TOKENS if batch == 1 else CHECKED_STEPS
     firsts = np.random.default_rng(_SEED).integers(0, vocabulary, steps)
@@ -120,7 +139,9 @@ def _computed(name: str, batch: int) -> DecodeReference:
         start = state_copies(exact)
         others = exact.decoder.logits(given[:, PROMPT:], positions[PROMPT:])
     logits = torch.cat((prompt, others), 1).transpose(0, 1).numpy()
-    return DecodeReference(tokens, logits if batch == 1 else logits.astype(np.float32), empty, start)
+    return DecodeReference(
+        tokens, logits if batch == 1 else logits.astype(np.float32), empty, start
+    )
 
 
 def _check_memory(needed: int) -> None:
@@ -130,7 +151,14 @@ def _check_memory(needed: int) -> None:
 
 
 def state_copies(step: Any) -> State:
-    """Copies of the tensors that a step changes: token, position, keys and values. Floats are float32."""
+    """Copies of the tensors that a step changes: token, position, keys and values. Floats are
+    float32.
+    """
     changed = ("token", "position", "keys", "values")
-    found = {name: tensor for name, tensor in step.named_buffers() if name.rpartition(".")[2] in changed}
-    return {name: (t.float() if t.is_floating_point() else t).cpu().numpy().copy() for name, t in found.items()}
+    found = {
+        name: tensor for name, tensor in step.named_buffers() if name.rpartition(".")[2] in changed
+    }
+    return {
+        name: (t.float() if t.is_floating_point() else t).cpu().numpy().copy()
+        for name, t in found.items()
+    }

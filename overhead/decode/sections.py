@@ -1,4 +1,6 @@
-"""The page of decoded tokens: every variant, fusing, reads, batches; and a token on the front page."""
+"""The page of decoded tokens: every variant, fusing, reads, batches; and a token on the front
+page.
+"""
 
 from __future__ import annotations
 
@@ -60,21 +62,27 @@ _FUSED: dict[str, object] = {"fusions": len(FUSIONS)}
 
 @register_rows
 def token_rows(view: View) -> Iterator[WorkRow]:
-    """A row for a token by the largest decoder of the run with fused WGSL: graphs of both programs beside it."""
+    """A row for a token by the largest decoder of the run with fused WGSL: graphs of both programs
+    beside it.
+    """
     for found in reversed(decoder_results(view)):
         made = [_token_way(found, one) for one in _ways_compared(view)]
         ways = [way for way in made if way is not None]
         if not any(way.kind == "fused-wgsl" for way in ways):
             continue
         by_fusions = {arm.record.params.get("fusions"): arm.dispatches for arm in found.arms}
-        work = ProgramWork(found.name, by_fusions.get(0) or None, by_fusions.get(len(FUSIONS)) or None)
+        work = ProgramWork(
+            found.name, by_fusions.get(0) or None, by_fusions.get(len(FUSIONS)) or None
+        )
         yield WorkRow("a token", work, view.fingerprint.created, tuple(ways))
         return
 
 
 @dataclasses.dataclass(frozen=True)
 class _TokenWay:
-    """A way to compute a token. ``fields``: pattern and parameters of its case; None for an absent parameter."""
+    """A way to compute a token. ``fields``: pattern and parameters of its case; None for an absent
+    parameter.
+    """
 
     kind: str
     label: str
@@ -83,7 +91,9 @@ class _TokenWay:
 
 
 def _ways_compared(view: View) -> Iterator[_TokenWay]:
-    """The ways to compute a token that are compared on the front page, by the stacks that do whole chains so."""
+    """The ways to compute a token that are compared on the front page, by the stacks that do whole
+    chains so.
+    """
     stacks: dict[WayKind, list[tuple[str, ChainWayFacts]]] = collections.defaultdict(list)
     for stack, facts in view.known_stacks.items():
         for way in facts.ways:
@@ -94,14 +104,20 @@ def _ways_compared(view: View) -> Iterator[_TokenWay]:
         recorded = view.graph_of(stack)
         if recorded is not None:
             graphs, maker = recorded
-            yield _TokenWay("graph-torch", f"a graph, by {view.facts(stack).label}", graphs, {"maker": maker})
+            yield _TokenWay(
+                "graph-torch", f"a graph, by {view.facts(stack).label}", graphs, {"maker": maker}
+            )
     for stack, _ in stacks["graph-driver"]:
         fields = {"maker": "driver", "fusions": 0}
         yield _TokenWay("graph-driver", "an unfused graph, by the driver", stack, fields)
     for stack, _ in stacks["fused-cuda"]:
-        yield _TokenWay("fused-cuda", "fused CUDA, launched", stack, {"pattern": "per-submit", **_FUSED})
+        yield _TokenWay(
+            "fused-cuda", "fused CUDA, launched", stack, {"pattern": "per-submit", **_FUSED}
+        )
     for stack, _ in stacks["graph-driver"]:
-        yield _TokenWay("fused-cuda", "a fused graph, by the driver", stack, {"maker": "driver", **_FUSED})
+        yield _TokenWay(
+            "fused-cuda", "a fused graph, by the driver", stack, {"maker": "driver", **_FUSED}
+        )
     for stack, way in stacks["fused-wgsl"]:
         yield _TokenWay("fused-wgsl", way.label, stack, {"pattern": "per-pass", **_FUSED})
 
@@ -111,7 +127,11 @@ def _token_way(found: DecoderResults, way: _TokenWay) -> ChainWay | None:
     for arm in found.arms:
         record = arm.record
         own = {"pattern": record.pattern, "fusions": None, "maker": None, **record.params}
-        alike = record.stack == way.stack and record.caller == "binding" and way.fields.items() <= own.items()
+        alike = (
+            record.stack == way.stack
+            and record.caller == "binding"
+            and way.fields.items() <= own.items()
+        )
         if alike and arm.complete is not None:
             cost = by_interval(dataclasses.replace(arm.complete, status=record.status))
             return ChainWay(way.kind, record.stack, way.label, cost, through=arm.target.facts.label)
@@ -130,9 +150,17 @@ def token_section(view: View) -> Iterator[Part]:
         yield _arms(found)
 
 
-@register("decode-batch", "From which batch on overhead no longer matters", 20, page="decode", any_run=True)
+@register(
+    "decode-batch",
+    "From which batch on overhead no longer matters",
+    20,
+    page="decode",
+    any_run=True,
+)
 def batch_section(view: View) -> Iterator[Part]:
-    """For each decoder with several batches: the time over the batch, and a table with what bounds each step."""
+    """For each decoder with several batches: the time over the batch, and a table with what bounds
+    each step.
+    """
     for found in decoder_results(view):
         if not found.sweeps:
             continue
@@ -145,8 +173,20 @@ def batch_section(view: View) -> Iterator[Part]:
 def _sweeps(found: DecoderResults) -> Table:
     rows: list[_Row] = []
     for arm in (arm for sweep in found.sweeps for arm in sweep):
-        rows.append([_stack(arm), arm_name(arm), str(arm.batch), *_times(arm), bound(arm), remark(arm)])
-    columns = ["stack", "variant", "batch", "a step, ms", "enqueue, ms", "device, ms", "tokens/s", "limit", "remark"]
+        rows.append(
+            [_stack(arm), arm_name(arm), str(arm.batch), *_times(arm), bound(arm), remark(arm)]
+        )
+    columns = [
+        "stack",
+        "variant",
+        "batch",
+        "a step, ms",
+        "enqueue, ms",
+        "device, ms",
+        "tokens/s",
+        "limit",
+        "remark",
+    ]
     return Table(batch_table_title(found), columns, rows, numeric=range(2, 7), sortable=True)
 
 
@@ -156,8 +196,12 @@ def _sweep_drawing(found: DecoderResults) -> Drawing:
         target = sweep[0].target
         lines = []
         for name, marker in _LINES.items():
-            times = [(arm.batch, arm.record.measured(name)) for arm in sweep if arm.is_resolved(name)]
-            points = [(batch, by_interval(time / _MILLI)) for batch, time in times if time is not None]
+            times = [
+                (arm.batch, arm.record.measured(name)) for arm in sweep if arm.is_resolved(name)
+            ]
+            points = [
+                (batch, by_interval(time / _MILLI)) for batch, time in times if time is not None
+            ]
             lines.append(DrawnLine(points, target.facts.colour, marker))
         panels.append(LinePanel(sweep_label(sweep[0]), "batch", lines))
     return Drawing(
@@ -170,7 +214,16 @@ def _sweep_drawing(found: DecoderResults) -> Drawing:
 
 
 def _arms(found: DecoderResults) -> Table:
-    columns = ["stack", "variant", "dispatches", "a token, ms", "enqueue, ms", "device, ms", "tokens/s", "remark"]
+    columns = [
+        "stack",
+        "variant",
+        "dispatches",
+        "a token, ms",
+        "enqueue, ms",
+        "device, ms",
+        "tokens/s",
+        "remark",
+    ]
     rows: list[_Row] = [
         [_stack(arm), arm_with_reads(arm), dispatches(arm), *_times(arm), remark(arm)]
         for arm in (*found.arms, *found.reads)
@@ -179,8 +232,14 @@ def _arms(found: DecoderResults) -> Table:
 
 
 def _fused_or_not(found: DecoderResults) -> Drawing | None:
-    """A dumbbell for each way to run the program: a token unfused and with all fusions; None without such ways."""
-    pairs = [(series[0], series[-1]) for series in found.levels if series[0].record.params["fusions"] == 0]
+    """A dumbbell for each way to run the program: a token unfused and with all fusions; None
+    without such ways.
+    """
+    pairs = [
+        (series[0], series[-1])
+        for series in found.levels
+        if series[0].record.params["fusions"] == 0
+    ]
     both = [pair for pair in pairs if all(arm.is_resolved("complete") for arm in pair)]
     ordered = sorted(both, key=lambda pair: pair[1].record.value("complete") or 0.0)[:_MOST_ROWS]
     rows = [DotRow(lowered_label(fused), [_mark(one), _mark(fused)]) for one, fused in ordered]
@@ -207,8 +266,13 @@ def _stack(arm: DecodeArm) -> Cell:
 
 
 def _times(arm: DecodeArm) -> list[str]:
-    """The time of a step, of handing it over (``issue``) and the device's in ms, and tokens a second."""
-    return [*(_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)), _shown(arm.tokens_per_s, 1)]
+    """The time of a step, of handing it over (``issue``) and the device's in ms, and tokens a
+    second.
+    """
+    return [
+        *(_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)),
+        _shown(arm.tokens_per_s, 1),
+    ]
 
 
 def _shown(found: Value | None, unit: float) -> str:

@@ -16,7 +16,9 @@ _SOFTWARE_VARIABLE = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
 
 @register
 class OnnxRuntimeProbe(Probe):
-    """ONNX Runtime by its CPU and its WebGPU provider. A unit is a call of ``run_with_iobinding`` for a token."""
+    """ONNX Runtime by its CPU and its WebGPU provider. A unit is a call of ``run_with_iobinding``
+    for a token.
+    """
 
     name = "onnxruntime"
     title = "ONNX Runtime"
@@ -25,8 +27,14 @@ class OnnxRuntimeProbe(Probe):
     cost = "slow"
 
     def environments(self) -> list[dict[str, str]]:
-        """No variables, and those with which the WebGPU provider uses SwiftShader, if that is installed."""
-        software = [{**variables, _SOFTWARE_VARIABLE: "1"} for variables in adapters.driver_environments() if variables]
+        """No variables, and those with which the WebGPU provider uses SwiftShader, if that is
+        installed.
+        """
+        software = [
+            {**variables, _SOFTWARE_VARIABLE: "1"}
+            for variables in adapters.driver_environments()
+            if variables
+        ]
         return [{}, *software]
 
     def targets(self) -> list[Target]:
@@ -35,20 +43,32 @@ class OnnxRuntimeProbe(Probe):
 
         versions = {"onnxruntime": str(import_onnxruntime().__version__)}
         software = os.environ.get(_SOFTWARE_VARIABLE) == "1"
-        found = [] if software else [Target(stack=self.name, api="CPU", adapter="CPU", versions=versions)]
+        found = (
+            []
+            if software
+            else [Target(stack=self.name, api="CPU", adapter="CPU", versions=versions)]
+        )
         device = webgpu_device()
         if device is not None:
             kind = device.device.type.name
             if software or kind == "GPU":
                 adapter = "SwiftShader" if software else f"{device.device.vendor} {kind}".strip()
-                webgpu = Target(stack=self.name, api="WebGPU", adapter=adapter, software=software, versions=versions)
+                webgpu = Target(
+                    stack=self.name,
+                    api="WebGPU",
+                    adapter=adapter,
+                    software=software,
+                    versions=versions,
+                )
                 found.append(webgpu)
         return found
 
     def space(self, target: Target) -> Space:
         """A call a token for each decoder of the target, then the same with reads."""
         way = DecodeWay("per-submit")
-        base, *others = decode_cases([way, *reading_ways(way)], software=target.software or target.api == "CPU")
+        base, *others = decode_cases(
+            [way, *reading_ways(way)], software=target.software or target.api == "CPU"
+        )
         return Space(base, extra=others)
 
     def open(self, target: Target, case: Case) -> Chain:

@@ -1,7 +1,9 @@
-"""What a user's own call or step costs, what bounds it, and what would change that; ``overhead.explain(step)``.
+"""What a user's own call or step costs, what bounds it, and what would change that;
+``overhead.explain(step)``.
 
-This package is that function too, because ``overhead.explain`` can be one object only. As a module that can be called
-it had the help of a package, and nobody saw its arguments. So it is a function with the attributes of a package.
+This package is that function too, because ``overhead.explain`` can be one object only. As a module
+that can be called it had the help of a package, and nobody saw its arguments. So it is a function
+with the attributes of a package.
 """
 
 from __future__ import annotations
@@ -32,21 +34,25 @@ def explain(
 ) -> Explanation:
     """Explain a step of a program: what it costs, what bounds it, and what would change that.
 
-    step: a function without arguments, also a lambda or one of a notebook, or the name of a function:
-        "FILE.py:FUNCTION" or "module:function". If it returns something that can be called, that is the step.
-    arguments: for a function that is named: texts such as "layers=4".
-    against: your own alternative, given like the step. It is compared with the step.
-    alternatives: "all" tries torch.compile too, which may take minutes. "eager" does not. "none" measures the step
+    step: a function without arguments, also a lambda or one of a notebook, or the name of a
+    function:
+        "FILE.py:FUNCTION" or "module:function". If it returns something that can be called, that is
+        the step.
+    arguments: for a function that is named: texts such as "layers=4". against: your own
+    alternative, given like the step. It is compared with the step. alternatives: "all" tries
+    torch.compile too, which may take minutes. "eager" does not. "none" measures the step
         only.
-    seconds: the longest time for all of this, without what compiles.
-    chrome: a file for the replayed step, which Perfetto opens.
-    progress: True prints what is done now and the first answers to standard error, False prints nothing. None: True in
-        a terminal and in a notebook. An object of your own class of ``overhead.runner.progress.Listener`` gets them.
+    seconds: the longest time for all of this, without what compiles. chrome: a file for the
+    replayed step, which Perfetto opens. progress: True prints what is done now and the first
+    answers to standard error, False prints nothing. None: True in
+        a terminal and in a notebook. An object of your own class of
+        ``overhead.runner.progress.Listener`` gets them.
 
     The result prints as the tables of ``overhead explain``. Its attributes are numbers in ns.
 
-    Raises ``UsageError``, one line, for a step that raises, cannot be repeated, is too short or too long, hangs or runs
-    out of memory. Ctrl-C raises ``ExplainInterrupted``, whose ``explanation`` holds what was measured until then.
+    Raises ``UsageError``, one line, for a step that raises, cannot be repeated, is too short or too
+    long, hangs or runs out of memory. Ctrl-C raises ``ExplainInterrupted``, whose ``explanation``
+    holds what was measured until then.
     """
     from overhead.explain.explaining import explain as explain_step
     from overhead.runner.progress import listening

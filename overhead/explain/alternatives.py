@@ -23,10 +23,11 @@ _READS = ("item", "tolist", "cpu", "to", "__bool__", "__int__", "__float__", "__
 class StepChange:
     """Another way to run the same step.
 
-    ``make``: gives the step in the other way, or raises what forbids it. ``why_not``: why it does not apply to what has
-    run in this process; '' if it does. ``label``: ``measured`` if it computes the same, ``bound`` if it leaves out
-    something that the program needs. ``captures``: it records the step once, so Python values stay as they were then.
-    ``compiles``: it translates the step first, which may take minutes.
+    ``make``: gives the step in the other way, or raises what forbids it. ``why_not``: why it does
+    not apply to what has run in this process; '' if it does. ``label``: ``measured`` if it computes
+    the same, ``bound`` if it leaves out something that the program needs. ``captures``: it records
+    the step once, so Python values stay as they were then. ``compiles``: it translates the step
+    first, which may take minutes.
     """
 
     make: Callable[[StepFunction], StepFunction]
@@ -37,7 +38,9 @@ class StepChange:
 
 
 class ReadsDiffer(RuntimeError):
-    """A step that gets recorded values reads more of them than were recorded: it reads not the same in each step."""
+    """A step that gets recorded values reads more of them than were recorded: it reads not the same
+    in each step.
+    """
 
 
 def no_torch() -> Reason:
@@ -58,7 +61,9 @@ def _without_cuda() -> Why:
 
 
 def capture_graph(step: StepFunction) -> StepFunction:
-    """A function that launches a CUDA graph of the whole step. Raises what the step or the capture raises."""
+    """A function that launches a CUDA graph of the whole step. Raises what the step or the capture
+    raises.
+    """
     import torch
 
     graph: Any = torch.cuda.CUDAGraph()
@@ -71,7 +76,8 @@ def capture_graph(step: StepFunction) -> StepFunction:
                 raised = error
                 raise
     except Exception as error:
-        # If the step raised, the end of the capture raises again, and only says that the capture is invalid.
+        # If the step raised, the end of the capture raises again, and only says that the capture is
+        # invalid.
         raise raised or error from None
 
     def replay() -> Any:
@@ -84,7 +90,9 @@ def capture_graph(step: StepFunction) -> StepFunction:
 def _compiled(mode: str, step: StepFunction) -> StepFunction:
     import torch
 
-    compiled: StepFunction = torch.compile(lambda: step(), mode=mode)  # dynamo refuses some callable objects
+    compiled: StepFunction = torch.compile(
+        lambda: step(), mode=mode
+    )  # dynamo refuses some callable objects
     return compiled
 
 
@@ -97,7 +105,9 @@ def _not_compiled(mode: str) -> Why:
 
 
 def _without_synchronisations(step: StepFunction) -> StepFunction:
-    """The step with recorded values in place of reads and waits: a bound on their cost, and no usable program."""
+    """The step with recorded values in place of reads and waits: a bound on their cost, and no
+    usable program.
+    """
     import torch
 
     tape = Tape()
@@ -111,7 +121,9 @@ def _without_synchronisations(step: StepFunction) -> StepFunction:
 
 
 def _pinned(step: StepFunction) -> StepFunction:
-    """The step with uploads from pinned memory, ``non_blocking``. A tensor is pinned again when it is written."""
+    """The step with uploads from pinned memory, ``non_blocking``. A tensor is pinned again when it
+    is written.
+    """
     import torch
 
     @functools.lru_cache(8)
@@ -119,7 +131,11 @@ def _pinned(step: StepFunction) -> StepFunction:
         return tensor.pin_memory()
 
     def pinned(tensor: Any) -> Any:
-        return tensor if tensor.is_cuda else kept(tensor, 0 if tensor.is_inference() else tensor._version)
+        return (
+            tensor
+            if tensor.is_cuda
+            else kept(tensor, 0 if tensor.is_inference() else tensor._version)
+        )
 
     def uploading(method: Callable[..., Any], always: bool) -> Callable[..., Any]:
         def upload(tensor: Any, *args: Any, **kwargs: Any) -> Any:
@@ -130,11 +146,19 @@ def _pinned(step: StepFunction) -> StepFunction:
         return upload
 
     def copying(tensor: Any, source: Any, non_blocking: bool = False) -> Any:
-        return copy(tensor, pinned(source), True) if tensor.is_cuda else copy(tensor, source, non_blocking)
+        return (
+            copy(tensor, pinned(source), True)
+            if tensor.is_cuda
+            else copy(tensor, source, non_blocking)
+        )
 
     kind, copy = torch.Tensor, torch.Tensor.copy_
     usual = {"to": kind.to, "cuda": kind.cuda, "copy_": copy}
-    changed = {"to": uploading(kind.to, False), "cuda": uploading(kind.cuda, True), "copy_": copying}
+    changed = {
+        "to": uploading(kind.to, False),
+        "cuda": uploading(kind.cuda, True),
+        "copy_": copying,
+    }
 
     def changed_step() -> Any:
         for name, method in changed.items():
@@ -157,16 +181,22 @@ class Tape:
         self._values: list[Any] = []
 
     def record(self, step: StepFunction) -> Any:
-        """Run a step and keep the values that it reads from the device; returns what the step returns."""
+        """Run a step and keep the values that it reads from the device; returns what the step
+        returns.
+        """
         self._steps.append([])
         return self._run("recording", self._steps[-1], step)
 
     def replay(self, step: StepFunction) -> Any:
-        """Run a step that gets recorded values instead of reading. Raises ``ReadsDiffer`` if it reads more of them."""
+        """Run a step that gets recorded values instead of reading. Raises ``ReadsDiffer`` if it
+        reads more of them.
+        """
         self._steps.append(self._steps.pop(0))
         return self._run("replaying", [*self._steps[-1]], step)
 
-    def _run(self, mode: Literal["recording", "replaying"], values: list[Any], step: StepFunction) -> Any:
+    def _run(
+        self, mode: Literal["recording", "replaying"], values: list[Any], step: StepFunction
+    ) -> Any:
         self._mode, self._values = mode, values
         try:
             return step()
@@ -174,7 +204,9 @@ class Tape:
             self._mode = "off"
 
     def read(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """A tensor's ``method`` wrapped: it records what it reads from the device, and replays it."""
+        """A tensor's ``method`` wrapped: it records what it reads from the device, and replays
+        it.
+        """
 
         def reading(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if self._mode == "off" or not tensor.is_cuda:
@@ -193,8 +225,12 @@ class Tape:
         return reading
 
     def wait(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A ``function`` that waits, wrapped: while a step is replayed it does nothing and returns None."""
-        return lambda *args, **kwargs: None if self._mode == "replaying" else function(*args, **kwargs)
+        """A ``function`` that waits, wrapped: while a step is replayed it does nothing and returns
+        None.
+        """
+        return lambda *args, **kwargs: (
+            None if self._mode == "replaying" else function(*args, **kwargs)
+        )
 
 
 def _goes_to(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -207,7 +243,11 @@ _COMPILED_MODES = {"torch.compile": "default", "torch.compile reduce-overhead": 
 ALTERNATIVES: dict[str, StepChange] = {
     CUDA_GRAPH: StepChange(capture_graph, _without_cuda, captures=True),
     **{
-        name: StepChange(functools.partial(_compiled, mode), functools.partial(_not_compiled, mode), compiles=True)
+        name: StepChange(
+            functools.partial(_compiled, mode),
+            functools.partial(_not_compiled, mode),
+            compiles=True,
+        )
         for name, mode in _COMPILED_MODES.items()
     },
     PINNED: StepChange(_pinned, _without_cuda),

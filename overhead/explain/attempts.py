@@ -1,6 +1,8 @@
-"""Try an alternative in a process of its own: is it possible, how long does it take to make, are its results the same.
+"""Try an alternative in a process of its own: is it possible, how long does it take to make, are
+its results the same.
 
-Each process loads the program with fixed seeds and runs the same number of steps first, so all start from one state.
+Each process loads the program with fixed seeds and runs the same number of steps first, so all
+start from one state.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ _MOST_NAMED = 3
 _WARM_STEPS = 3
 _COMPARED_STEPS = 3
 _SOON_STEPS = 50
-"""After so many more steps the results are compared again: an alternative may work at first and then stop."""
+"""After so many more steps the results are compared again: an alternative may work at first and
+then stop.
+"""
 _SOON_S = 5.0
 """Longer steps get so many seconds more for that."""
 _SEED = 1
@@ -53,11 +57,13 @@ _ADVICE = (" Search for `cuda", " CUDA kernel errors might")
 
 
 class AttemptJob(Struct, frozen=True, kw_only=True):
-    """What to try. ``setup``: Python text that defines ``step``. ``alternative``: its name; empty for the step itself.
+    """What to try. ``setup``: Python text that defines ``step``. ``alternative``: its name; empty
+    for the step itself.
 
-    ``against``: Python text that defines the user's own alternative as ``step``. ``path``: entries of ``sys.path`` that
-    the program needs. ``file``: where the answer goes. ``torch``: the program imports PyTorch, which is seeded before.
-    ``vary``: see whether the step responds to other values of what it reaches, after it ran for ``later_s`` seconds.
+    ``against``: Python text that defines the user's own alternative as ``step``. ``path``: entries
+    of ``sys.path`` that the program needs. ``file``: where the answer goes. ``torch``: the program
+    imports PyTorch, which is seeded before. ``vary``: see whether the step responds to other values
+    of what it reaches, after it ran for ``later_s`` seconds.
     """
 
     setup: str
@@ -71,9 +77,11 @@ class AttemptJob(Struct, frozen=True, kw_only=True):
 
 
 class Attempt(Struct, frozen=True):
-    """What became of an attempt. ``reason``: why there is no outcome. ``where``: the line that forbids it.
+    """What became of an attempt. ``reason``: why there is no outcome. ``where``: the line that
+    forbids it.
 
-    ``refused``: the alternative does not apply. ``making_s``: seconds to make it, with its first step, which compiles.
+    ``refused``: the alternative does not apply. ``making_s``: seconds to make it, with its first
+    step, which compiles.
     """
 
     outcome: StepOutcome | None = None
@@ -92,7 +100,9 @@ class NotPossible(Exception):
 
 
 def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
-    """The result of a job, in a child process that gets ``limit_s`` seconds and three quarters of the memory."""
+    """The result of a job, in a child process that gets ``limit_s`` seconds and three quarters of
+    the memory.
+    """
     limits, decode = ChildLimits(limit_s, count_descendants=True), msgspec.json.Decoder(str).decode
     with scratch.subfolder() as folder:
         placed = msgspec.structs.replace(job, file=f"{folder}/attempt")
@@ -101,7 +111,9 @@ def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
                 file = child.receive()
         except ChildEnded as ended:
             file = placed.file
-            if not (job.vary and os.path.exists(file)):  # else the step worked, until its values were varied
+            if not (
+                job.vary and os.path.exists(file)
+            ):  # else the step worked, until its values were varied
                 return Attempt(reason=ended.reason)
         with open(file, "rb") as written:
             mapped = mmap.mmap(written.fileno(), 0, access=mmap.ACCESS_READ)
@@ -110,7 +122,9 @@ def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
 
 @functools.cache
 def load_steps(text: str) -> list[StepFunction]:
-    """The step of each ``AttemptJob`` in a JSON text, loaded and warm; calling one that cannot be made raises why."""
+    """The step of each ``AttemptJob`` in a JSON text, loaded and warm; calling one that cannot be
+    made raises why.
+    """
     return [_ready(job) for job in msgspec.json.decode(text, type=list[AttemptJob])]
 
 
@@ -133,8 +147,9 @@ def _ready(job: AttemptJob) -> StepFunction:
 def prepare_step(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
     """Seed, load and warm up the step, and make the alternative.
 
-    Returns a function that runs one step, the function of the program that holds the state, and the seconds that it
-    took to make the first. Raises ``NotPossible``, or what the step or the alternative raises.
+    Returns a function that runs one step, the function of the program that holds the state, and the
+    seconds that it took to make the first. Raises ``NotPossible``, or what the step or the
+    alternative raises.
     """
     import numpy as np
 
@@ -176,8 +191,11 @@ def _not_capturable(changing: list[str]) -> Reason:
 def _warm(step: StepFunction) -> list[str]:
     """Run the first steps. The names of the values on the host that the last of them changed."""
     torch, stream = sys.modules.get("torch"), contextlib.nullcontext()
-    if torch is not None and torch.cuda.is_initialized():  # a stream would start CUDA beside another library
-        # A capture needs the warm-up of a backward pass to happen on another stream than the default one.
+    if (
+        torch is not None and torch.cuda.is_initialized()
+    ):  # a stream would start CUDA beside another library
+        # A capture needs the warm-up of a backward pass to happen on another stream than the
+        # default one.
         torch.cuda.synchronize()
         stream = torch.cuda.stream(torch.cuda.Stream())
     with stream:
@@ -197,14 +215,18 @@ def wait_for_device() -> None:
 
 
 def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda found: None) -> Attempt:
-    """Make the alternative and run the compared steps, in the child; an error becomes the reason of the result.
+    """Make the alternative and run the compared steps, in the child; an error becomes the reason of
+    the result.
 
-    ``save`` gets what is known before values are varied: a step with values that it never had may end the process.
+    ``save`` gets what is known before values are varied: a step with values that it never had may
+    end the process.
     """
     import psutil
 
     memory: int = psutil.virtual_memory().available
-    room = min(MOST_BYTES, memory // 32, shutil.disk_usage(Path(job.file).parent).free // 8)  # values are held twice
+    room = min(
+        MOST_BYTES, memory // 32, shutil.disk_usage(Path(job.file).parent).free // 8
+    )  # values are held twice
     results, left_out = [], NotCompared()
     try:
         made, step, making_s = prepare_step(job)
@@ -223,15 +245,21 @@ def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda foun
     except NotPossible as error:
         return Attempt(reason=error.reason, refused=True)
     except ReadsDiffer as error:
-        return Attempt(reason=because("reads-differ-between-steps"), where=program_line(error, texts=True))
+        return Attempt(
+            reason=because("reads-differ-between-steps"), where=program_line(error, texts=True)
+        )
     except Exception as error:
-        return Attempt(reason=_without_advice(one_line(error)), where=program_line(error, texts=True))
+        return Attempt(
+            reason=_without_advice(one_line(error)), where=program_line(error, texts=True)
+        )
     found = Attempt(StepOutcome(results, values, left_out | unread), making_s=making_s)
     if not job.vary:
         return found
     save(found)
     responds, later = _later_steps(step, job.later_s, room // 4)
-    return Attempt(StepOutcome(results, values, left_out | unread, responds, later), making_s=making_s)
+    return Attempt(
+        StepOutcome(results, values, left_out | unread, responds, later), making_s=making_s
+    )
 
 
 def _without_advice(text: str) -> str:
@@ -241,8 +269,11 @@ def _without_advice(text: str) -> str:
     return text
 
 
-def _later_steps(step: StepFunction, later_s: float, room: int) -> tuple[bool | None, LaterSteps | None]:
-    """Whether a step computes something else once what it reaches has other values, and its later results.
+def _later_steps(
+    step: StepFunction, later_s: float, room: int
+) -> tuple[bool | None, LaterSteps | None]:
+    """Whether a step computes something else once what it reaches has other values, and its later
+    results.
 
     What it returns tells that, or what it changes if it returns nothing. None if it raises.
     """

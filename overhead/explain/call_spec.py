@@ -1,4 +1,6 @@
-"""The statements to measure, which a file hands to the workers, and functions of the caller as such text."""
+"""The statements to measure, which a file hands to the workers, and functions of the caller as such
+text.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +31,27 @@ VARIABLE = "OVERHEAD_CALLS"
 _SCRIPT = "__overhead_script__"
 """The name of a script that is run again, in place of ``__main__``."""
 CALLED_AS, FOUND_AS = "_overhead_call_", "_overhead_found_"
-"""With the number of a call: the name of a function that is timed, and of how it was found (a ``FoundStep``)."""
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+"""With the number of a call: the name of a function that is timed, and of how it was found (a
+``FoundStep``).
+"""
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
 """The environment variables that hold the number of library threads."""
 
 
 class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
-    """What a trial found out about one statement. ``one_ns``: a rough time of one call with its wait.
+    """What a trial found out about one statement. ``one_ns``: a rough time of one call with its
+    wait.
 
-    ``waits``: names of ``KNOWN_WAITS``; empty if ``--wait`` gave a statement. ``libraries``: the packages whose objects
-    the statement uses, with their versions. ``first``: its cost by ``first_answer``; None if that was not asked for.
-    ``taken``, ``returned``: of a function that is named, see ``CallTiming``. ``division``: how its time on the host
-    divides; None if that was not asked for.
+    ``waits``: names of ``KNOWN_WAITS``; empty if ``--wait`` gave a statement. ``libraries``: the
+    packages whose objects the statement uses, with their versions. ``first``: its cost by
+    ``first_answer``; None if that was not asked for. ``taken``, ``returned``: of a function that is
+    named, see ``CallTiming``. ``division``: how its time on the host divides; None if that was not
+    asked for.
     """
 
     one_ns: float
@@ -57,12 +68,13 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
 
 
 class CallSpec(Struct, frozen=True, kw_only=True):
-    """The statements to measure. ``wait``: a name of ``KNOWN_WAITS``, a statement that waits, or empty to find out.
+    """The statements to measure. ``wait``: a name of ``KNOWN_WAITS``, a statement that waits, or
+    empty to find out.
 
-    ``before``: Python text that finds functions, and runs before ``setup``. ``path``: entries of ``sys.path`` that the
-    workers need. ``vary``: ``NAME=VALUE,VALUE``; one of these assignments runs before SETUP. ``threads``: numbers of
-    library threads. ``pythons``: interpreters of the workers. ``first``: the trial gives first answers. ``found``: by
-    case, what the trial found out.
+    ``before``: Python text that finds functions, and runs before ``setup``. ``path``: entries of
+    ``sys.path`` that the workers need. ``vary``: ``NAME=VALUE,VALUE``; one of these assignments
+    runs before SETUP. ``threads``: numbers of library threads. ``pythons``: interpreters of the
+    workers. ``first``: the trial gives first answers. ``found``: by case, what the trial found out.
     """
 
     calls: list[str]
@@ -78,12 +90,16 @@ class CallSpec(Struct, frozen=True, kw_only=True):
 
     @property
     def given(self) -> list[dict[str, str]]:
-        """The assignments of ``vary``, each as name and value; an empty one if nothing is varied."""
+        """The assignments of ``vary``, each as name and value; an empty one if nothing is
+        varied.
+        """
         return assignments(self.vary)
 
     @property
     def cases(self) -> list[tuple[int, dict[str, str]]]:
-        """Each statement, by its position, with each assignment; those of one statement follow one another."""
+        """Each statement, by its position, with each assignment; those of one statement follow one
+        another.
+        """
         return [(position, given) for position in range(len(self.calls)) for given in self.given]
 
     def add_path(self) -> None:
@@ -92,7 +108,9 @@ class CallSpec(Struct, frozen=True, kw_only=True):
 
 
 def read_spec() -> CallSpec:
-    """The statements that ``handing_over_spec`` gives this process. Raises ``Unavailable`` if there are none."""
+    """The statements that ``handing_over_spec`` gives this process. Raises ``Unavailable`` if there
+    are none.
+    """
     file = os.environ.get(VARIABLE)
     if not file:
         raise Unavailable(because("no-statement-given"), 'overhead time "CALL"')
@@ -101,7 +119,9 @@ def read_spec() -> CallSpec:
 
 @contextlib.contextmanager
 def handing_over_spec(spec: CallSpec) -> Iterator[None]:
-    """A context in which ``read_spec`` returns this ``spec``, in this process and in its workers."""
+    """A context in which ``read_spec`` returns this ``spec``, in this process and in its
+    workers.
+    """
     with scratch.subfolder() as folder:
         file = Path(folder) / "calls.json"
         file.write_bytes(msgspec.json.encode(spec))
@@ -113,16 +133,21 @@ def handing_over_spec(spec: CallSpec) -> Iterator[None]:
 
 
 def setup_of(function: Callable[[], object], name: str) -> str:
-    """Python text that defines ``name`` as this function in another process. Raises ``UsageError`` if there is none.
+    """Python text that defines ``name`` as this function in another process. Raises ``UsageError``
+    if there is none.
 
-    The text imports the function, or unpickles it (needs ``cloudpickle``), or runs the script that defines it.
+    The text imports the function, or unpickles it (needs ``cloudpickle``), or runs the script that
+    defines it.
     """
     if not callable(function):
         raise UsageError(f"{function!r:.100}: neither a statement (text) nor a function")
     if os.environ.get(VARIABLE):
         raise _script_runs_again()
     refuse_in_script_run_again()
-    module, path = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
+    module, path = (
+        getattr(function, "__module__", None) or "",
+        getattr(function, "__qualname__", ""),
+    )
     can_import = False
     with contextlib.suppress(ImportError, AttributeError, ValueError):
         can_import = import_function(module, path) is function
@@ -132,15 +157,19 @@ def setup_of(function: Callable[[], object], name: str) -> str:
         import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
         try:
-            return _setup(name, "unpickle_function", base64.b64encode(cloudpickle.dumps(function)).decode())
+            return _setup(
+                name, "unpickle_function", base64.b64encode(cloudpickle.dumps(function)).decode()
+            )
         except Exception as error:  # an object that it holds may raise anything
-            raise UsageError(f"{path}: cannot be handed to another process: {one_line(error)}") from None
+            raise UsageError(
+                f"{path}: cannot be handed to another process: {one_line(error)}"
+            ) from None
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     if module == "__main__" and file and can_import:
         return _setup(name, "function_of_script", os.path.abspath(file), path)
     raise UsageError(
-        f"{path or repr(function)[:100]}: other processes cannot import it; define it at the top of a module, give a "
-        "statement as text, or install cloudpickle: pip install cloudpickle"
+        f"{path or repr(function)[:100]}: other processes cannot import it; define it at the top of"
+        " a module, give a statement as text, or install cloudpickle: pip install cloudpickle"
     )
 
 
@@ -155,8 +184,12 @@ def unpickle_function(text: str) -> Any:
 
 
 def function_of_script(file: str, path: str) -> Any:
-    """The function with this qualified name in a script, which runs without its ``if __name__ == "__main__"``."""
-    return operator.attrgetter(path)(types.SimpleNamespace(**runpy.run_path(file, run_name=_SCRIPT)))
+    """The function with this qualified name in a script, which runs without its ``if __name__ ==
+    "__main__"``.
+    """
+    return operator.attrgetter(path)(
+        types.SimpleNamespace(**runpy.run_path(file, run_name=_SCRIPT))
+    )
 
 
 def _script_runs_again() -> UsageError:
@@ -168,10 +201,14 @@ def _script_runs_again() -> UsageError:
 
 
 def refuse_in_script_run_again() -> None:
-    """Raise ``UsageError`` in a script that ``function_of_script`` runs, which holds its module there meanwhile."""
+    """Raise ``UsageError`` in a script that ``function_of_script`` runs, which holds its module
+    there meanwhile.
+    """
     if _SCRIPT in sys.modules:
         raise _script_runs_again()
 
 
 def _setup(name: str, how: str, *arguments: str) -> str:
-    return f"from {__name__} import {how} as _overhead_find\n{name} = _overhead_find(*{arguments!r})"
+    return (
+        f"from {__name__} import {how} as _overhead_find\n{name} = _overhead_find(*{arguments!r})"
+    )

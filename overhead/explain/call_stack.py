@@ -1,4 +1,6 @@
-"""The stack ``call``: the user's statements. ``timing`` loads this file as a plugin; no module may import it."""
+"""The stack ``call``: the user's statements. ``timing`` loads this file as a plugin; no module may
+import it.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,15 @@ class CallProbe(Probe):
         return [Target(stack=self.name, api=first.api, adapter=first.adapter, device=threads)]
 
     def space(self, target: Target) -> Space:
-        """A case for each statement, by its position from 0, with each assignment, by its number from 0."""
+        """A case for each statement, by its position from 0, with each assignment, by its number
+        from 0.
+        """
         spec = read_spec()
         base = Case(pattern="per-submit", unit="call", params={"position": 0, "given": 0})
         calls = [vary(base, "position", n) for n in range(len(spec.calls))]
-        return Space(base, extra=[vary(call, "given", n) for call in calls for n in range(len(spec.given))])
+        return Space(
+            base, extra=[vary(call, "given", n) for call in calls for n in range(len(spec.given))]
+        )
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of calls of one statement; what they print is thrown away."""

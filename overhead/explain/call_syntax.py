@@ -1,4 +1,5 @@
-"""What the text of a CALL says before it runs: a function by its name, a statement that does nothing, a list of values.
+"""What the text of a CALL says before it runs: a function by its name, a statement that does
+nothing, a list of values.
 
 A statement that does nothing would get a figure of some nanoseconds, which looks like a cost.
 """
@@ -21,17 +22,34 @@ _FILE = re.compile(r"(?P<place>[^\n'\"()\[\]{}=]+\.py):(?P<function>[A-Za-z_][\w
 _MODULE = re.compile(r"(?P<place>[\w.]+):(?P<function>[A-Za-z_][\w.]*)")
 _DOES_NOTHING = frozenset(
     {
-        "CACHE", "COPY_FREE_VARS", "LOAD_CONST", "LOAD_DEREF", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK",
-        "LOAD_GLOBAL", "LOAD_NAME", "LOAD_SMALL_INT", "MAKE_CELL", "NOP", "NOT_TAKEN", "POP_TOP", "RESUME",
-        "RETURN_CONST", "RETURN_VALUE",
+        "CACHE",
+        "COPY_FREE_VARS",
+        "LOAD_CONST",
+        "LOAD_DEREF",
+        "LOAD_FAST",
+        "LOAD_FAST_BORROW",
+        "LOAD_FAST_CHECK",
+        "LOAD_GLOBAL",
+        "LOAD_NAME",
+        "LOAD_SMALL_INT",
+        "MAKE_CELL",
+        "NOP",
+        "NOT_TAKEN",
+        "POP_TOP",
+        "RESUME",
+        "RETURN_CONST",
+        "RETURN_VALUE",
     }
-)  # fmt: skip
-"""Instructions of the interpreter, of Python 3.11 to 3.14, that neither compute nor store anything."""
+)
+"""Instructions of the interpreter, of Python 3.11 to 3.14, that neither compute nor store
+anything.
+"""
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def named_function(call: str) -> str:
-    """``FILE.py:FUNCTION`` or ``module:function`` if the whole CALL is one of these; else an empty text.
+    """``FILE.py:FUNCTION`` or ``module:function`` if the whole CALL is one of these; else an empty
+    text.
 
     As a Python statement such a text is an annotation, or no statement at all.
     """
@@ -41,14 +59,17 @@ def named_function(call: str) -> str:
     found = _MODULE.fullmatch(text)
     if found is None:
         return ""
-    is_module = all(part.isidentifier() and not keyword.iskeyword(part) for part in found["place"].split("."))
+    is_module = all(
+        part.isidentifier() and not keyword.iskeyword(part) for part in found["place"].split(".")
+    )
     return text if is_module else ""
 
 
 def check_does_something(call: str) -> None:
     """Raise ``UsageError`` for a statement that does nothing by its syntax, with what to type.
 
-    ``pass`` is allowed: it measures the loop. A text that does not compile is left to ``StatementLoop``.
+    ``pass`` is allowed: it measures the loop. A text that does not compile is left to
+    ``StatementLoop``.
     """
     try:
         body = ast.parse(textwrap.dedent(call).strip("\n")).body
@@ -59,15 +80,29 @@ def check_does_something(call: str) -> None:
     last = body[-1]
     value = getattr(last, "value", None)
     if len(body) == 1 and isinstance(value, ast.Lambda):
-        raise UsageError("CALL makes a function and does not call it: write its body, or (lambda: ...)()")
+        raise UsageError(
+            "CALL makes a function and does not call it: write its body, or (lambda: ...)()"
+        )
     if len(body) == 1 and isinstance(value, ast.GeneratorExp):
-        raise UsageError("CALL makes a generator and does not run it: write list(...) or sum(...) around it")
+        raise UsageError(
+            "CALL makes a generator and does not run it: write list(...) or sum(...) around it"
+        )
     if all(isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) for statement in body):
         name = getattr(last, "name", "f")
-        raise UsageError(f"CALL defines {name} and does not call it: put the def into --setup, and write {name}()")
-    if len(body) == 1 and isinstance(value, ast.BinOp | ast.Compare | ast.Subscript) and _is_constant(value):
+        raise UsageError(
+            f"CALL defines {name} and does not call it: put the def into --setup, and write"
+            f" {name}()"
+        )
+    if (
+        len(body) == 1
+        and isinstance(value, ast.BinOp | ast.Compare | ast.Subscript)
+        and _is_constant(value)
+    ):
         shown = ast.unparse(value)[:80]
-        raise UsageError(f"Python computes {shown} once, before CALL runs; give its parts names in --setup: x + y")
+        raise UsageError(
+            f"Python computes {shown} once, before CALL runs; give its parts names in --setup:"
+            " x + y"
+        )
     if _is_idle(body):
         raise UsageError(because("call-does-nothing", why=_why_idle(last)))
 
@@ -98,7 +133,9 @@ def _why_idle(last: ast.stmt) -> Reason:
 
 
 def _is_idle(body: list[ast.stmt]) -> bool:
-    """Whether these statements, inside a function, compile to no instruction that computes or stores anything."""
+    """Whether these statements, inside a function, compile to no instruction that computes or
+    stores anything.
+    """
     try:
         code = _in_function(body)
     except (SyntaxError, ValueError):
@@ -124,7 +161,8 @@ def _is_constant(node: ast.expr) -> bool:
 
 
 def assignments(vary: str) -> list[dict[str, str]]:
-    """``NAME=VALUE,VALUE`` as one assignment for each value; an empty one for an empty text. Raises ``UsageError``.
+    """``NAME=VALUE,VALUE`` as one assignment for each value; an empty one for an empty text. Raises
+    ``UsageError``.
 
     Commas inside brackets and quotes belong to a value: ``n=[1,2],[3]`` has two.
     """
@@ -139,13 +177,16 @@ def assignments(vary: str) -> list[dict[str, str]]:
 
 
 def uses(text: str, name: str) -> bool:
-    """Whether statements read a name that is defined before them; also where they do not compile, or hide their names.
+    """Whether statements read a name that is defined before them; also where they do not compile,
+    or hide their names.
 
     A function of theirs may have an argument or a variable of this name, which is another one.
     """
     try:
         body = ast.parse(textwrap.dedent(text).strip("\n")).body
-        return _uses(body, name) or any(_uses(body, hiding) for hiding in ("eval", "exec", "locals", "vars"))
+        return _uses(body, name) or any(
+            _uses(body, hiding) for hiding in ("eval", "exec", "locals", "vars")
+        )
     except (SyntaxError, ValueError):
         return True
 
@@ -164,24 +205,36 @@ def _adds_to(statement: ast.stmt, name: str) -> bool:
     return isinstance(statement, ast.AugAssign) and ast.unparse(statement.target) == name
 
 
-def check_varied(name: str, calls: Sequence[str], setup: str, wait: str, *, reaches_functions: bool) -> None:
-    """Raise ``UsageError`` if the values of ``--vary`` would not reach what is measured, so that all rows were alike.
+def check_varied(
+    name: str, calls: Sequence[str], setup: str, wait: str, *, reaches_functions: bool
+) -> None:
+    """Raise ``UsageError`` if the values of ``--vary`` would not reach what is measured, so that
+    all rows were alike.
 
-    ``calls``: the statements. ``reaches_functions``: a function that is named gets the value as an argument.
+    ``calls``: the statements. ``reaches_functions``: a function that is named gets the value as an
+    argument.
     """
     if _is_replaced(setup, name):
-        raise UsageError(f"--vary {name}: SETUP gives {name} another value afterwards; take that out of --setup")
+        raise UsageError(
+            f"--vary {name}: SETUP gives {name} another value afterwards; take that out of --setup"
+        )
     if any(_binds(call, name) for call in calls):
         raise UsageError(f"--vary {name}: CALL gives {name} another value; use another name there")
     if not (reaches_functions or any(uses(text, name) for text in (setup, wait, *calls))):
-        raise UsageError(f"--vary {name}: neither CALL nor SETUP uses {name}, so all rows would measure the same")
+        raise UsageError(
+            f"--vary {name}: neither CALL nor SETUP uses {name}, so all rows would measure the same"
+        )
 
 
 def _is_replaced(setup: str, name: str) -> bool:
-    """Whether a statement of SETUP assigns a name without using it: ``n = int(n)`` still depends on what it was."""
+    """Whether a statement of SETUP assigns a name without using it: ``n = int(n)`` still depends on
+    what it was.
+    """
     try:
         body = ast.parse(textwrap.dedent(setup).strip("\n")).body
-        return any(_assigns([statement], name) and not _uses([statement], name) for statement in body)
+        return any(
+            _assigns([statement], name) and not _uses([statement], name) for statement in body
+        )
     except (SyntaxError, ValueError):
         return False
 
@@ -201,7 +254,9 @@ def _assigns(body: list[ast.stmt], name: str) -> bool:
 
 
 def _at_commas(text: str) -> list[str]:
-    """The parts of a text between commas that stand in no brackets and no quotes. Raises ``UsageError``."""
+    """The parts of a text between commas that stand in no brackets and no quotes. Raises
+    ``UsageError``.
+    """
     parts, closing, quote, escaped = [""], [""], "", False
     for character in text:
         if character == "," and not quote and closing == [""]:
@@ -226,7 +281,8 @@ def _at_commas(text: str) -> list[str]:
 
 
 def shown_statement(call: str) -> str:
-    """A statement in one line, as a reader would type it: lines of one block are joined by ``;``, others by a sign.
+    """A statement in one line, as a reader would type it: lines of one block are joined by ``;``,
+    others by a sign.
 
     ``for`` and its first line may stand in one line; what follows a nested block may not.
     """

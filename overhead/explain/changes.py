@@ -1,4 +1,6 @@
-"""What would change a step: attempt the alternatives, compare their results, and time them in turn with the step."""
+"""What would change a step: attempt the alternatives, compare their results, and time them in turn
+with the step.
+"""
 
 from __future__ import annotations
 
@@ -33,20 +35,24 @@ COMPILE_S = 600.0
 
 _PROCESSES = 3
 _ALONE_S, _IN_TURN_S = 3.0, 1.5
-"""Seconds that each process samples the step: alone, and in turn with alternatives, which it samples as long."""
+"""Seconds that each process samples the step: alone, and in turn with alternatives, which it
+samples as long.
+"""
 _FEWEST_CALLS = 15
 _MOST_PARTS = 3
 """So many parts of a result that are not compared are named."""
 _RESOLVED_HALF = 0.3
 """Half an interval over its time, for which the time is resolved."""
 _LEAST_S, _OPENING_S, _MOST_S, _CALIBRATING = 0.3, 3.0, 1800.0, 300
-"""Seconds: the least that a process samples a statement; to start and end it; and the longest that is proposed. And the
-steps that a process makes besides those that it samples: calibration, anchors."""
+"""Seconds: the least that a process samples a statement; to start and end it; and the longest that
+is proposed. And the steps that a process makes besides those that it samples: calibration, anchors.
+"""
 
 
 _ATTEMPT_TAKES_S, _COMPILING_TAKES_S = 1.0, 30.0
-"""Seconds that an attempt takes besides loading the step, and that one with compilation takes. Only the time left uses
-them."""
+"""Seconds that an attempt takes besides loading the step, and that one with compilation takes. Only
+the time left uses them.
+"""
 
 
 class _CountingWaits(Listener):
@@ -85,8 +91,8 @@ class _CountingWaits(Listener):
 class Changes:
     """Attempts and times alternatives to one step.
 
-    ``job``: the step. ``found``: what a trial of ``step()`` found out. ``leave_out``: names of alternatives that do not
-    apply. ``attempted``, ``timed``: replaced in tests.
+    ``job``: the step. ``found``: what a trial of ``step()`` found out. ``leave_out``: names of
+    alternatives that do not apply. ``attempted``, ``timed``: replaced in tests.
     """
 
     def __init__(
@@ -116,7 +122,9 @@ class Changes:
         return self._times({}, {})[0]
 
     def resolved(self, timing: Timing) -> Timing:
-        """The times, measured again for longer if the step is not resolved; a note says how long it would take."""
+        """The times, measured again for longer if the step is not resolved; a note says how long it
+        would take.
+        """
         wall = timing.calls[0].figure("complete")
         if wall is None or not wall.measured or resolved_times(wall):
             return timing
@@ -128,8 +136,14 @@ class Changes:
             timing = msgspec.structs.replace(again, ratios=timing.ratios)
         if resolved_times(wall):
             return timing
-        half = math.inf if not wall.value or wall.high is None else (wall.high - wall.value) / wall.value
-        more_s = _PROCESSES * (self.loading_s + _OPENING_S + self._sampled_s * (half / _RESOLVED_HALF) ** 2)
+        half = (
+            math.inf
+            if not wall.value or wall.high is None
+            else (wall.high - wall.value) / wall.value
+        )
+        more_s = _PROCESSES * (
+            self.loading_s + _OPENING_S + self._sampled_s * (half / _RESOLVED_HALF) ** 2
+        )
         needed_s = time.monotonic() - self._began - self._listener.waited_s + more_s
         note = because("step-not-resolved")
         if needed_s < _MOST_S:
@@ -141,28 +155,45 @@ class Changes:
         return self.ends + self._listener.waited_s - time.monotonic()
 
     def _left_s(self) -> float:
-        """Seconds for alternatives and samples, besides those in which each process loads the program."""
+        """Seconds for alternatives and samples, besides those in which each process loads the
+        program.
+        """
         return self.time_left_s() - self.least_s
 
     @property
     def least_s(self) -> float:
-        """About how long the processes take besides their samples, s. No ``--seconds`` makes it shorter."""
+        """About how long the processes take besides their samples, s. No ``--seconds`` makes it
+        shorter.
+        """
         each_s = self.loading_s + _OPENING_S + _CALIBRATING * self._found.one_ns / 1e9
         return _PROCESSES * each_s
 
-    def try_all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
-        """The times of the step, and each alternative. ``against``: text that defines the user's own as ``step``.
+    def try_all(
+        self, *, compiled: bool = True, against: str = ""
+    ) -> tuple[Timing, list[record.Alternative]]:
+        """The times of the step, and each alternative. ``against``: text that defines the user's
+        own as ``step``.
 
-        ``compiled``: include those that compile the step. Raises ``UsageError`` if the step cannot be repeated.
+        ``compiled``: include those that compile the step. Raises ``UsageError`` if the step cannot
+        be repeated.
         """
-        names = [n for n, each in ALTERNATIVES.items() if n not in self._leave_out and (compiled or not each.compiles)]
-        # Twice as long as a process times it: an alternative that stops working during the measurement stops here too.
+        names = [
+            n
+            for n, each in ALTERNATIVES.items()
+            if n not in self._leave_out and (compiled or not each.compiles)
+        ]
+        # Twice as long as a process times it: an alternative that stops working during the
+        # measurement stops here too.
         self._job = msgspec.structs.replace(self._job, vary=bool(against), later_s=2 * _IN_TURN_S)
         jobs = {AGAINST: msgspec.structs.replace(self._job, against=against)} if against else {}
-        jobs |= {name: msgspec.structs.replace(self._job, alternative=name, vary=False) for name in names}
+        jobs |= {
+            name: msgspec.structs.replace(self._job, alternative=name, vary=False) for name in names
+        }
         self._listener.later_s = self.conditions_s
         found = self._tried(jobs) if jobs else {}
-        timing, timed = self._times({name: job for name, job in jobs.items() if found[name].status == "ok"}, found)
+        timing, timed = self._times(
+            {name: job for name, job in jobs.items() if found[name].status == "ok"}, found
+        )
         found |= timed
         return timing, [found[name] for name in jobs]
 
@@ -176,7 +207,11 @@ class Changes:
                 found[name] = _alternative(name, "refused", because("no-time-for-alternative"))
                 continue
             self._tell_time_left(list(jobs)[len(found) :], len(jobs))
-            doing = because("attempting-with-compilation", name=name) if compiles else because("attempting", name=name)
+            doing = (
+                because("attempting-with-compilation", name=name)
+                if compiles
+                else because("attempting", name=name)
+            )
             self._listener.working(doing)
             made = self._attempted(job, limit_s=COMPILE_S if compiles else ATTEMPT_S)
             found[name] = self._compared(name, made)
@@ -184,9 +219,13 @@ class Changes:
         return found
 
     def _tell_time_left(self, attempts: Sequence[str], others: int) -> None:
-        """Tell the time left before the first of ``attempts``. ``others``: variants measured in turn with the step."""
+        """Tell the time left before the first of ``attempts``. ``others``: variants measured in
+        turn with the step.
+        """
         each_s = self.loading_s + _ATTEMPT_TAKES_S
-        attempts_s = sum(_COMPILING_TAKES_S if _change(name).compiles else each_s for name in attempts)
+        attempts_s = sum(
+            _COMPILING_TAKES_S if _change(name).compiles else each_s for name in attempts
+        )
         measuring_s = self.least_s + _PROCESSES * _IN_TURN_S * (1 + others)
         measuring_s = min(measuring_s, max(self.least_s, self.time_left_s() - attempts_s))
         self._listener.left(attempts_s + measuring_s)
@@ -194,14 +233,21 @@ class Changes:
     def _compared(self, name: str, made: Attempt) -> record.Alternative:
         """The alternative; its status is ``ok`` if it can be timed."""
         if made.outcome is None:
-            return _alternative(name, "refused" if made.refused else "failed", made.reason, made.where)
+            return _alternative(
+                name, "refused" if made.refused else "failed", made.reason, made.where
+            )
         if _change(name).label != "measured":
             return _alternative(name, "ok", making_s=made.making_s)
         found = compare_outcomes(self._original, made.outcome, own=name == AGAINST)
-        counts: dict[str, Any] = {"compared": found.count, "not_compared": sum(n for n, _ in found.left_out.values())}
+        counts: dict[str, Any] = {
+            "compared": found.count,
+            "not_compared": sum(n for n, _ in found.left_out.values()),
+        }
         if not found.differences:
             same = not found.unknown or None
-            return _alternative(name, "ok", _remark(found), making_s=made.making_s, same_results=same, **counts)
+            return _alternative(
+                name, "ok", _remark(found), making_s=made.making_s, same_results=same, **counts
+            )
         if compare_outcomes(self._original, self._again).differences:
             return _alternative(name, "ok", because("step-not-repeatable"), making_s=made.making_s)
         return _alternative(name, "differs", found.differences[0], same_results=False, **counts)
@@ -213,7 +259,9 @@ class Changes:
         made = self._attempted(self._job, limit_s=ATTEMPT_S)
         if made.outcome is None:
             if made.where:
-                raise UsageError(because("step-cannot-be-repeated-at", why=made.reason, line=made.where))
+                raise UsageError(
+                    because("step-cannot-be-repeated-at", why=made.reason, line=made.where)
+                )
             raise UsageError(because("step-cannot-be-repeated", why=made.reason))
         return made.outcome
 
@@ -225,7 +273,9 @@ class Changes:
     def _times(
         self, jobs: Mapping[str, AttemptJob], tried: Mapping[str, record.Alternative]
     ) -> tuple[Timing, dict[str, record.Alternative]]:
-        """The step and these alternatives in turn, in the same processes. One that fails there is tried alone."""
+        """The step and these alternatives in turn, in the same processes. One that fails there is
+        tried alone.
+        """
         compiles, began = any(_change(name).compiles for name in jobs), self.time_left_s()
         if jobs:
             self._listener.working(because("timing-in-turn", names=", ".join(jobs)))
@@ -233,7 +283,9 @@ class Changes:
             timing = self._timed(
                 self.spec(*jobs.values()),
                 self._listener,
-                plan=dataclasses.replace(self._plan(len(jobs), compiles), opening_s=self._opening_s(jobs, tried)),
+                plan=dataclasses.replace(
+                    self._plan(len(jobs), compiles), opening_s=self._opening_s(jobs, tried)
+                ),
                 others_may_fail=True,
                 silence_s=COMPILE_S if compiles else ATTEMPT_S,
             )
@@ -244,7 +296,9 @@ class Changes:
             reasons: dict[str, Why] = dict.fromkeys(jobs, error.why)
         else:
             others = zip(jobs, timing.calls[1:], strict=True)
-            reasons = {name: call.reason for name, call in others if call.figure("complete") is None}
+            reasons = {
+                name: call.reason for name, call in others if call.figure("complete") is None
+            }
         self.ends += began - self.time_left_s() if compiles else 0.0
         found = {}
         for position, (name, job) in enumerate(jobs.items(), 1):
@@ -257,7 +311,9 @@ class Changes:
         return timing, found
 
     def _opening_s(self, jobs: Collection[str], tried: Mapping[str, record.Alternative]) -> float:
-        """How long a process takes to load the step and to make these alternatives, each as long as in its attempt."""
+        """How long a process takes to load the step and to make these alternatives, each as long as
+        in its attempt.
+        """
         making_ns = sum(tried[name].making.value or 0.0 for name in jobs)
         return self.loading_s + _OPENING_S + making_ns / 1e9
 
@@ -268,7 +324,10 @@ class Changes:
         text = msgspec.json.encode(jobs).decode()
         return CallSpec(
             calls=[f"{name}()" for name in names],
-            setup=f"from overhead.explain.attempts import load_steps\n{', '.join(names)}, = load_steps({text!r})",
+            setup=(
+                f"from overhead.explain.attempts import load_steps\n{', '.join(names)}, ="
+                f" load_steps({text!r})"
+            ),
             path=self._job.path,
             found=[self._found] * len(jobs),
         )
@@ -289,7 +348,8 @@ class Changes:
             case_s=case_s,
             far=False,
             sampling_s=sampling_s,
-            wall_s=2 * sampling_s + (COMPILE_S if compiles else _PROCESSES * (self.loading_s + 20 * _OPENING_S)),
+            wall_s=2 * sampling_s
+            + (COMPILE_S if compiles else _PROCESSES * (self.loading_s + 20 * _OPENING_S)),
         )
 
 
@@ -299,18 +359,24 @@ def _change(name: str) -> StepChange:
 
 
 def _remark(found: OutcomeComparison) -> Why:
-    """Why two outcomes without a difference may differ, and which parts are not compared; '' if nothing says so."""
+    """Why two outcomes without a difference may differ, and which parts are not compared; '' if
+    nothing says so.
+    """
     return together(found.unknown, found.remark, _not_compared(found))
 
 
 def _not_compared(found: OutcomeComparison) -> Why:
-    """Which parts are not compared, each with the reason: the first ones, and how many more there are."""
+    """Which parts are not compared, each with the reason: the first ones, and how many more there
+    are.
+    """
     if not found.left_out:
         return ""
     parts = []
     for name, (_, why) in list(found.left_out.items())[:_MOST_PARTS]:
         parts.append(
-            because("part-not-compared", name=name, why=why) if name else because("step-not-compared", why=why)
+            because("part-not-compared", name=name, why=why)
+            if name
+            else because("step-not-compared", why=why)
         )
     more = len(found.left_out) - len(parts)
     if more:
@@ -319,7 +385,12 @@ def _not_compared(found: OutcomeComparison) -> Why:
 
 
 def _alternative(
-    name: str, status: record.AlternativeStatus, reason: Why = "", where: str = "", making_s: float = 0.0, **fields: Any
+    name: str,
+    status: record.AlternativeStatus,
+    reason: Why = "",
+    where: str = "",
+    making_s: float = 0.0,
+    **fields: Any,
 ) -> record.Alternative:
     """An alternative that has no times yet."""
     making = Figure(name="making", value=making_s * 1e9, rule=because("one-attempt"))
@@ -358,13 +429,21 @@ def _gain(ratio: Figure | None) -> Figure:
         known = ratio.reason if ratio is not None else ""
         return missing("gain", known or because("gain-not-resolved"), "ratio")
     gain = exactly(1.0) / of
-    return msgspec.structs.replace(ratio, name="gain", unit="ratio", value=gain.value, low=gain.low, high=gain.high)
+    return msgspec.structs.replace(
+        ratio, name="gain", unit="ratio", value=gain.value, low=gain.low, high=gain.high
+    )
 
 
 def _repaid(making: Figure, saved: Figure | None) -> Figure:
-    """After how many steps the making has paid for itself. ``saved``: the alternative less the step."""
+    """After how many steps the making has paid for itself. ``saved``: the alternative less the
+    step.
+    """
     if saved is None or saved.value is None or saved.high is None:
         return missing("repaid_after", because("difference-not-known"), "count")
     if saved.high >= 0:
         return missing("repaid_after", because("saves-no-time"), "count")
-    return Figure(name="repaid_after", unit="count", value=float(math.ceil((making.value or 0.0) / -saved.value)))
+    return Figure(
+        name="repaid_after",
+        unit="count",
+        value=float(math.ceil((making.value or 0.0) / -saved.value)),
+    )

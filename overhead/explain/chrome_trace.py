@@ -1,4 +1,6 @@
-"""Read the trace that PyTorch's profiler exports, as steps; and mark operations with their lines for it."""
+"""Read the trace that PyTorch's profiler exports, as steps; and mark operations with their lines
+for it.
+"""
 
 from __future__ import annotations
 
@@ -51,17 +53,25 @@ _T = TypeVar("_T")
 _start = operator.attrgetter("start")
 STEP_MARK = "overhead step "
 SITE_MARK = "overhead site "
-"""Names of the annotations around a step, and around an operation whose line is known (``line|line of a library``)."""
+"""Names of the annotations around a step, and around an operation whose line is known (``line|line
+of a library``).
+"""
 _STEP_WORDS = ("step", "iter", "iteration", "batch", "token")
-_STEP = re.compile(rf"(?:ProfilerStep#|(?:\w+ )?(?:{'|'.join(_STEP_WORDS)})[ _#:=-]+)\d+", re.I | re.A)
+_STEP = re.compile(
+    rf"(?:ProfilerStep#|(?:\w+ )?(?:{'|'.join(_STEP_WORDS)})[ _#:=-]+)\d+", re.I | re.A
+)
 _PROFILER_STEP = "ProfilerStep#"
 MIGRATION = "Memcpy UVM"
 """The name of a copy of managed memory, which no call issues."""
 
 DISPATCH_MODE = "PythonDispatchMode"
-"""The operation that torch records around a dispatch mode, where the library itself has none around it."""
+"""The operation that torch records around a dispatch mode, where the library itself has none around
+it.
+"""
 QUEUE_DEPTH = 1022
-"""Pieces of work that CUDA's queue was seen to hold; with as many, a launch blocks until one has finished."""
+"""Pieces of work that CUDA's queue was seen to hold; with as many, a launch blocks until one has
+finished.
+"""
 _NEARLY_FULL = 0.98
 _TAIL = 0.02
 """How much of an upload may follow the call that waits for it."""
@@ -78,7 +88,10 @@ _CALLS: tuple[tuple[CallKind, str], ...] = (
     ("launch", r"(cuda|hip|cu)[A-Za-z]*Launch(?!HostFunc|Bounds)\w*"),
     ("launch", r"(ur|ze)[A-Za-z]*Launch\w*"),  # Intel's Unified Runtime and Level Zero
     ("synchronisation", r"urQueueFinish|urEventWait|ze[A-Za-z]*Synchronize"),
-    ("synchronisation", r"(cuda|hip)(Stream|Device|Event)Synchronize\w*|cu(Stream|Ctx|Event)Synchronize\w*"),
+    (
+        "synchronisation",
+        r"(cuda|hip)(Stream|Device|Event)Synchronize\w*|cu(Stream|Ctx|Event)Synchronize\w*",
+    ),
     # Frees wait until the device has finished; copies without "Async" wait until they are done.
     ("synchronisation", r"(cuda|hip)Free|cuMemFree(_v2)?"),
     (
@@ -93,15 +106,19 @@ _BACKWARD = "autograd::engine::evaluate_function: "
 
 
 def call_kind(name: str) -> CallKind:
-    """What a call of the CUDA or HIP runtime or driver does, by its name; ``other`` if it is none of the kinds."""
+    """What a call of the CUDA or HIP runtime or driver does, by its name; ``other`` if it is none
+    of the kinds.
+    """
     return next((kind for kind, pattern in _CALLS if re.fullmatch(pattern, name)), "other")
 
 
 class EventArguments(msgspec.Struct, frozen=True, gc=False):
-    """``correlation``: the number that a call and its device work share. ``size``: bytes of an allocation.
+    """``correlation``: the number that a call and its device work share. ``size``: bytes of an
+    allocation.
 
-    ``collective``: what a kernel or an operation exchanges with other ranks; ``group``, ``group_name``: which ranks
-    take part; ``elements``: how many numbers it gets. Releases of PyTorch write these as text, numbers or lists.
+    ``collective``: what a kernel or an operation exchanges with other ranks; ``group``,
+    ``group_name``: which ranks take part; ``elements``: how many numbers it gets. Releases of
+    PyTorch write these as text, numbers or lists.
     """
 
     correlation: int = 0
@@ -113,7 +130,8 @@ class EventArguments(msgspec.Struct, frozen=True, gc=False):
 
 
 class TraceEvent(msgspec.Struct, gc=False):
-    """An event as PyTorch writes it. ``ts``, ``dur``: in µs. ``pid``, ``tid``: of device work, device and stream.
+    """An event as PyTorch writes it. ``ts``, ``dur``: in µs. ``pid``, ``tid``: of device work,
+    device and stream.
 
     Metadata has no ``ts``.
     """
@@ -169,8 +187,16 @@ _KINDS = {
     **dict.fromkeys(("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"), "work"),
 }
 """PyTorch 1.8 to 1.12 writes Operator, Runtime, Kernel, Memcpy and Memset."""
-_PROFILER_COSTS = ("Activity Buffer Request", "Buffer Flush", "Instrumentation", "Resource", "UVM Activity Init")
-"""What CUPTI does for itself. Of the same category are the loading of kernels and a full queue: the program's own."""
+_PROFILER_COSTS = (
+    "Activity Buffer Request",
+    "Buffer Flush",
+    "Instrumentation",
+    "Resource",
+    "UVM Activity Init",
+)
+"""What CUPTI does for itself. Of the same category are the loading of kernels and a full queue: the
+program's own.
+"""
 _DEVICE_CALLS = re.compile(r"(cuda|hip|xpu|mtia|privateuse1)_(runtime|driver)")
 
 
@@ -182,7 +208,8 @@ def _kind_of(category: str) -> str:
 
 
 def read_chrome_trace(raw: bytes, name: str = "the trace", *, trimmed: bool = False) -> Trace:
-    """The steps of a trace that ``torch.profiler`` exported. Raises ``BadFile``; a trace without steps is one step.
+    """The steps of a trace that ``torch.profiler`` exported. Raises ``BadFile``; a trace without
+    steps is one step.
 
     ``trimmed``: that step begins with the first launch and ends with the last device work.
     """
@@ -201,11 +228,15 @@ def read_chrome_trace(raw: bytes, name: str = "the trace", *, trimmed: bool = Fa
     device = str(data.deviceProperties[0].get("name", "")) if data.deviceProperties else ""
     rank = str(data.distributedInfo.get("rank", ""))[:200]
     ranks = data.distributedInfo.get("world_size", 0)
-    return Trace(steps, device[:200], rank, processes, recording, ranks if isinstance(ranks, int) else 0)
+    return Trace(
+        steps, device[:200], rank, processes, recording, ranks if isinstance(ranks, int) else 0
+    )
 
 
 def _decoded(raw: bytes) -> tuple[_File, int]:
-    """The file, and how many events that are needed cannot be read: one odd event must not cost the others."""
+    """The file, and how many events that are needed cannot be read: one odd event must not cost the
+    others.
+    """
     try:
         found = msgspec.json.decode(raw, type=_File | list[TraceEvent], strict=False)
         return (_File(found) if isinstance(found, list) else found), 0
@@ -213,7 +244,10 @@ def _decoded(raw: bytes) -> tuple[_File, int]:
         first = error
     each = msgspec.json.decode(raw, type=_RawFile | list[msgspec.Raw])
     whole = _RawFile(each) if isinstance(each, list) else each
-    decoder, category = msgspec.json.Decoder(TraceEvent, strict=False), msgspec.json.Decoder(_Category)
+    decoder, category = (
+        msgspec.json.Decoder(TraceEvent, strict=False),
+        msgspec.json.Decoder(_Category),
+    )
     events, unreadable = [], 0
     for one in whole.traceEvents:
         try:
@@ -232,8 +266,8 @@ def _refuse_other_programs(events: Sequence[TraceEvent], raw: bytes) -> None:
         return
     if b'"/host:' in raw or b'"/device:' in raw:
         raise BadFile(
-            "a trace of JAX or TensorFlow (XProf), not of PyTorch; it has no launches. Explain the program itself: "
-            "overhead explain STEP"
+            "a trace of JAX or TensorFlow (XProf), not of PyTorch; it has no launches. Explain the"
+            " program itself: overhead explain STEP"
         )
     categories = sorted({event.cat for event in events if event.cat})
     if not categories:
@@ -243,7 +277,9 @@ def _refuse_other_programs(events: Sequence[TraceEvent], raw: bytes) -> None:
 
 
 def _refuse_quotes_in_names(raw: bytes, error: str, file: str) -> None:
-    """Raise ``BadFile`` if JSON is malformed since PyTorch did not escape a quote in the name of an event."""
+    """Raise ``BadFile`` if JSON is malformed since PyTorch did not escape a quote in the name of an
+    event.
+    """
     found = re.search(r"malformed.*\(byte (\d+)\)", error)
     if found is None or b'"traceEvents"' not in raw:
         return
@@ -253,8 +289,8 @@ def _refuse_quotes_in_names(raw: bytes, error: str, file: str) -> None:
         return
     shown = " ".join(raw[begin : at + 40].decode(errors="replace").split())[:80]
     raise BadFile(
-        f"JSON that is not valid at byte {at:,}, near {shown}: PyTorch does not escape quotes in names. Record "
-        "without with_stack=True",
+        f"JSON that is not valid at byte {at:,}, near {shown}: PyTorch does not escape quotes in"
+        " names. Record without with_stack=True",
         file,
     ) from None
 
@@ -262,10 +298,12 @@ def _refuse_quotes_in_names(raw: bytes, error: str, file: str) -> None:
 def steps_of(
     events: Iterable[TraceEvent], unreadable: int = 0, *, trimmed: bool = True
 ) -> tuple[list[StepTrace], Recording, int]:
-    """The steps of a trace, each with the device work that it issued; what else it holds; the number of processes.
+    """The steps of a trace, each with the device work that it issued; what else it holds; the
+    number of processes.
 
-    ``unreadable``: how many needed events could not be read. ``trimmed``: see ``read_chrome_trace``. Raises ``BadFile``
-    for processes that cannot be told apart, and ``ValueError`` for too many streams, or if no event can be read.
+    ``unreadable``: how many needed events could not be read. ``trimmed``: see
+    ``read_chrome_trace``. Raises ``BadFile`` for processes that cannot be told apart, and
+    ``ValueError`` for too many streams, or if no event can be read.
     """
     sorted_out = _SortedEvents(events)
     of, processes = sorted_out.of, sorted_out.keep_one_process()
@@ -286,7 +324,9 @@ def steps_of(
     # A longer operation, such as the range of an epoch, holds steps.
     longest = max((end - start for start, end, _ in windows), default=math.inf)
     sites = _Spans((str(each.tid), each.start, each.end, _site(each.name)) for each in of["sites"])
-    operations = _outermost((each for each in of["operations"] if each.end - each.start <= longest), sites)
+    operations = _outermost(
+        (each for each in of["operations"] if each.end - each.start <= longest), sites
+    )
     calls = list(_calls(of["calls"], operations, sites, by_correlation))
     memory = sorted((each for each in of["memory"] if each.args.size > 0), key=_start)
     recording = Recording(
@@ -313,11 +353,18 @@ def steps_of(
         recording = _with_losses(recording, calls, work, begin, end)
         recording = _with_doubts(recording, windows, operations, calls, work, by_correlation)
         costs = union_of_spans((each.start, each.end) for each in of["costs"])
-        recording = dataclasses.replace(recording, profiler_ns=profiler_ns(costs, _started(calls, begin, end)))
+        recording = dataclasses.replace(
+            recording, profiler_ns=profiler_ns(costs, _started(calls, begin, end))
+        )
     steps = []
     for start, end, number in windows:
         own = _started(calls, start, end)
-        issued = [each for call in own for each in by_correlation.get(call.correlation, ()) if call.correlation]
+        issued = [
+            each
+            for call in own
+            for each in by_correlation.get(call.correlation, ())
+            if call.correlation
+        ]
         sizes = [each.args.size for each in _started(memory, start, end)]
         inside = _started(operations, start, end)
         steps.append(StepTrace(start, end, inside, own, sorted(issued, key=_start), sizes, number))
@@ -325,14 +372,18 @@ def steps_of(
 
 
 class _SortedEvents:
-    """The events by kind, without those that cannot be, and without second copies; how many were left out."""
+    """The events by kind, without those that cannot be, and without second copies; how many were
+    left out.
+    """
 
     def __init__(self, events: Iterable[TraceEvent]) -> None:
         self.of: dict[str, list[TraceEvent]] = defaultdict(list)
         self.backwards = self.unreadable = self.doubled = 0
         seen = set[tuple[object, ...]]()
         for event in events:
-            kind = _kind_of(event.cat) if event.ph == "X" or event.cat == "cpu_instant_event" else ""
+            kind = (
+                _kind_of(event.cat) if event.ph == "X" or event.cat == "cpu_instant_event" else ""
+            )
             if not kind:
                 continue
             if not (abs(event.dur) < _LATEST_US and abs(event.ts) < _LATEST_US):
@@ -354,9 +405,11 @@ class _SortedEvents:
             self.of[kind].append(event)
 
     def keep_one_process(self) -> int:
-        """Keep the process with the longest device work, of those that make calls; how many have device work.
+        """Keep the process with the longest device work, of those that make calls; how many have
+        device work.
 
-        Raises ``BadFile`` if they number their calls alike, since then nobody knows whose the device work is.
+        Raises ``BadFile`` if they number their calls alike, since then nobody knows whose the
+        device work is.
         """
         calls: dict[int | str, set[int]] = defaultdict(set)
         for event in self.of["calls"]:
@@ -369,8 +422,8 @@ class _SortedEvents:
             pid = next(iter(issued), None)
         elif sum(map(len, issued.values())) > len(set.union(*issued.values())):
             raise BadFile(
-                f"{len(issued)} processes in one file number their launches alike, so their device work cannot be told "
-                "apart: give a file for each"
+                f"{len(issued)} processes in one file number their launches alike, so their device"
+                " work cannot be told apart: give a file for each"
             )
         else:
             pid = self._busiest(issued)
@@ -381,13 +434,17 @@ class _SortedEvents:
             if kind == "costs":
                 continue  # they have no process
             if kind == "work":
-                self.of[kind] = [event for event in self.of[kind] if event.args.correlation not in others]
+                self.of[kind] = [
+                    event for event in self.of[kind] if event.args.correlation not in others
+                ]
             else:
                 self.of[kind] = [event for event in self.of[kind] if event.pid == pid]
         return len(issued)
 
     def _busiest(self, issued: Mapping[int | str, set[int]]) -> int | str:
-        """The process whose device work takes longest. ``issued``: by process, the numbers of its work."""
+        """The process whose device work takes longest. ``issued``: by process, the numbers of its
+        work.
+        """
         issuers = {number: pid for pid, numbers in issued.items() for number in numbers}
         busy: dict[int | str, float] = dict.fromkeys(issued, 0.0)
         for event in self.of["work"]:
@@ -397,7 +454,9 @@ class _SortedEvents:
         return max(busy, key=busy.__getitem__)
 
     def rounded_ns(self) -> float:
-        """The rounding of a time in this file, ns. Large times have few digits left in a number of 64 bits."""
+        """The rounding of a time in this file, ns. Large times have few digits left in a number of
+        64 bits.
+        """
         times = [event.ts for event in self.of["work"] or self.of["operations"]]
         return 1e3 * math.ulp(max(map(abs, times))) if times else 0.0
 
@@ -422,7 +481,9 @@ def _collective_names(of: Mapping[str, Sequence[TraceEvent]]) -> dict[int, str]:
 
 
 def _collective_spans(events: Iterable[TraceEvent]) -> Iterator[tuple[str, float, float, str]]:
-    """Where a thread issues a collective, and which: PyTorch annotates it (``nccl:all_to_all``) or its operation."""
+    """Where a thread issues a collective, and which: PyTorch annotates it (``nccl:all_to_all``) or
+    its operation.
+    """
     for event in events:
         name = event.args.collective or (event.name[5:] if event.name.startswith("nccl:") else "")
         if name:
@@ -434,7 +495,9 @@ def _work(event: TraceEvent, collective: str) -> DeviceWork:
     stream = f"{event.pid}:{event.tid}"
     group = f"{event.args.group or event.args.group_name} {event.args.elements}"
     number = event.args.correlation
-    return DeviceWork(event.name[:1000], stream, event.start, event.end, number, named, group.strip()[:1000])
+    return DeviceWork(
+        event.name[:1000], stream, event.start, event.end, number, named, group.strip()[:1000]
+    )
 
 
 def _moved(work: DeviceWork, by_ns: float) -> DeviceWork:
@@ -455,7 +518,9 @@ def _clocks(events: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> Clocks:
     waits: list[tuple[float, float]] = []
     starts: list[tuple[float, float]] = []
     alone = _without_wait_after(events)
-    running: list[tuple[float, float]] = []  # when calls of any thread return, and when their work ends, as a heap
+    running: list[
+        tuple[float, float]
+    ] = []  # when calls of any thread return, and when their work ends, as a heap
     last = -math.inf
     for event in sorted(events, key=_start):
         while running and running[0][0] <= event.start:
@@ -469,7 +534,9 @@ def _clocks(events: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> Clocks:
         if own:
             starts.append((event.start, min(each.start for each in own) - event.start))
             if event.args.correlation in alone:
-                waits += [(event.end, each.end - event.end) for each in own if each.copies_to_pageable]
+                waits += [
+                    (event.end, each.end - event.end) for each in own if each.copies_to_pageable
+                ]
             heapq.heappush(running, (event.end, max(each.end for each in own)))
     return clocks_of(waits, starts)
 
@@ -477,7 +544,8 @@ def _clocks(events: Sequence[TraceEvent], work: Sequence[DeviceWork]) -> Clocks:
 def _without_wait_after(events: Iterable[TraceEvent]) -> set[int]:
     """The numbers of the calls that no wait follows in their thread.
 
-    The call of a copy to pageable memory returns when the copy is done; only where nothing waits after it is that sure.
+    The call of a copy to pageable memory returns when the copy is done; only where nothing waits
+    after it is that sure.
     """
     found = set[int]()
     last: dict[int | str, int] = {}
@@ -496,8 +564,8 @@ _Window = tuple[float, float, int | None]
 def _marked_windows(marks: Iterable[TraceEvent]) -> list[_Window]:
     """Start, end and number of each marked step, by start.
 
-    Of marks that differ only in their number, those of PyTorch's profiler are the steps, else those that take longest
-    together.
+    Of marks that differ only in their number, those of PyTorch's profiler are the steps, else those
+    that take longest together.
     """
     by_name: dict[str, list[_Window]] = defaultdict(list)
     for each in marks:
@@ -519,34 +587,60 @@ def _trimmed_window(
     by_correlation: Mapping[int, Sequence[DeviceWork]],
     recording: Recording,
 ) -> tuple[_Window, Recording]:
-    """What counts as the step of a recording without marks: from the first launch to the last device work.
+    """What counts as the step of a recording without marks: from the first launch to the last
+    device work.
 
-    Before and after these a program starts and ends. Without device work, it is the whole recording.
+    Before and after these a program starts and ends. Without device work, it is the whole
+    recording.
     """
     issuing = [call for call in calls if call.correlation and by_correlation.get(call.correlation)]
     if not issuing:
         return whole, recording
     first, start = issuing[0], issuing[0].start
     done = max(each.end for call in issuing for each in by_correlation[call.correlation])
-    waits = [call.end for call in calls if call.kind == "synchronisation" and call.start < done <= call.end]
+    waits = [
+        call.end
+        for call in calls
+        if call.kind == "synchronisation" and call.start < done <= call.end
+    ]
     end = max([done, *waits]) + 1
     around = next((each for each in operations if each.start <= start < each.end), None)
     if around is None:
         return (start, end, None), recording
-    alike = [each.end - each.start for each in operations if each.name == around.name and each.start > around.start]
+    alike = [
+        each.end - each.start
+        for each in operations
+        if each.name == around.name and each.start > around.start
+    ]
     if alike and around.end - around.start > _START_UP * statistics.median(alike):
         start_up_ns = around.end - around.start
-        return (around.end, end, None), dataclasses.replace(recording, start_up=around.name, start_up_ns=start_up_ns)
+        return (around.end, end, None), dataclasses.replace(
+            recording, start_up=around.name, start_up_ns=start_up_ns
+        )
     return (min(around.start, first.start), end, None), recording
 
 
 def _with_losses(
-    recording: Recording, calls: Sequence[HostCall], work: Sequence[DeviceWork], begin: float, end: float
+    recording: Recording,
+    calls: Sequence[HostCall],
+    work: Sequence[DeviceWork],
+    begin: float,
+    end: float,
 ) -> Recording:
-    """The recording with what has lost its other half between ``begin`` and ``end``. ``calls``: all, by start."""
+    """The recording with what has lost its other half between ``begin`` and ``end``. ``calls``:
+    all, by start.
+    """
     has_work = {each.correlation for each in work} - {0}
-    launching = [call for call in calls if call.kind in ("launch", *_COPIES) or _COPY_CALL.fullmatch(call.name)]
-    answered = _Spans((call.thread, call.start, call.end, call) for call in launching if call.correlation in has_work)
+    launching = [
+        call
+        for call in calls
+        if call.kind in ("launch", *_COPIES) or _COPY_CALL.fullmatch(call.name)
+    ]
+    answered = _Spans(
+        (call.thread, call.start, call.end, call)
+        for call in launching
+        if call.correlation in has_work
+    )
     captures = _captures(calls)
     launches = without = shared = copies = 0
     lost_calls = list[HostCall]()
@@ -559,7 +653,8 @@ def _with_losses(
             if _ONE_KERNEL.fullmatch(call.name):
                 shared += issued[call.correlation] - 1
             continue
-        # A launch into a graph that is captured does not run, and one inside another launch is the same launch.
+        # A launch into a graph that is captured does not run, and one inside another launch is the
+        # same launch.
         captured = any(first <= call.start < last for first, last in captures)
         if not captured and answered.within(call.thread, call.start, call.end) is None:
             launches += launch
@@ -572,11 +667,17 @@ def _with_losses(
     begun: dict[int, float] = {}
     for each in work:
         begun[each.correlation] = min(each.start, begun.get(each.correlation, math.inf))
-    issuing = [(call.start, begun[call.correlation]) for call in calls if call.correlation in has_work]
-    lost_ns = lost_work_ns(lost_calls, issuing, WorkTimes([(each.start, each.end) for each in work]), end)
+    issuing = [
+        (call.start, begun[call.correlation]) for call in calls if call.correlation in has_work
+    ]
+    lost_ns = lost_work_ns(
+        lost_calls, issuing, WorkTimes([(each.start, each.end) for each in work]), end
+    )
     lost, earlier, work_ns = list[DeviceWork](), 0, 0.0
     own = {call.correlation for call in _started(calls, begin, end)} - {0}
-    done = max([end, *(each.end for each in work if each.correlation in own)])  # the device may be far behind
+    done = max(
+        [end, *(each.end for each in work if each.correlation in own)]
+    )  # the device may be far behind
     for each in work:
         if not begin <= each.start < done:
             continue
@@ -614,7 +715,9 @@ def _with_doubts(
     """The recording with what contradicts it in the steps."""
     times = WorkTimes([(each.start, each.end) for each in work])
     own = [
-        call for start, end in union_of_spans(window[:2] for window in windows) for call in _started(calls, start, end)
+        call
+        for start, end in union_of_spans(window[:2] for window in windows)
+        for call in _started(calls, start, end)
     ]
     unexplained = [ns for call in own if (ns := unexplained_wait_ns(call, times)) > 0]
     slow: dict[str, float] = defaultdict(float)
@@ -651,7 +754,11 @@ def _captures(calls: Iterable[HostCall]) -> list[tuple[float, float]]:
 
 def _started(ordered: Sequence[_T], start: float, end: float) -> Sequence[_T]:
     """The elements that start in this time. ``ordered``: by start."""
-    return ordered[bisect.bisect_left(ordered, start, key=_start) : bisect.bisect_left(ordered, end, key=_start)]
+    return ordered[
+        bisect.bisect_left(ordered, start, key=_start) : bisect.bisect_left(
+            ordered, end, key=_start
+        )
+    ]
 
 
 def _site(name: str) -> CallSite:
@@ -671,13 +778,17 @@ class _Spans(Generic[_T]):
         """The innermost one that holds this time."""
         spans = self._by_thread[thread]
         at = bisect.bisect_right(spans, start, key=lambda each: each[0])
-        return next((value for _, end, value in reversed(spans[max(0, at - 8) : at]) if end > start), None)
+        return next(
+            (value for _, end, value in reversed(spans[max(0, at - 8) : at]) if end > start), None
+        )
 
     def within(self, thread: str, start: float, end: float) -> _T | None:
         """The first one that begins in this time, else the one around it."""
         spans = self._by_thread[thread]
         at = bisect.bisect_left(spans, start, key=lambda each: each[0])
-        return spans[at][2] if at < len(spans) and spans[at][0] < end else self.around(thread, start)
+        return (
+            spans[at][2] if at < len(spans) and spans[at][0] < end else self.around(thread, start)
+        )
 
 
 def _outermost(events: Iterable[TraceEvent], sites: _Spans[CallSite]) -> list[HostOperation]:
@@ -690,8 +801,12 @@ def _outermost(events: Iterable[TraceEvent], sites: _Spans[CallSite]) -> list[Ho
         while index < len(own):
             start, end = starts[index], own[index].end
             after = max(index + 1, bisect.bisect_left(starts, end))
-            if own[index].name == DISPATCH_MODE and any(each.end > end for each in own[index + 1 : after]):
-                index += 1  # it holds only the beginning of a range, such as that of a DataLoader's next
+            if own[index].name == DISPATCH_MODE and any(
+                each.end > end for each in own[index + 1 : after]
+            ):
+                index += (
+                    1  # it holds only the beginning of a range, such as that of a DataLoader's next
+                )
                 continue
             name = own[index].name[:1000].removeprefix(_BACKWARD)
             site = sites.within(thread, start, end) or NO_SITE
@@ -714,15 +829,21 @@ def _calls(
         kind, correlation = call_kind(name), event.args.correlation
         work = by_correlation.get(correlation, ()) if correlation else ()
         full = queue.issue(work, start, end) if work else 0.0
-        late = max([SKEW_NS, *(_TAIL * (each.end - each.start) for each in work if each.uploads_pageable)])
-        done = kind == "synchronisation" or any(each.blocks and each.end <= end + late for each in work)
+        late = max(
+            [SKEW_NS, *(_TAIL * (each.end - each.start) for each in work if each.uploads_pageable)]
+        )
+        done = kind == "synchronisation" or any(
+            each.blocks and each.end <= end + late for each in work
+        )
         waits_for, blocked = queue.finished(start, end, late) if done else ((), 0.0)
         operation, site = inside.around(thread, start), sites.around(thread, start) or NO_SITE
         if not site.line and operation is not None:
             site = operation.site
         if kind == "other" and work:  # of a runtime whose names are not known
             kind = _kind_of_work(work[0].name)
-        yield HostCall(name, kind, start, end, thread, correlation, blocked, full, waits_for, operation, site)
+        yield HostCall(
+            name, kind, start, end, thread, correlation, blocked, full, waits_for, operation, site
+        )
 
 
 def _kind_of_work(name: str) -> CallKind:
@@ -737,12 +858,18 @@ class _PendingWork:
     def __init__(self) -> None:
         self._ends: list[float] = []
         self._last: dict[str, float] = {}
-        self._usual: list[float] = []  # how long each call took that issued work while the queue had room
+        self._usual: list[
+            float
+        ] = []  # how long each call took that issued work while the queue had room
 
     def issue(self, work: Iterable[DeviceWork], start: float, end: float) -> float:
         """A call that issues work: how long it waited for room in the queue."""
-        full = len(self._ends) - bisect.bisect_right(self._ends, start) >= _NEARLY_FULL * QUEUE_DEPTH
-        waited = max(0.0, end - start - statistics.median(self._usual[:100] or [0.0])) if full else 0.0
+        full = (
+            len(self._ends) - bisect.bisect_right(self._ends, start) >= _NEARLY_FULL * QUEUE_DEPTH
+        )
+        waited = (
+            max(0.0, end - start - statistics.median(self._usual[:100] or [0.0])) if full else 0.0
+        )
         if not full:
             self._usual.append(end - start)
         for each in work:
@@ -751,20 +878,25 @@ class _PendingWork:
         return waited
 
     def finished(self, start: float, end: float, late: float) -> tuple[tuple[str, ...], float]:
-        """A call that waits: the streams it waited for, and for how long. ``late``: ns that they may end later."""
+        """A call that waits: the streams it waited for, and for how long. ``late``: ns that they
+        may end later.
+        """
         done = {stream: last for stream, last in self._last.items() if last <= end + late}
         return tuple(done), max(0.0, min(end, max(done.values(), default=start)) - start)
 
 
 def torch_folders(torch: Any) -> list[str]:
-    """The folders of torch and its libraries, each with a separator at its end; their lines tell a user nothing."""
+    """The folders of torch and its libraries, each with a separator at its end; their lines tell a
+    user nothing.
+    """
     home = Path(torch.__file__).parents[1]
     return [str(home / name) + os.sep for name in ("torch", "triton", "functorch")]
 
 
 @contextlib.contextmanager
 def marked_sites(torch: Any, folder: str) -> Iterator[None]:
-    """A context that writes the program's line of each operation and wait into PyTorch's profile, for later reading.
+    """A context that writes the program's line of each operation and wait into PyTorch's profile,
+    for later reading.
 
     ``folder``: lines are written relative to it.
     """
@@ -779,12 +911,15 @@ def marked_sites(torch: Any, folder: str) -> Iterator[None]:
     def marked(frame: Any) -> Any:
         site = call_site(frame, folder, libraries)
         if not site.line and threading.get_ident() != main and main is not None:
-            # A backward pass on a device runs in a thread of its own, while the program waits in its line.
+            # A backward pass on a device runs in a thread of its own, while the program waits in
+            # its line.
             site = call_site(sys._current_frames().get(main), folder, libraries)
         return mark(f"{SITE_MARK}{site.line}|{site.inside}")
 
     class Sites(TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             with marked(sys._getframe(1)):
                 return func(*args, **(kwargs or {}))
 
@@ -795,7 +930,11 @@ def marked_sites(torch: Any, folder: str) -> Iterator[None]:
 
         return wait
 
-    waits = [(torch.cuda.Stream, "synchronize"), (torch.cuda.Event, "synchronize"), (torch._C, "_cuda_synchronize")]
+    waits = [
+        (torch.cuda.Stream, "synchronize"),
+        (torch.cuda.Event, "synchronize"),
+        (torch._C, "_cuda_synchronize"),
+    ]
     with contextlib.ExitStack() as ends:
         for owner, name in waits:
             if hasattr(owner, name):

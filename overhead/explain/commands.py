@@ -1,4 +1,6 @@
-"""The commands ``time`` and ``explain``; each imports what it needs when it runs, so that ``--help`` is fast."""
+"""The commands ``time`` and ``explain``; each imports what it needs when it runs, so that
+``--help`` is fast.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,20 @@ if TYPE_CHECKING:
     from overhead.explain.record import Explanation
 
 BAD_USE = 2
-"""The exit code if a file that was asked for could not be written; ``cli.main`` describes the codes."""
+"""The exit code if a file that was asked for could not be written; ``cli.main`` describes the
+codes.
+"""
 
 
 def add_commands(commands: Any) -> None:
-    """Add the parsers of the commands. ``commands``: what ``add_subparsers`` of argparse returns."""
+    """Add the parsers of the commands. ``commands``: what ``add_subparsers`` of argparse
+    returns.
+    """
     about = "measure one call of your own, or several in turn, in about a minute"
     time = commands.add_parser("time", help=about, question=Question.COST)
     call = (
-        "a Python statement, FILE.py:FUNCTION or module:function; @FILE or - reads statements from a file or from "
-        "standard input; several are compared in turn"
+        "a Python statement, FILE.py:FUNCTION or module:function; @FILE or - reads statements from"
+        " a file or from standard input; several are compared in turn"
     )
     time.add_argument("calls", metavar="CALL", nargs="+", help=call)
     time.add_argument(
@@ -35,51 +41,85 @@ def add_commands(commands: Any) -> None:
         metavar="STATEMENT",
         action="append",
         default=[],
-        help="a statement that runs once in each process, before CALL; @FILE or - reads it from a file or standard "
-        "input (repeatable: one line each)",
+        help=(
+            "a statement that runs once in each process, before CALL; @FILE or - reads it from a"
+            " file or standard input (repeatable: one line each)"
+        ),
     )
     time.add_argument(
         "--wait",
         metavar="WAIT",
         default="",
-        help="how to wait until the work is done: torch, cupy, jax, mlx, wgpu-native, dawn, cuda, none, or a statement "
-        "that waits (default: the wait of the library in use)",
+        help=(
+            "how to wait until the work is done: torch, cupy, jax, mlx, wgpu-native, dawn, cuda,"
+            " none, or a statement that waits (default: the wait of the library in use)"
+        ),
     )
-    time.add_argument("--quick", action="store_true", help="give only the first answer, from one process, in seconds")
+    time.add_argument(
+        "--quick",
+        action="store_true",
+        help="give only the first answer, from one process, in seconds",
+    )
     time.add_argument(
         "--label",
         metavar="NAME",
         dest="names",
         action="append",
         default=[],
-        help="the name of a call in the table; give as many names as calls, in their order (repeatable)",
+        help=(
+            "the name of a call in the table; give as many names as calls, in their order"
+            " (repeatable)"
+        ),
     )
     time.add_argument(
-        "--vary", metavar="NAME=VALUE,VALUE", default="", help="measure with each value of this variable of --setup"
+        "--vary",
+        metavar="NAME=VALUE,VALUE",
+        default="",
+        help="measure with each value of this variable of --setup",
     )
     time.add_argument(
-        "--threads", metavar="N,N", default="", help="measure with each of these numbers of library threads"
+        "--threads",
+        metavar="N,N",
+        default="",
+        help="measure with each of these numbers of library threads",
     )
-    python = "measure with this Python; give the option twice to measure with two Pythons in turn and compare them"
-    time.add_argument("--python", metavar="PYTHON", dest="pythons", action="append", default=[], help=python)
-    argument = "one argument of the function, where CALL is FILE.py:FUNCTION or module:function (repeatable)"
-    time.add_argument("--arg", metavar="NAME=VALUE", dest="arguments", action="append", default=[], help=argument)
+    python = (
+        "measure with this Python; give the option twice to measure with two Pythons in turn and"
+        " compare them"
+    )
+    time.add_argument(
+        "--python", metavar="PYTHON", dest="pythons", action="append", default=[], help=python
+    )
+    argument = (
+        "one argument of the function, where CALL is FILE.py:FUNCTION or module:function"
+        " (repeatable)"
+    )
+    time.add_argument(
+        "--arg", metavar="NAME=VALUE", dest="arguments", action="append", default=[], help=argument
+    )
     add_json(time)
     time.set_defaults(call=time_command)
 
     explain = commands.add_parser(
         "explain",
-        help="find what limits a step of your program (host-bound or device-bound), and measure what would change it",
+        help=(
+            "find what limits a step of your program (host-bound or device-bound), and measure what"
+            " would change it"
+        ),
         question=Question.BOUND,
     )
     explain.add_argument(
         "step",
         metavar="STEP",
         nargs="?",
-        help="FILE.py:FUNCTION or module:function: a function that returns the step, or the step itself",
+        help=(
+            "FILE.py:FUNCTION or module:function: a function that returns the step, or the step"
+            " itself"
+        ),
     )
     trace = (
-        "instead of STEP, traces of a run: JSON of PyTorch's profiler or SQLite of Nsight Systems, one for each rank"
+        "instead of STEP, traces of a run: JSON of PyTorch's profiler or SQLite of Nsight Systems,"
+        " one for each rank"
     )
     explain.add_argument("--trace", metavar="FILE", nargs="+", type=Path, default=[], help=trace)
     explain.add_argument(
@@ -88,23 +128,45 @@ def add_commands(commands: Any) -> None:
         type=float,
         help="with --trace: the time of a step without a profiler, which checks the trace",
     )
-    explain.add_argument("--chrome", metavar="FILE.json", type=Path, help="write a timeline of the step for Perfetto")
     explain.add_argument(
-        "--arg", metavar="NAME=VALUE", action="append", default=[], help="an argument of FUNCTION (repeatable)"
+        "--chrome", metavar="FILE.json", type=Path, help="write a timeline of the step for Perfetto"
     )
     explain.add_argument(
-        "--against", metavar="STEP", default="", help="compare the step with STEP, an alternative of your own"
+        "--arg",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an argument of FUNCTION (repeatable)",
     )
     explain.add_argument(
-        "--no-compile", action="store_true", help="do not try torch.compile; then explain ends within a minute"
+        "--against",
+        metavar="STEP",
+        default="",
+        help="compare the step with STEP, an alternative of your own",
     )
-    explain.add_argument("--no-alternatives", action="store_true", help="measure only the step as it is")
     explain.add_argument(
-        "--seconds", metavar="S", type=float, default=90.0, help="longest time, not counting compilation (default: 90)"
+        "--no-compile",
+        action="store_true",
+        help="do not try torch.compile; then explain ends within a minute",
     )
-    explain.add_argument("--out", metavar="FILE.json", type=Path, help="write the result to this file")
     explain.add_argument(
-        "--html", metavar="FILE.html", type=Path, help="write the result as a page, with the lines of the program"
+        "--no-alternatives", action="store_true", help="measure only the step as it is"
+    )
+    explain.add_argument(
+        "--seconds",
+        metavar="S",
+        type=float,
+        default=90.0,
+        help="longest time, not counting compilation (default: 90)",
+    )
+    explain.add_argument(
+        "--out", metavar="FILE.json", type=Path, help="write the result to this file"
+    )
+    explain.add_argument(
+        "--html",
+        metavar="FILE.html",
+        type=Path,
+        help="write the result as a page, with the lines of the program",
     )
     add_json(explain)
     explain.set_defaults(call=explain_command)
@@ -125,11 +187,16 @@ def time_command(a: argparse.Namespace) -> int:
     with Progress() as listener:
         try:
             found = time(
-                *(one.text for one in calls), setup="\n".join(one.text for one in setup), progress=listener, **options
+                *(one.text for one in calls),
+                setup="\n".join(one.text for one in setup),
+                progress=listener,
+                **options,
             )
         except TimeInterrupted as stopped:
             found, interrupted = stopped.timing, True
-    from overhead.explain.show import timing_blocks  # after the answer came: it takes a tenth of a second
+    from overhead.explain.show import (
+        timing_blocks,
+    )  # after the answer came: it takes a tenth of a second
 
     answer(a, found.to_dict, timing_blocks(found), is_file=True)
     if interrupted:
@@ -157,7 +224,9 @@ def explain_command(a: argparse.Namespace) -> int:
                     a.step,
                     arguments=a.arg,
                     against=a.against,
-                    alternatives="none" if a.no_alternatives else "eager" if a.no_compile else "all",
+                    alternatives=(
+                        "none" if a.no_alternatives else "eager" if a.no_compile else "all"
+                    ),
                     seconds=a.seconds,
                     chrome=a.chrome,
                     listener=listener,
@@ -175,7 +244,9 @@ def explain_command(a: argparse.Namespace) -> int:
 
 
 def _write_files(a: argparse.Namespace, found: Explanation, written: list[str]) -> bool:
-    """Write the explanation and its page, and print where, after what is ``written``. Whether all could be written."""
+    """Write the explanation and its page, and print where, after what is ``written``. Whether all
+    could be written.
+    """
     from overhead.explain.record import save_explanation
 
     savers: list[tuple[str, Path, Callable[[Path, Explanation], None]]] = []

@@ -1,4 +1,6 @@
-"""What the host does to a step as a program runs it, and the step under other conditions, in turn in one process."""
+"""What the host does to a step as a program runs it, and the step under other conditions, in turn
+in one process.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,20 @@ from overhead.measure.sampling.clock import SystemClock, every_processor
 from overhead.results import Figure, Reason, because
 
 _ALONE_S, _STRETCH_S, _BLOCK_S = 1.0, 0.3, 0.03
-"""Seconds of the step as it is, of each of the stretches of a condition, and of a block of steps, at least."""
+"""Seconds of the step as it is, of each of the stretches of a condition, and of a block of steps,
+at least.
+"""
 _LONGER = 3
 """A stretch with too few blocks for an interval may take this many times as long."""
 _FEWEST_BLOCKS = 8
-"""So many blocks of a step, or more, give an interval. Drawn again from 8 blocks of a normal distribution, the interval
-held the true mean in 88 of 100 tries, from 3 in 75, from 2 in 48; that of one block has no width."""
+"""So many blocks of a step, or more, give an interval. Drawn again from 8 blocks of a normal
+distribution, the interval held the true mean in 88 of 100 tries, from 3 in 75, from 2 in 48; that
+of one block has no width.
+"""
 _BUSY_THREAD = 0.02
-"""Another thread is busy if it runs for this share of the time or more. Threads of Inductor wait for work."""
+"""Another thread is busy if it runs for this share of the time or more. Threads of Inductor wait
+for work.
+"""
 REFERENCE = because("as-the-host-runs-it")
 """The row that the gains of the conditions are relative to."""
 WITHOUT_COLLECTION = because("without-collection")
@@ -52,7 +60,9 @@ HOST_UNITS = {"preemptions": "per second", "longest_pause": "ns"}
 
 
 class Condition(Struct, frozen=True):
-    """Times of a step in ns, one for each block: ``usual`` as the host runs it, ``under`` the condition."""
+    """Times of a step in ns, one for each block: ``usual`` as the host runs it, ``under`` the
+    condition.
+    """
 
     what: Reason
     usual: list[float]
@@ -74,7 +84,9 @@ def busy_processes(number: int) -> Iterator[None]:
     """A context beside which so many processes keep processors busy."""
     with contextlib.ExitStack() as stack:
         for _ in range(number):
-            stack.callback(stack.enter_context(subprocess.Popen([sys.executable, "-S", "-c", _BUSY])).kill)
+            stack.callback(
+                stack.enter_context(subprocess.Popen([sys.executable, "-S", "-c", _BUSY])).kill
+            )
         yield
 
 
@@ -87,25 +99,38 @@ def conditions_s(step_s: float) -> float:
 def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
     """The step as the host runs it, then under each condition with its gain.
 
-    The intervals hold 95 % of resampled means of blocks. Too few blocks give no interval, and no gain.
+    The intervals hold 95 % of resampled means of blocks. Too few blocks give no interval, and no
+    gain.
     """
     if not found:
         return []
     draw = np.random.default_rng(0)
     usual = [time_ns for one in found for time_ns in one.usual]
-    rows = [_row(REFERENCE, _step(usual, _drawn(draw, usual)), missing("gain", because("reference-of-gains"), "ratio"))]
+    rows = [
+        _row(
+            REFERENCE,
+            _step(usual, _drawn(draw, usual)),
+            missing("gain", because("reference-of-gains"), "ratio"),
+        )
+    ]
     for one in found:
         before, under = _drawn(draw, one.usual), _drawn(draw, one.under)
         gain = missing("gain", few_blocks(min(len(one.usual), len(one.under))), "ratio")
         if before is not None and under is not None:
-            gain = _resampled("gain", "ratio", np.mean(one.usual) / np.mean(one.under), before / under)
+            gain = _resampled(
+                "gain", "ratio", np.mean(one.usual) / np.mean(one.under), before / under
+            )
         rows.append(_row(one.what, _step(one.under, under), gain))
     return rows
 
 
 def few_blocks(number: int) -> Reason:
     """Why there is no interval."""
-    return because("measured-once") if number == 1 else because("measured-too-few-times", number=number)
+    return (
+        because("measured-once")
+        if number == 1
+        else because("measured-too-few-times", number=number)
+    )
 
 
 def _row(condition: Reason, step: Figure, gain: Figure) -> record.Alternative:
@@ -124,7 +149,11 @@ def _row(condition: Reason, step: Figure, gain: Figure) -> record.Alternative:
 
 def _drawn(draw: np.random.Generator, times: Sequence[float]) -> np.ndarray | None:
     """Means of resampled blocks; None if there are too few blocks for an interval."""
-    return draw.choice(times, (1000, len(times))).mean(axis=1) if len(times) >= _FEWEST_BLOCKS else None
+    return (
+        draw.choice(times, (1000, len(times))).mean(axis=1)
+        if len(times) >= _FEWEST_BLOCKS
+        else None
+    )
 
 
 def _step(times: Sequence[float], drawn: np.ndarray | None) -> Figure:
@@ -142,10 +171,13 @@ def _resampled(name: str, unit: str, value: np.floating, drawn: np.ndarray) -> F
 def read_counters(host: Host) -> dict[str, int]:
     """Counters of this thread and its control group; 0 where the system has none.
 
-    ``queued``: ns it waited for a processor. ``throttled``: ns of its CPU limit. ``preemptions``: unasked switches.
+    ``queued``: ns it waited for a processor. ``throttled``: ns of its CPU limit. ``preemptions``:
+    unasked switches.
     """
     queued = host.read("/proc/thread-self/schedstat").split()
-    switches = re.search(r"^nonvoluntary_ctxt_switches:\s*(\d+)", host.read("/proc/thread-self/status"), re.M)
+    switches = re.search(
+        r"^nonvoluntary_ctxt_switches:\s*(\d+)", host.read("/proc/thread-self/status"), re.M
+    )
     throttled = re.search(r"^throttled_usec (\d+)", control_group(host, "cpu.stat"), re.M)
     return {
         "queued": int(queued[1]) if len(queued) > 1 else 0,
@@ -155,9 +187,15 @@ def read_counters(host: Host) -> dict[str, int]:
 
 
 def other_threads(known: Collection[int]) -> list[int]:
-    """The system's numbers of the Python threads of this process, without those whose ``ident`` is known."""
+    """The system's numbers of the Python threads of this process, without those whose ``ident`` is
+    known.
+    """
     running = sys._current_frames().keys() - set(known)
-    return [each.native_id for each in threading.enumerate() if each.ident in running and each.native_id is not None]
+    return [
+        each.native_id
+        for each in threading.enumerate()
+        if each.ident in running and each.native_id is not None
+    ]
 
 
 def thread_times(host: Host, threads: Sequence[int]) -> dict[int, float]:
@@ -184,7 +222,10 @@ def _thread_times_by_psutil(threads: Sequence[int]) -> dict[int, float]:
 
 def _busy_threads(before: Mapping[int, float], after: Mapping[int, float], ns: float) -> int:
     """How many threads ran for a share of this time that another thread could notice."""
-    return sum(after[thread] - before[thread] >= _BUSY_THREAD * ns for thread in before.keys() & after.keys())
+    return sum(
+        after[thread] - before[thread] >= _BUSY_THREAD * ns
+        for thread in before.keys() & after.keys()
+    )
 
 
 def is_far(host: Host, bus: str) -> bool:
@@ -196,10 +237,11 @@ def is_far(host: Host, bus: str) -> bool:
 
 
 class HostMeasurement:
-    """Runs blocks of a step in this process. ``run``: so many steps with their wait. ``one_ns``: a rough time of one.
+    """Runs blocks of a step in this process. ``run``: so many steps with their wait. ``one_ns``: a
+    rough time of one.
 
-    ``threads``: the system's numbers of other Python threads that the program started. ``host``, ``now``: replaced in
-    tests.
+    ``threads``: the system's numbers of other Python threads that the program started. ``host``,
+    ``now``: replaced in tests.
     """
 
     def __init__(
@@ -214,7 +256,9 @@ class HostMeasurement:
         self._block = max(1, round(_BLOCK_S * 1e9 / one_ns))
 
     def stretch(self, seconds: float, fewest: int = 1) -> list[float]:
-        """The time of a step in each block, ns, for this long, and longer if there are fewer blocks than ``fewest``."""
+        """The time of a step in each block, ns, for this long, and longer if there are fewer blocks
+        than ``fewest``.
+        """
         times: list[float] = []
         began = self._now()
         while True:
@@ -242,7 +286,9 @@ class HostMeasurement:
         gc.callbacks.remove(collecting)
         beside_ns = time.process_time_ns() - time.thread_time_ns() - beside_ns
         ns = max(1, self._now() - began)
-        found = {name: (value - first[name]) / ns for name, value in read_counters(self._host).items()}
+        found = {
+            name: (value - first[name]) / ns for name, value in read_counters(self._host).items()
+        }
         found["preemptions"] *= 1e9
         busy = _busy_threads(others, thread_times(self._host, self._threads), ns)
         found |= {"collector": sum(pauses) / ns, "longest_pause": float(max(pauses))}
@@ -260,11 +306,17 @@ class HostMeasurement:
         return found
 
     def own_python(self) -> dict[str, float]:
-        """The share of a step in which the program's own Python code runs, and no function that it calls."""
+        """The share of a step in which the program's own Python code runs, and no function that it
+        calls.
+        """
         profile = cProfile.Profile()
         profile.runcall(self._run, self._block)
         entries = profile.getstats()
-        own = sum(e.inlinetime for e in entries if isinstance(e.code, types.CodeType) and is_own_code(e.code))
+        own = sum(
+            e.inlinetime
+            for e in entries
+            if isinstance(e.code, types.CodeType) and is_own_code(e.code)
+        )
         return {"own_python": own / max(1e-9, sum(each.inlinetime for each in entries))}
 
     def conditions(self, busy_threads: int = 0) -> list[Condition]:
@@ -274,8 +326,13 @@ class HostMeasurement:
         """
         clock, cores, usual = SystemClock(), every_processor(), sys.getswitchinterval()
         switch, torch = sys.setswitchinterval, sys.modules.get("torch")
-        stop, resume = joined_actions([gc.freeze, gc.disable]), joined_actions([gc.unfreeze, gc.enable, gc.collect])
-        set_threads, threads = (torch.set_num_threads, torch.get_num_threads()) if torch else (abs, 1)
+        stop, resume = (
+            joined_actions([gc.freeze, gc.disable]),
+            joined_actions([gc.unfreeze, gc.enable, gc.collect]),
+        )
+        set_threads, threads = (
+            (torch.set_num_threads, torch.get_num_threads()) if torch else (abs, 1)
+        )
         number = min(len(cores), _MOST_BUSY)
         busy = contextlib.ExitStack()
 
@@ -285,12 +342,25 @@ class HostMeasurement:
 
         trials = [
             _Trial(gc.isenabled(), WITHOUT_COLLECTION, stop, resume),
-            _Trial(len(cores) > 1, because("on-one-core"), lambda: clock.move(cores[:1]), lambda: clock.move([])),
-            _Trial(number > 0, because("beside-busy-processes", number=number), begin_busy, busy.close),
+            _Trial(
+                len(cores) > 1,
+                because("on-one-core"),
+                lambda: clock.move(cores[:1]),
+                lambda: clock.move([]),
+            ),
+            _Trial(
+                number > 0, because("beside-busy-processes", number=number), begin_busy, busy.close
+            ),
             _Trial(busy_threads > 0, SWITCHING_OFTEN, lambda: switch(1e-4), lambda: switch(usual)),
-            _Trial(threads > 1, because("one-library-thread"), lambda: set_threads(1), lambda: set_threads(threads)),
+            _Trial(
+                threads > 1,
+                because("one-library-thread"),
+                lambda: set_threads(1),
+                lambda: set_threads(threads),
+            ),
         ]
-        # The trial knows the quickest step. On a busy host, so many of these would be one long block.
+        # The trial knows the quickest step. On a busy host, so many of these would be one long
+        # block.
         self._block = max(1, round(_BLOCK_S * 1e9 / statistics.fmean(self.stretch(_STRETCH_S))))
         half = _FEWEST_BLOCKS // 2
         found = []

@@ -1,4 +1,6 @@
-"""What in a recording contradicts it, or may be missing from it: calls and device work in, nanoseconds out. Pure."""
+"""What in a recording contradicts it, or may be missing from it: calls and device work in,
+nanoseconds out. Pure.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,13 @@ _POLL = re.compile(r"\w*Query\w*")
 _IDLE_WAIT_NS = 20_000.0
 """At most so long lasts a call that waits for nothing; 2 to 10 µs are usual under a profiler."""
 _WAKE_LATE_NS = 100_000.0
-"""At most so long after its work a wait returns: about 60 µs where the host sleeps in it (blocking synchronisation)."""
+"""At most so long after its work a wait returns: about 60 µs where the host sleeps in it (blocking
+synchronisation).
+"""
 _LONG_CALL_NS = 100_000.0
-"""A call from this length on, all the while the device works, may be a wait; launches usually take 2 to 20 µs."""
+"""A call from this length on, all the while the device works, may be a wait; launches usually take
+2 to 20 µs.
+"""
 _MOSTLY = 0.9
 """The share of such a call in which the device works."""
 
@@ -52,7 +58,9 @@ class WorkTimes:
 
     def busy_share(self, start: float, end: float) -> float:
         """In which share of this time the device works."""
-        return (self.busy_until(end) - self.busy_until(start)) / (end - start) if end > start else 0.0
+        return (
+            (self.busy_until(end) - self.busy_until(start)) / (end - start) if end > start else 0.0
+        )
 
 
 def _begin(span: tuple[float, float]) -> float:
@@ -75,8 +83,8 @@ def lost_work_ns(
 ) -> float:
     """The longest time that the work of these calls may have taken beside the recorded work, ns.
 
-    It had ended when work of a later call began. ``issuing``: when each call began that issued work, in order, and when
-    its work began. ``end``: of the last step.
+    It had ended when work of a later call began. ``issuing``: when each call began that issued
+    work, in order, and when its work began. ``end``: of the last step.
     """
     earliest, first = list[float](), math.inf
     for _, begun in reversed(issuing):
@@ -90,15 +98,19 @@ def lost_work_ns(
         if until > call.start:
             spans.append((call.start, until))
     return sum(
-        until - since - (times.busy_until(until) - times.busy_until(since)) for since, until in union_of_spans(spans)
+        until - since - (times.busy_until(until) - times.busy_until(since))
+        for since, until in union_of_spans(spans)
     )
 
 
-def lost_nodes(calls: Iterable[HostCall], by_correlation: Mapping[int, Sequence[DeviceWork]]) -> tuple[int, int]:
-    """How many pieces of work the replays of graphs have in this recording, and how many of them are missing.
+def lost_nodes(
+    calls: Iterable[HostCall], by_correlation: Mapping[int, Sequence[DeviceWork]]
+) -> tuple[int, int]:
+    """How many pieces of work the replays of graphs have in this recording, and how many of them
+    are missing.
 
-    Replays of one graph are alike. Two replays count as of one graph if they begin with the same kernel, and the one
-    with fewer pieces of work has none that the other has not.
+    Replays of one graph are alike. Two replays count as of one graph if they begin with the same
+    kernel, and the one with fewer pieces of work has none that the other has not.
     """
     replays: dict[str, list[Counter[str]]] = defaultdict(list)
     for call in calls:
@@ -117,10 +129,11 @@ def lost_nodes(calls: Iterable[HostCall], by_correlation: Mapping[int, Sequence[
 
 
 def may_wait(call: HostCall, times: WorkTimes) -> bool:
-    """Whether a call that counts as host work may be a wait: it lasts long, or asks, while the device works.
+    """Whether a call that counts as host work may be a wait: it lasts long, or asks, while the
+    device works.
 
-    Also a call that only waits counts as host work where all streams have work left when it returns: it may wait for
-    an event before that work, or the clocks differ.
+    Also a call that only waits counts as host work where all streams have work left when it
+    returns: it may wait for an event before that work, or the clocks differ.
     """
     length = call.end - call.start
     if _WAIT.fullmatch(call.name):
@@ -131,8 +144,12 @@ def may_wait(call: HostCall, times: WorkTimes) -> bool:
 
 
 def working_threads(operations: Iterable[HostOperation], calls: Sequence[HostCall]) -> set[str]:
-    """The threads that run operations or launch; all that make calls if there is none. A watchdog only asks."""
-    found = {each.thread for each in operations} | {each.thread for each in calls if each.kind == "launch"}
+    """The threads that run operations or launch; all that make calls if there is none. A watchdog
+    only asks.
+    """
+    found = {each.thread for each in operations} | {
+        each.thread for each in calls if each.kind == "launch"
+    }
     return found or {each.thread for each in calls}
 
 
@@ -147,12 +164,16 @@ def other_threads_wait_ns(calls: Iterable[HostCall], operations: Iterable[HostOp
         if call.blocked <= 0:
             continue
         others = [own for thread, own in spans.items() if thread != call.thread]
-        waited += max((own.busy_until(call.end) - own.busy_until(call.start) for own in others), default=0.0)
+        waited += max(
+            (own.busy_until(call.end) - own.busy_until(call.start) for own in others), default=0.0
+        )
     return waited
 
 
 def profiler_ns(costs: Sequence[tuple[float, float]], calls: Iterable[HostCall]) -> float:
-    """How long calls that count as host work were held up by the profiler itself, ns. ``costs``: when it worked."""
+    """How long calls that count as host work were held up by the profiler itself, ns. ``costs``:
+    when it worked.
+    """
     if not costs:
         return 0.0
     times = WorkTimes(costs)

@@ -1,4 +1,6 @@
-"""A small step for a first ``overhead explain``: of PyTorch, or of NumPy where PyTorch is not installed."""
+"""A small step for a first ``overhead explain``: of PyTorch, or of NumPy where PyTorch is not
+installed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def _step_of_torch() -> Callable[[], object]:
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)).to(device)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)
+    ).to(device)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.001)
     inputs = torch.randn(32, 64, device=device)
     targets = torch.randn(32, 1, device=device)

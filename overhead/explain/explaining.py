@@ -1,4 +1,6 @@
-"""``overhead explain``: measure a step as it is, profile it, replay the profile, judge it, and try alternatives."""
+"""``overhead explain``: measure a step as it is, profile it, replay the profile, judge it, and try
+alternatives.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,12 @@ from overhead.explain.host_work import (
 from overhead.explain.profiling import StepProfile, measure_conditions, profile_step
 from overhead.explain.record import NOT_MEASURED, NOT_MEASURED_MET, missing, renamed
 from overhead.explain.recording import why_no_verdict
-from overhead.explain.replay import delays_reason, launch_delays, recorded_and_replayed_ns, step_parts
+from overhead.explain.replay import (
+    delays_reason,
+    launch_delays,
+    recorded_and_replayed_ns,
+    step_parts,
+)
 from overhead.explain.steps import CALLING_THE_FUNCTION, StepSource, step_given, step_named
 from overhead.explain.timing import CallTiming, Timing, time_statements, untimed
 from overhead.explain.trace import Trace, busiest_ns
@@ -53,18 +60,24 @@ from overhead.results import Figure, Why, because, codes_of
 from overhead.runner.progress import Listener
 
 LONG_START_S = 15.0
-"""After so long in the function that is named, a note says what to name. Starting CUDA takes 1 to 5 s."""
+"""After so long in the function that is named, a note says what to name. Starting CUDA takes 1 to 5
+s.
+"""
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
 _LEAST_WAITS = 0.01
 """The step is tried without synchronisations if they block for at least this share of it."""
 _LEAST_BUSY = 0.9
-"""A CUDA graph that takes less than this share of the device work of the step does not contain all of it."""
+"""A CUDA graph that takes less than this share of the device work of the step does not contain all
+of it.
+"""
 Alternatives = Literal["all", "eager", "none"]
 
 
 class ExplainInterrupted(SaidInOneLine, KeyboardInterrupt):
-    """Ctrl-C or another signal ended ``explain`` after the profile. ``explanation``: what was measured until then."""
+    """Ctrl-C or another signal ended ``explain`` after the profile. ``explanation``: what was
+    measured until then.
+    """
 
     def __init__(self, explanation: record.Explanation) -> None:
         super().__init__(because("interrupted-explain"))
@@ -98,8 +111,8 @@ def explain(
         profile = profile_step(source, doing=doing)
     if profile.found.one_ns < _SHORTEST_NS:
         raise UsageError(
-            f"a step takes {profile.found.one_ns:.0f} ns, too short to explain: measure it with overhead time, or "
-            "repeat its work inside the step"
+            f"a step takes {profile.found.one_ns:.0f} ns, too short to explain: measure it with"
+            " overhead time, or repeat its work inside the step"
         )
     measured = _Measured()
     try:
@@ -108,12 +121,16 @@ def explain(
             measured.remarks.append(because("no-replay", why=unwritten))
             listener.note(because("no-replay-to-this-file", file=chrome, why=unwritten))
         job = AttemptJob(setup=source.setup, path=source.path)
-        changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=_left_out(profile))
+        changes = Changes(
+            job, profile.found, listener, timed=time_statements, leave_out=_left_out(profile)
+        )
         changes.ends, changes.loading_s = began + seconds, profile.loading_s
         changes.conditions_s = profile.loading_s + conditions_s(profile.found.one_ns / 1e9)
         if changes.least_s > changes.time_left_s():
             step_s, minutes = profile.found.one_ns / 1e9, math.ceil(changes.least_s / 60)
-            listener.note(because("step-takes-long", step_s=step_s, minutes=minutes, seconds=seconds))
+            listener.note(
+                because("step-takes-long", step_s=step_s, minutes=minutes, seconds=seconds)
+            )
         if alternatives == "none":
             measured.timing = changes.time_alone()
         else:
@@ -135,7 +152,9 @@ class _Measured:
     conditions: Sequence[Condition] = ()
     remarks: list[Why] = field(default_factory=list)
 
-    def explanation(self, source: StepSource, profile: StepProfile, timing: Timing) -> record.Explanation:
+    def explanation(
+        self, source: StepSource, profile: StepProfile, timing: Timing
+    ) -> record.Explanation:
         found = explanation(source, profile, timing, self.alternatives, self.conditions)
         return msgspec.structs.replace(found, not_seen=[*found.not_seen, *self.remarks])
 
@@ -169,12 +188,15 @@ def _wait_for_other_runs(listener: Listener) -> None:
 
 @contextlib.contextmanager
 def _noting_a_long_start(listener: Listener) -> Iterator[Callable[[Why], None]]:
-    """A ``with`` block that gives what receives the next step of a child, and notes that a first call takes long.
+    """A ``with`` block that gives what receives the next step of a child, and notes that a first
+    call takes long.
 
-    The function that is named often runs a whole program, and only its end tells how long it takes. To import its file
-    may take long too, which says nothing of the function.
+    The function that is named often runs a whole program, and only its end tells how long it takes.
+    To import its file may take long too, which says nothing of the function.
     """
-    timer = threading.Timer(LONG_START_S, listener.note, [because("start-takes-long", seconds=LONG_START_S)])
+    timer = threading.Timer(
+        LONG_START_S, listener.note, [because("start-takes-long", seconds=LONG_START_S)]
+    )
     timer.daemon = True
     is_called = False
 
@@ -194,7 +216,9 @@ def _noting_a_long_start(listener: Listener) -> Iterator[Callable[[Why], None]]:
 
 
 def _save_replay(path: Path, profile: StepProfile) -> Why:
-    """Write the replayed step; why there is none, or ''. What was measured is worth more than this file."""
+    """Write the replayed step; why there is none, or ''. What was measured is worth more than this
+    file.
+    """
     if profile.trace is None or not profile.trace.has_device:
         return profile.reason or because("no-work-on-a-device")
     try:
@@ -219,7 +243,9 @@ def _measure_conditions(
         measured.remarks.append(because("conditions-failed", error=error.why))
 
 
-def _interrupted(source: StepSource, profile: StepProfile, measured: _Measured) -> record.Explanation:
+def _interrupted(
+    source: StepSource, profile: StepProfile, measured: _Measured
+) -> record.Explanation:
     """The explanation from what was measured until an interrupt."""
     if measured.timing is not None:
         measured.remarks.append(because("interrupted-later"))
@@ -227,12 +253,16 @@ def _interrupted(source: StepSource, profile: StepProfile, measured: _Measured) 
     measured.remarks.append(because("interrupted"))
     call = untimed(profile.found, because("interrupted-before"), [])
     versions = machine.versions(sorted(set(profile.found.packages)))
-    timing = Timing(created="", setup=source.setup, machine=machine.identity(), versions=versions, calls=[call])
+    timing = Timing(
+        created="", setup=source.setup, machine=machine.identity(), versions=versions, calls=[call]
+    )
     return measured.explanation(source, profile, timing)
 
 
 def _left_out(profile: StepProfile) -> Collection[str]:
-    """The names of alternatives that do not apply: the step uses another library, or does not upload or wait."""
+    """The names of alternatives that do not apply: the step uses another library, or does not
+    upload or wait.
+    """
     if profile.library not in ("torch", "none"):
         return ALTERNATIVES
     if profile.trace is None:
@@ -260,7 +290,9 @@ def explanation(
     alternatives: Sequence[record.Alternative] = (),
     conditions: Sequence[Condition] = (),
 ) -> record.Explanation:
-    """The explanation from the profile of a step and its times. Pure, except for the time of day."""
+    """The explanation from the profile of a step and its times. Pure, except for the time of
+    day.
+    """
     call = timing.calls[0]
     why = call.reason or NOT_MEASURED
     step = record.StepTiming(
@@ -286,7 +318,13 @@ def explanation(
             arguments=source.arguments,
             library=record.LIBRARIES.get(profile.library, "none"),
             device=profile.device,
-            taken="" if profile.is_returned is None else "returned" if profile.is_returned else "itself",
+            taken=(
+                ""
+                if profile.is_returned is None
+                else "returned"
+                if profile.is_returned
+                else "itself"
+            ),
             returned=profile.returned,
         ),
         machine=timing.machine,
@@ -301,7 +339,10 @@ def explanation(
         verdict=verdict,
         alternatives=tried,
         not_seen=[machine.redact_reason(why) for why in [*_not_seen(profile, call), *timing.notes]],
-        host=[Figure(name=n, unit=HOST_UNITS.get(n, "ratio"), value=value) for n, value in profile.shares.items()],
+        host=[
+            Figure(name=n, unit=HOST_UNITS.get(n, "ratio"), value=value)
+            for n, value in profile.shares.items()
+        ],
     )
     said = verdict_reasons(found)
     return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=said))
@@ -319,37 +360,55 @@ def _above_zero(time: Figure) -> Figure:
 
 
 def _whole(one: record.Alternative, busy: Figure) -> record.Alternative:
-    """The alternative; ``differs`` if it is a CUDA graph that is shorter than the device work of the step."""
+    """The alternative; ``differs`` if it is a CUDA graph that is shorter than the device work of
+    the step.
+    """
     captures = one.name in ALTERNATIVES and ALTERNATIVES[one.name].captures
     if not captures or busy.low is None or (one.step.value or math.inf) >= _LEAST_BUSY * busy.low:
         return one
     why = because("leaves-work-out", busy_ns=busy.low)
-    lost = {"status": "differs", "results": why, "gain": missing("gain", why, "ratio"), "same_results": False}
+    lost = {
+        "status": "differs",
+        "results": why,
+        "gain": missing("gain", why, "ratio"),
+        "same_results": False,
+    }
     return msgspec.structs.replace(one, repaid_after=missing("repaid_after", why, "count"), **lost)
 
 
 def _with_forbidden_wait(
     one: record.Alternative, synchronisations: Sequence[record.SynchronisationRow]
 ) -> record.Alternative:
-    """The alternative; if a capture failed at a line that waits for the device, its reason names that call."""
+    """The alternative; if a capture failed at a line that waits for the device, its reason names
+    that call.
+    """
     captures = one.name in ALTERNATIVES and ALTERNATIVES[one.name].captures
     line = one.site.line.partition(", in ")[0]
     waits = [row.what for row in synchronisations if line and row.site.line == line]
     if one.status != "failed" or not captures or not waits:
         return one
-    return msgspec.structs.replace(one, reason=because("capture-meets-a-wait", what=waits[0], error=one.reason))
+    return msgspec.structs.replace(
+        one, reason=because("capture-meets-a-wait", what=waits[0], error=one.reason)
+    )
 
 
 def _busy(call: CallTiming, profile: StepProfile) -> Figure:
-    """How long the device works on a step: from the profile, else as ``overhead time`` measures it."""
+    """How long the device works on a step: from the profile, else as ``overhead time`` measures
+    it.
+    """
     if profile.trace is not None and profile.trace.has_device:
         times = [busiest_ns(step.device) for step in profile.trace.steps]
         rule = because("busy-in-the-profile")
-        return Figure(name="busy", value=statistics.median(times), low=min(times), high=max(times), rule=rule)
+        return Figure(
+            name="busy", value=statistics.median(times), low=min(times), high=max(times), rule=rule
+        )
     found = call.figure("device_busy")
     if found is not None and found.value is not None:
         return renamed(found, "busy")
-    return missing("busy", (profile.reason or NOT_MEASURED) if profile.device else because("no-device-in-the-step"))
+    return missing(
+        "busy",
+        (profile.reason or NOT_MEASURED) if profile.device else because("no-device-in-the-step"),
+    )
 
 
 def _judged(
@@ -364,7 +423,9 @@ def _judged(
     if trace is None or not trace.steps:
         reason = profile.reason or NO_STEP
         check = record.ReplayCheck(
-            replayed=missing("replayed", reason), measured=missing("measured", reason), reason=reason
+            replayed=missing("replayed", reason),
+            measured=missing("measured", reason),
+            reason=reason,
         )
         return check, judge_times(
             step.wall,
@@ -374,17 +435,26 @@ def _judged(
             other_threads=profile.shares.get("other_threads", 0.0),
         )
     parts = step_parts(trace.quiet(), profile.host)
-    step_ns, measured = parts.step, Figure(name="measured", value=profile.step_ns, rule=profile.step_rule)
+    step_ns, measured = (
+        parts.step,
+        Figure(name="measured", value=profile.step_ns, rule=profile.step_rule),
+    )
     if not profile.step_rule:
         recorded_ns, step_ns = recorded_and_replayed_ns(trace)
-        measured = Figure(name="measured", value=recorded_ns, rule=because("recorded-with-the-profiler"))
+        measured = Figure(
+            name="measured", value=recorded_ns, rule=because("recorded-with-the-profiler")
+        )
     elif profile.step_ns <= 0:
         measured = missing("measured", because("more-steps-took-no-longer"))
-    check = msgspec.structs.replace(check_replay(step_ns, measured), unchecked=not profile.step_rule)
+    check = msgspec.structs.replace(
+        check_replay(step_ns, measured), unchecked=not profile.step_rule
+    )
     if not trace.has_device:
         return check, judge_processor(step.wall, check, operations)
     if lost := why_no_verdict(trace.recording):
-        return check, record.StepVerdict(kind="unclear", sentences=[because("no-verdict", why=lost)])
+        return check, record.StepVerdict(
+            kind="unclear", sentences=[because("no-verdict", why=lost)]
+        )
     verdict = judge(parts, check, operations, synchronisations, counts.launches.value, gains)
     if check.ok:
         delays = delays_reason(launch_delays(trace))
@@ -403,7 +473,11 @@ def _not_seen(profile: StepProfile, call: CallTiming) -> list[Why]:
             found.append(because("waits-of-streams-not-modelled"))
         unknown = profile.host.count_unknown_steps(profile.trace) if profile.host.alone.steps else 0
         if unknown:
-            found.append(because("steps-of-other-operations", unknown=unknown, steps=len(profile.trace.steps)))
+            found.append(
+                because(
+                    "steps-of-other-operations", unknown=unknown, steps=len(profile.trace.steps)
+                )
+            )
     if profile.sites_missing:
         found.append(because("sites-missing", why=profile.sites_missing))
     if "values-not-checked" in call.flags:

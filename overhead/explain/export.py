@@ -24,13 +24,25 @@ def save_replay(path: Path, trace: Trace, host: HostTimes) -> None:
     events: list[dict[str, object]] = []
     for span in spans:
         times = {"ts": span.start / 1e3, "dur": (span.end - span.start) / 1e3}
-        events.append({"ph": "X", "pid": 1, "tid": tracks[span.track], "name": plain(sentence(span.name)), **times})
+        events.append(
+            {
+                "ph": "X",
+                "pid": 1,
+                "tid": tracks[span.track],
+                "name": plain(sentence(span.name)),
+                **times,
+            }
+        )
     for at, depth in _queue_depths(spans):
-        events.append({"ph": "C", "pid": 1, "name": "queue", "ts": at / 1e3, "args": {"pieces": depth}})
+        events.append(
+            {"ph": "C", "pid": 1, "name": "queue", "ts": at / 1e3, "args": {"pieces": depth}}
+        )
     for track, number in tracks.items():
         named = {"name": plain(track)}
         events.append({"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": named})
-    save_file(path, msgspec.json.encode({"madeBy": "overhead explain --chrome", "traceEvents": events}))
+    save_file(
+        path, msgspec.json.encode({"madeBy": "overhead explain --chrome", "traceEvents": events})
+    )
 
 
 def _queue_depths(spans: Sequence[ReplayedSpan]) -> list[tuple[float, int]]:

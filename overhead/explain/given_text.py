@@ -1,4 +1,6 @@
-"""CALL and SETUP as a command line gives them: Python text, or ``@FILE``, or ``-`` for standard input."""
+"""CALL and SETUP as a command line gives them: Python text, or ``@FILE``, or ``-`` for standard
+input.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,18 @@ from overhead.explain.call_syntax import named_function, shown_statement
 
 _STANDARD_INPUT = ("-", "@-")
 _MOST_BYTES = 1_000_000
-"""Of a file. A larger one is no program text, but a wrong file, such as data or a device without an end."""
+"""Of a file. A larger one is no program text, but a wrong file, such as data or a device without an
+end.
+"""
 _LONGEST_SHOWN = 60
 """A longer text of standard input is not shown in a table; its row says ``standard input``."""
 
 
 @dataclass(frozen=True)
 class GivenText:
-    """A text, and where it was read; ``place`` is empty where the command line holds the text itself."""
+    """A text, and where it was read; ``place`` is empty where the command line holds the text
+    itself.
+    """
 
     text: str
     place: str = ""
@@ -46,15 +52,20 @@ class GivenText:
         return named_function(self.text) or shown_statement(self.text)
 
 
-def given_texts(calls: Sequence[str], setup: Sequence[str]) -> tuple[list[GivenText], list[GivenText]]:
+def given_texts(
+    calls: Sequence[str], setup: Sequence[str]
+) -> tuple[list[GivenText], list[GivenText]]:
     """The texts of CALL and those of SETUP.
 
-    Raises ``OSError`` for a file that cannot be read, and ``UsageError`` for one that is no Python: it names the line.
+    Raises ``OSError`` for a file that cannot be read, and ``UsageError`` for one that is no Python:
+    it names the line.
     """
     arguments = [*calls, *setup]
     from_standard_input = [one for one in arguments if one in _STANDARD_INPUT]
     if len(from_standard_input) > 1:
-        raise UsageError("-: standard input can be read once; put one of the texts into a file: @FILE")
+        raise UsageError(
+            "-: standard input can be read once; put one of the texts into a file: @FILE"
+        )
     return [_given(one) for one in calls], [_given(one) for one in setup]
 
 
@@ -77,7 +88,8 @@ def _given(argument: str) -> GivenText:
 def _checked(content: bytes, place: str, name: str) -> GivenText:
     """The text of a file, if it is Python. ``name``: what an error calls the file.
 
-    The text is compiled here only to find mistakes: an error of the child process that runs it would name no line.
+    The text is compiled here only to find mistakes: an error of the child process that runs it
+    would name no line.
     """
     if len(content) > _MOST_BYTES:
         raise UsageError(f"{name}: longer than {_MOST_BYTES:,} bytes")

@@ -19,19 +19,27 @@ from overhead.explain.trace import Trace
 
 _MOST_ROWS, _MOST_SECONDS = 4_000_000, 60.0
 _MOST_TEXT, _MOST_NAMES = 10_000_000, 100_000_000
-"""Most bytes of a value, also of one that the database computes, and most characters of all different names."""
+"""Most bytes of a value, also of one that the database computes, and most characters of all
+different names.
+"""
 _ADDED = re.compile(r"_v\d{4,}$|, (?:op_id|seq|sizes) = .*")
-"""Nsight Systems adds CUDA's version to a call (``cudaLaunchKernel_v7000``), PyTorch a number to an operation."""
+"""Nsight Systems adds CUDA's version to a call (``cudaLaunchKernel_v7000``), PyTorch a number to an
+operation.
+"""
 
 
 def read_nsys_export(path: Path) -> Trace:
-    """The steps of the process with most device work; ranges of NVTX are its steps and operations. ``BadFile``."""
+    """The steps of the process with most device work; ranges of NVTX are its steps and operations.
+    ``BadFile``.
+    """
     if not path.is_file():
         raise BadFile("no such file", path)
     _check_whole(path)
     stop = time.monotonic() + _MOST_SECONDS
     try:
-        with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as base:
+        with contextlib.closing(
+            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+        ) as base:
             base.set_progress_handler(lambda: time.monotonic() > stop, 1000)
             base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
             base.execute("PRAGMA trusted_schema = OFF")
@@ -51,7 +59,16 @@ def read_nsys_export(path: Path) -> Trace:
         rows_of_process = [row for row in rows if row[0] == own]
         timed = [row for row in rows_of_process if row[3] is not None and row[4] is not None]
         events = [
-            TraceEvent(start / 1e3, "X", kind, name, (end - start) / 1e3, pid, tid, EventArguments(int(number or 0)))
+            TraceEvent(
+                start / 1e3,
+                "X",
+                kind,
+                name,
+                (end - start) / 1e3,
+                pid,
+                tid,
+                EventArguments(int(number or 0)),
+            )
             for _, kind, name, start, end, pid, tid, number in timed
         ]
         for event in events:
@@ -60,7 +77,9 @@ def read_nsys_export(path: Path) -> Trace:
         recording = dataclasses.replace(recording, memory_recorded=False)
         return Trace(steps, gpu, processes=len(processes), recording=recording)
     except (sqlite3.Error, TypeError, ValueError, OverflowError) as error:
-        raise BadFile(f"not an export of Nsight Systems: {' '.join(str(error).split())[:200]}", path) from None
+        raise BadFile(
+            f"not an export of Nsight Systems: {' '.join(str(error).split())[:200]}", path
+        ) from None
 
 
 def _check_whole(path: Path) -> None:
@@ -75,14 +94,16 @@ def _check_whole(path: Path) -> None:
             continue
         if size:
             raise BadFile(
-                f"{beside.name} beside it holds changes that are not in it; close what writes it, then: "
-                f"sqlite3 {whole.name} {remedy}",
+                f"{beside.name} beside it holds changes that are not in it; close what writes it,"
+                f" then: sqlite3 {whole.name} {remedy}",
                 path,
             )
 
 
 def _rows(base: sqlite3.Connection, tables: Collection[str]) -> list[tuple[Any, ...]]:
-    """The rows of all tables. Raises ``ValueError`` for too many, or for names that are too long together."""
+    """The rows of all tables. Raises ``ValueError`` for too many, or for names that are too long
+    together.
+    """
     rows, names, size = list[tuple[Any, ...]](), dict[str, str](), 0
     for table, select in SELECTS.items():
         if table not in tables:

@@ -7,17 +7,28 @@ _COPY = """'Memcpy ' || CASE copyKind WHEN 1 THEN 'HtoD' WHEN 2 THEN 'DtoH' WHEN
     WHEN 12 THEN 'UVM' WHEN 13 THEN 'UVM' ELSE '' END
     || CASE srcKind WHEN 0 THEN ' Pageable ->' ELSE '' END
     || CASE dstKind WHEN 0 THEN ' -> Pageable' ELSE '' END"""
-_WORK = {"KERNEL": _TEXT.format("demangledName"), "GRAPH_TRACE": "'CUDA graph'", "MEMSET": "'Memset'", "MEMCPY": _COPY}
+_WORK = {
+    "KERNEL": _TEXT.format("demangledName"),
+    "GRAPH_TRACE": "'CUDA graph'",
+    "MEMSET": "'Memset'",
+    "MEMCPY": _COPY,
+}
 """The names of device work, by table. CUPTI numbers the kinds of copies and of memory."""
 SELECTS = {
-    f"CUPTI_ACTIVITY_KIND_{table}": f"""globalPid >> 24, 'kernel', {name}, start, end, deviceId, streamId,
+    f"CUPTI_ACTIVITY_KIND_{table}": (
+        f"""globalPid >> 24, 'kernel', {name}, start, end, deviceId, streamId,
     correlationId FROM CUPTI_ACTIVITY_KIND_{table}"""
+    )
     for table, name in _WORK.items()
 } | {
-    "CUPTI_ACTIVITY_KIND_RUNTIME": f"""globalTid >> 24, 'cuda_runtime', {_TEXT.format("nameId")}, start, end,
-    0, globalTid, correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME""",
-    "NVTX_EVENTS": f"""globalTid >> 24, 'cpu_op', coalesce(substr(text, 1, 1000), {_TEXT.format("textId")}), start,
-    end, 0, globalTid, 0 FROM NVTX_EVENTS WHERE end IS NOT NULL""",
+    "CUPTI_ACTIVITY_KIND_RUNTIME": (
+        f"""globalTid >> 24, 'cuda_runtime', {_TEXT.format("nameId")}, start, end,
+    0, globalTid, correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME"""
+    ),
+    "NVTX_EVENTS": (
+        f"""globalTid >> 24, 'cpu_op', coalesce(substr(text, 1, 1000), {_TEXT.format("textId")}),
+    start, end, 0, globalTid, 0 FROM NVTX_EVENTS WHERE end IS NOT NULL"""
+    ),
 }
 """By table: the process, category, name, times in ns, device, thread or stream, correlation.
 

@@ -1,4 +1,6 @@
-"""What some steps computed: their results and the state they left, so that two processes can be compared."""
+"""What some steps computed: their results and the state they left, so that two processes can be
+compared.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,22 @@ MOST_BYTES = 1 << 31
 TOLERANCES = dict.fromkeys(("float", "complex", "float32", "complex64"), 1e-3)
 TOLERANCES |= dict.fromkeys(("float64", "complex128", "float128", "complex256"), 1e-9)
 _SMALL_FLOATS = 2e-2
-"""The largest difference between two results, as a share of the largest value in the array, by type; of 16 and 8 bits.
-Integers must be equal. A Python ``float`` may have been a float32 before it was read."""
+"""The largest difference between two results, as a share of the largest value in the array, by
+type; of 16 and 8 bits. Integers must be equal. A Python ``float`` may have been a float32 before it
+was read.
+"""
 _MOST_FACTORS, _MOST_DRAWN = 1 << 20, 1 << 24
 _STRUCTURE = ("indptr", "indices", "row", "col")
-"""Arrays of sparse matrices that say where the values are: with other ones a library may read beyond its memory."""
+"""Arrays of sparse matrices that say where the values are: with other ones a library may read
+beyond its memory.
+"""
 NotCompared = dict[str, tuple[int, Why]]
 """Parts that are not compared: how many values, and the reason."""
 
 
 class StepValue(Struct, frozen=True, omit_defaults=True):
-    """One array or plain value. ``data``: all elements of type ``stored`` (NumPy's name), in order; ``text``: the value
-    if it is no number. ``changed``: a part of the state that the steps changed.
+    """One array or plain value. ``data``: all elements of type ``stored`` (NumPy's name), in order;
+    ``text``: the value if it is no number. ``changed``: a part of the state that the steps changed.
     """
 
     name: str
@@ -50,7 +56,9 @@ class StepValue(Struct, frozen=True, omit_defaults=True):
         return 0 if self.text in ("None", "{}", "[]", "()", "set()") else math.prod(self.shape)
 
     def elements(self) -> Any:
-        """All elements as a flat NumPy array; for a complex type, the real and imaginary parts in turn."""
+        """All elements as a flat NumPy array; for a complex type, the real and imaginary parts in
+        turn.
+        """
         flat = np.frombuffer(self.data, self.stored or "u1")
         return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
 
@@ -58,9 +66,10 @@ class StepValue(Struct, frozen=True, omit_defaults=True):
 class LaterSteps(Struct, frozen=True):
     """What a step returns many steps later, when an alternative may have stopped working.
 
-    ``soon``: after a fixed number of steps; None if there was no time for so many. ``usual``: after all of them.
-    ``middle``, ``whole``: then, once the middle of the arrays and lists that it reaches, and all of them, had other
-    values. ``varied``: how many arrays, lists and numbers these were.
+    ``soon``: after a fixed number of steps; None if there was no time for so many. ``usual``: after
+    all of them. ``middle``, ``whole``: then, once the middle of the arrays and lists that it
+    reaches, and all of them, had other values. ``varied``: how many arrays, lists and numbers these
+    were.
     """
 
     soon: list[StepValue] | None
@@ -71,10 +80,11 @@ class LaterSteps(Struct, frozen=True):
 
 
 class StepOutcome(Struct, frozen=True):
-    """What some steps computed: their ``results``, the ``state`` after the last one; ``left_out`` is not compared.
+    """What some steps computed: their ``results``, the ``state`` after the last one; ``left_out``
+    is not compared.
 
-    ``responds``: whether a later step gave another result, or changed its state in another way, once the arrays that it
-    reaches had other values; None if this was not tried.
+    ``responds``: whether a later step gave another result, or changed its state in another way,
+    once the arrays that it reaches had other values; None if this was not tried.
     """
 
     results: list[StepValue]
@@ -85,10 +95,11 @@ class StepOutcome(Struct, frozen=True):
 
 
 class OutcomeComparison(Struct, frozen=True):
-    """Two outcomes. ``differences``: of values. ``count``: of the values that were compared. ``left_out``: the others.
+    """Two outcomes. ``differences``: of values. ``count``: of the values that were compared.
+    ``left_out``: the others.
 
-    ``unknown``: why the results may differ although these values do not; empty if they are the same. ``remark``: what
-    this comparison could not see.
+    ``unknown``: why the results may differ although these values do not; empty if they are the
+    same. ``remark``: what this comparison could not see.
     """
 
     differences: list[Reason]
@@ -98,8 +109,12 @@ class OutcomeComparison(Struct, frozen=True):
     remark: Why = ""
 
 
-def result_values(name: str, result: Any, room: int = MOST_BYTES) -> tuple[list[StepValue], NotCompared]:
-    """Copies of the values in a step's result, at most ``room`` bytes, and the parts left out, as ``name.part``."""
+def result_values(
+    name: str, result: Any, room: int = MOST_BYTES
+) -> tuple[list[StepValue], NotCompared]:
+    """Copies of the values in a step's result, at most ``room`` bytes, and the parts left out, as
+    ``name.part``.
+    """
     leaves, left_out = _reached(result, name)
     return _readable(leaves, left_out, room), left_out
 
@@ -109,20 +124,26 @@ def _reached(root: Any, name: str = "") -> tuple[dict[str, Any], NotCompared]:
     unread: dict[str, Why] = {}
     found = state.reachable_values(root, unread)
     leaves = {file_text(f"{name}.{part}".strip(".")): leaf for part, leaf in found.items()}
-    return leaves, {file_text(f"{name}.{part}".strip(".")): (1, reason) for part, reason in unread.items()}
+    return leaves, {
+        file_text(f"{name}.{part}".strip(".")): (1, reason) for part, reason in unread.items()
+    }
 
 
 def state_values(
     step: Callable[..., Any], before: Mapping[str, int], room: int = MOST_BYTES
 ) -> tuple[list[StepValue], NotCompared]:
-    """A step's arrays up to ``room`` bytes, those changed since ``before`` first, and what is left out."""
+    """A step's arrays up to ``room`` bytes, those changed since ``before`` first, and what is left
+    out.
+    """
     leaves, left_out = _reached(step)
     now = checksums(step)
     arrays = {name: leaf for name, leaf in leaves.items() if state.is_array(leaf)}
     changed = {name for name in arrays if now.get(name) != before.get(name)}
     ordered = {name: arrays[name] for name in sorted(arrays, key=lambda name: name not in changed)}
     values = _readable(ordered, left_out, room)
-    return [msgspec.structs.replace(value, changed=value.name in changed) for value in values], left_out
+    return [
+        msgspec.structs.replace(value, changed=value.name in changed) for value in values
+    ], left_out
 
 
 def checksums(step: Callable[..., Any]) -> dict[str, int]:
@@ -136,21 +157,25 @@ def checksums(step: Callable[..., Any]) -> dict[str, int]:
 
 
 def vary_values(root: Any, *, middle: bool) -> int:
-    """Give the arrays and lists of numbers that an object reaches other values; how many were changed.
+    """Give the arrays and lists of numbers that an object reaches other values; how many were
+    changed.
 
-    Numbers get others only if there is nothing else: a number may be a size or a limit. ``middle``: the ends keep their
-    values, so that what goes by the first or last one alone sees no change.
+    Numbers get others only if there is nothing else: a number may be a size or a limit. ``middle``:
+    the ends keep their values, so that what goes by the first or last one alone sees no change.
 
-    Floating point values are multiplied by one of seven factors up to 1.1, so that zeros and signs stay. Integers are
-    replaced by others of the same array, so that an index stays one. What is done depends on the contents alone: two
-    programs that hold the same values under other names get the same new ones, and those of two arrays differ.
+    Floating point values are multiplied by one of seven factors up to 1.1, so that zeros and signs
+    stay. Integers are replaced by others of the same array, so that an index stays one. What is
+    done depends on the contents alone: two programs that hold the same values under other names get
+    the same new ones, and those of two arrays differ.
     """
     holders: list[Any] = []
     leaves = state.reachable_values(root, {}, holders)
     varied = 0
     for name, leaf in leaves.items():
         if state.is_array(leaf) and name.rpartition(".")[2] not in _STRUCTURE:
-            with contextlib.suppress(Exception):  # it cannot be written, or its class raises anything
+            with contextlib.suppress(
+                Exception
+            ):  # it cannot be written, or its class raises anything
                 varied += _vary_array(leaf, middle=middle)
     for holder in holders:
         if isinstance(holder, list):
@@ -223,7 +248,10 @@ def _vary_list(values: list[Any], *, middle: bool) -> bool:
     part = values[end : len(values) - end]
     if kinds == {int}:
         number = zlib.crc32(repr(part).encode())
-        new = [part[at] for at in np.random.default_rng(number).integers(len(part), size=len(part)).tolist()]
+        new = [
+            part[at]
+            for at in np.random.default_rng(number).integers(len(part), size=len(part)).tolist()
+        ]
     else:
         new = [value * _factor(value) if isinstance(value, float) else value for value in part]
     values[end : len(values) - end] = new
@@ -235,7 +263,9 @@ def _factor(value: float) -> float:
 
 
 def _vary_numbers(holder: Any) -> int:
-    """Change the floating point numbers in a dict, an object or the variables of a function; how many."""
+    """Change the floating point numbers in a dict, an object or the variables of a function; how
+    many.
+    """
     if isinstance(holder, types.FunctionType):
         cells = [cell for cell in holder.__closure__ or () if _is_number(cell)]
         for cell in cells:
@@ -263,7 +293,9 @@ def _is_number(cell: Any) -> bool:
 
 
 def _readable(leaves: Mapping[str, Any], left_out: NotCompared, room: int) -> list[StepValue]:
-    """The values of these arrays and plain values. Adds those that cannot be read to ``left_out``."""
+    """The values of these arrays and plain values. Adds those that cannot be read to
+    ``left_out``.
+    """
     values = []
     for name, leaf in leaves.items():
         try:
@@ -304,7 +336,9 @@ def _value(name: str, leaf: Any) -> StepValue:
         raise _HoldsOtherThings(dtype)
     if array.dtype.kind in "SUMm":
         return StepValue(name, dtype, tuple(array.shape), text=_text(array.tolist()))
-    return StepValue(name, dtype, tuple(array.shape), memoryview(_bytes(array).tobytes()), array.dtype.str)
+    return StepValue(
+        name, dtype, tuple(array.shape), memoryview(_bytes(array).tobytes()), array.dtype.str
+    )
 
 
 def _bytes(array: Any) -> Any:
@@ -312,34 +346,52 @@ def _bytes(array: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    """A value that is no number as text; the end of a long text is replaced by a checksum of all of it."""
+    """A value that is no number as text; the end of a long text is replaced by a checksum of all of
+    it.
+    """
     text = repr(value)
     if len(text) > 200:
         text = f"{text[:180]}... {zlib.crc32(text.encode(errors='replace')):08x}"
     return file_text(text)
 
 
-def compare_outcomes(first: StepOutcome, second: StepOutcome, *, own: bool = False) -> OutcomeComparison:
-    """Compare two outcomes. ``own``: the second is another program, whose state may have other names.
+def compare_outcomes(
+    first: StepOutcome, second: StepOutcome, *, own: bool = False
+) -> OutcomeComparison:
+    """Compare two outcomes. ``own``: the second is another program, whose state may have other
+    names.
 
-    Then only state that both reach and one changes is compared. If nothing else can be, and the second changes nothing,
-    it is a difference that the first changes its state. If the first responds to other values of its arrays, the second
-    must too.
+    Then only state that both reach and one changes is compared. If nothing else can be, and the
+    second changes nothing, it is a difference that the first changes its state. If the first
+    responds to other values of its arrays, the second must too.
     """
     left_out = first.left_out | second.left_out
     unknown: Why = ""
     remark: Why = ""
-    results = [[one for one in each.results if one.name not in left_out] for each in (first, second)]
-    ours, theirs = ({one.name: one for one in each.state if one.name not in left_out} for each in (first, second))
+    results = [
+        [one for one in each.results if one.name not in left_out] for each in (first, second)
+    ]
+    ours, theirs = (
+        {one.name: one for one in each.state if one.name not in left_out}
+        for each in (first, second)
+    )
     found = differences(*results)
     if own:
         gone = [one for name, one in ours.items() if one.changed and name not in theirs]
-        both = [name for name, one in ours.items() if name in theirs and (one.changed or theirs[name].changed)]
+        both = [
+            name
+            for name, one in ours.items()
+            if name in theirs and (one.changed or theirs[name].changed)
+        ]
         left_out |= {one.name: (one.count, because("not-reached-by-alternative")) for one in gone}
         if gone and not both:
             unknown = because("alternative-lacks-changed-array")
-            if not any(one.count for one in results[0]) and not any(one.changed for one in theirs.values()):
-                found.append(because("value-only-of-step", name=gone[0].name, value=_shown(gone[0])))
+            if not any(one.count for one in results[0]) and not any(
+                one.changed for one in theirs.values()
+            ):
+                found.append(
+                    because("value-only-of-step", name=gone[0].name, value=_shown(gone[0]))
+                )
         ours, theirs = {name: ours[name] for name in both}, {name: theirs[name] for name in both}
         unknown = unknown or _doubt_of_later_steps(first, second)
         if first.responds is False and not found:
@@ -359,7 +411,9 @@ def compare_outcomes(first: StepOutcome, second: StepOutcome, *, own: bool = Fal
 
 
 def _doubt_of_later_steps(first: StepOutcome, second: StepOutcome) -> Why:
-    """Why the second may not do the work of the first in later steps, or with other values; '' if nothing says so."""
+    """Why the second may not do the work of the first in later steps, or with other values; '' if
+    nothing says so.
+    """
     ours, theirs = first.later, second.later
     if ours is not None and not ours.varied:
         return because("nothing-varied")
@@ -369,7 +423,8 @@ def _doubt_of_later_steps(first: StepOutcome, second: StepOutcome) -> Why:
         return ""
     if ours.soon is not None and theirs.soon is not None and differences(ours.soon, theirs.soon):
         return because("alternative-stops-working")
-    # The two made different numbers of steps since then. That is no matter if the results do not change with them.
+    # The two made different numbers of steps since then. That is no matter if the results do not
+    # change with them.
     if ours.soon is None or differences(ours.soon, ours.usual):
         return ""
     if differences(ours.usual, theirs.usual):
@@ -385,7 +440,9 @@ def _is_finite(value: StepValue) -> bool:
 
 
 def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list[Reason]:
-    """The values that differ by more than the tolerance of their type, and those that one side lacks."""
+    """The values that differ by more than the tolerance of their type, and those that one side
+    lacks.
+    """
     theirs = {value.name: value for value in second}
     found = []
     for value in first:
@@ -408,7 +465,9 @@ def _difference(first: StepValue, second: StepValue) -> Reason | None:
     tolerance = max(_tolerance(first.dtype), _tolerance(second.dtype))
     scale = max(_scale(ours), _scale(theirs)) if tolerance else 0.0
     at = np.flatnonzero(ours != theirs)
-    near, far = (each[at].astype(np.result_type(ours, theirs, np.float64)) for each in (ours, theirs))
+    near, far = (
+        each[at].astype(np.result_type(ours, theirs, np.float64)) for each in (ours, theirs)
+    )
     if tolerance:
         wrong = ~np.isclose(near, far, rtol=0, atol=tolerance * scale, equal_nan=True)
         at, near, far = at[wrong], near[wrong], far[wrong]
@@ -430,7 +489,9 @@ def _scale(values: Any) -> float:
 
 
 def _tolerance(dtype: str) -> float:
-    return TOLERANCES.get(dtype, _SMALL_FLOATS if dtype.startswith(("float", "bfloat", "complex")) else 0.0)
+    return TOLERANCES.get(
+        dtype, _SMALL_FLOATS if dtype.startswith(("float", "bfloat", "complex")) else 0.0
+    )
 
 
 def _number(value: Any) -> str:
@@ -442,4 +503,6 @@ def _kind(value: StepValue) -> str:
 
 
 def _shown(value: StepValue) -> str:
-    return value.text or (_number(value.elements()[0]) if value.data.nbytes else f"{value.dtype}{list(value.shape)}")
+    return value.text or (
+        _number(value.elements()[0]) if value.data.nbytes else f"{value.dtype}{list(value.shape)}"
+    )

@@ -16,12 +16,15 @@ _NOT_OWN = (SUITE, *_FOLDERS, "<frozen", "<overhead")
 EXAMPLE = SUITE + os.path.join("explain", "example.py")
 """The example stands for a program of a user."""
 _PACKAGES = re.compile(r"[\\/](site|dist)-packages[\\/]")
-"""A folder of installed packages, which may be another one than this environment's: the user's, Debian's, one that a
-``.pth`` file or PYTHONPATH names."""
+"""A folder of installed packages, which may be another one than this environment's: the user's,
+Debian's, one that a ``.pth`` file or PYTHONPATH names.
+"""
 
 
 def is_own_code(code: types.CodeType) -> bool:
-    """Whether code belongs to the program, and not to the standard library, an installed package or this one."""
+    """Whether code belongs to the program, and not to the standard library, an installed package or
+    this one.
+    """
     file = code.co_filename
     if file == EXAMPLE:
         return True
@@ -29,5 +32,7 @@ def is_own_code(code: types.CodeType) -> bool:
 
 
 def is_in_packages(file: str) -> bool:
-    """Whether a file or folder lies in a folder where pip or a Linux distribution installs packages."""
+    """Whether a file or folder lies in a folder where pip or a Linux distribution installs
+    packages.
+    """
     return _PACKAGES.search(file) is not None

@@ -1,4 +1,6 @@
-"""The page of one explained step, complete in one file: what a terminal shows, the gaps, and the method."""
+"""The page of one explained step, complete in one file: what a terminal shows, the gaps, and the
+method.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +15,41 @@ from overhead.explain.record import Explanation
 from overhead.loading.files import save_file
 from overhead.reading.plain_text import plain
 from overhead.report.core.pages import rendered
-from overhead.words.explain.step import how_counted, how_replayed, measured_when, operation_name, question
+from overhead.words.explain.step import (
+    how_counted,
+    how_replayed,
+    measured_when,
+    operation_name,
+    question,
+)
 from overhead.words.format import MICRO, micro_of
 from overhead.words.reasons import sentence
 
 
 def explained_page(found: Explanation) -> str:
-    """The page as HTML text. Raises ``MissingExtra`` without the packages of the extra ``report``."""
+    """The page as HTML text. Raises ``MissingExtra`` without the packages of the extra
+    ``report``.
+    """
     require_extra("report", "jinja2")
     sections = (
         ("verdict", "Verdict", show.verdict_blocks(found)),
         ("ranks", "The ranks", show.rank_blocks(found)),
-        ("alternatives", "What would change it", [*show.alternative_blocks(found), *show.condition_blocks(found)]),
+        (
+            "alternatives",
+            "What would change it",
+            [*show.alternative_blocks(found), *show.condition_blocks(found)],
+        ),
         ("synchronisations", "Synchronisations", show.synchronisation_blocks(found)),
         ("operations", "Operations", show.operation_blocks(found)),
         ("gaps", "When the GPU is idle", _gaps(found)),
         ("method", "How this was measured", _method(found)),
     )
     return rendered(
-        [PageSection(name, title, parts) for name, title, made in sections if (parts := list(made))],
+        [
+            PageSection(name, title, parts)
+            for name, title, made in sections
+            if (parts := list(made))
+        ],
         command="explain",
         heading=question(found.program),
         about=measured_when(found),
@@ -46,7 +64,12 @@ def save_explained_page(path: Path, found: Explanation) -> None:
 
 def _gaps(found: Explanation) -> Iterator[Part]:
     rows = [
-        (f"{micro_of(gap.ns)} {MICRO}", plain(gap.before, 80), plain(operation_name(gap.host), 80), gap.site.line)
+        (
+            f"{micro_of(gap.ns)} {MICRO}",
+            plain(gap.before, 80),
+            plain(operation_name(gap.host), 80),
+            gap.site.line,
+        )
         for gap in found.gaps
     ]
     if rows and found.replay.ok:

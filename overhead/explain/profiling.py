@@ -1,9 +1,11 @@
-"""Profile a PyTorch step in a process of its own, and join the lines of its operations with their times.
+"""Profile a PyTorch step in a process of its own, and join the lines of its operations with their
+times.
 
-After a process has once profiled with CUPTI, each launch takes 2.7 to 6 us longer, even when the profiler is off again
-(four programs on an H200, driver 580.159). So host times come from profiles without CUPTI, in turn with times of the
-step without a profiler. Later, one profile with CUPTI records the device's work, and another one the lines. Host times
-with CUPTI count only where the host waits and they are shorter, or if the profiles have different operations.
+After a process has once profiled with CUPTI, each launch takes 2.7 to 6 us longer, even when the
+profiler is off again (four programs on an H200, driver 580.159). So host times come from profiles
+without CUPTI, in turn with times of the step without a profiler. Later, one profile with CUPTI
+records the device's work, and another one the lines. Host times with CUPTI count only where the
+host waits and they are shorter, or if the profiles have different operations.
 """
 
 from __future__ import annotations
@@ -27,7 +29,13 @@ from overhead.bounded_files import read_whole
 from overhead.child import ChildEnded, Send, serve
 from overhead.errors import BadFile, UsageError, one_line
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.chrome_trace import DISPATCH_MODE, MOST_TRACE_BYTES, STEP_MARK, marked_sites, read_chrome_trace
+from overhead.explain.chrome_trace import (
+    DISPATCH_MODE,
+    MOST_TRACE_BYTES,
+    STEP_MARK,
+    marked_sites,
+    read_chrome_trace,
+)
 from overhead.explain.conditions import Condition, HostMeasurement, other_threads
 from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.record import LIBRARIES
@@ -41,7 +49,14 @@ from overhead.explain.steps import (
     telling_first_call,
 )
 from overhead.explain.trace import HostOperation, StepTrace, Trace, quiet_mean
-from overhead.explain.user_statement import SILENCE_S, DoesNext, TrialRefused, child_answers, refusal, try_call
+from overhead.explain.user_statement import (
+    SILENCE_S,
+    DoesNext,
+    TrialRefused,
+    child_answers,
+    refusal,
+    try_call,
+)
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.probes.common.statements import StatementLoop
@@ -52,20 +67,24 @@ LONGEST_STEP_S = 1.0
 _DEVICE_FILE, _SITES_FILE = "device.json", "sites.json"
 _WARM_STEPS = 3
 _PROFILED_S, _FEWEST, _MOST = 0.6, 3, 20
-"""Steps are profiled for this long in all. The profile of the device has at least and at most so many steps, each one
-of the host at most so many. One more step runs before them."""
+"""Steps are profiled for this long in all. The profile of the device has at least and at most so
+many steps, each one of the host at most so many. One more step runs before them.
+"""
 _HOST_TRACES, _FEW_TRACES = 6, 2
 """Profiles of the host, with times of the step between them; and those of a slow step."""
 _STEP_FILES = [f"host-{index}.json" for index in range(_HOST_TRACES)]
 _LOOP_FILES = [f"loop-{index}.json" for index in range(_HOST_TRACES)]
 """The traces without the device: of the step, and of a loop of one operation."""
 _RETURNS_S, _FEWEST_RETURNS, _MOST_RETURNS = 0.1, 3, 40
-"""Between two profiles, steps are timed until they return: for this long, and so many at least and at most."""
+"""Between two profiles, steps are timed until they return: for this long, and so many at least and
+at most.
+"""
 _SLOW_S = 0.1
 """Of a longer step fewer profiles and samples are taken."""
 _SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 4, 1.0
-"""A sample without the profiler takes this long or one step; how many samples between two profiles, and for how long
-in all, at least."""
+"""A sample without the profiler takes this long or one step; how many samples between two profiles,
+and for how long in all, at least.
+"""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _KEPT_BYTES = -1, -3, 1 << 25
 """Options of glibc's ``mallopt``, and the largest value of the second."""
 _LOOP_OPERATIONS, _LOOPS = 64, 5
@@ -76,12 +95,14 @@ _NAMES = ("loading the program", "the step")
 
 @dataclasses.dataclass(frozen=True)
 class StepProfile:
-    """A tried step, and its profile. ``trace``: None with a ``reason`` where the library has no profile.
+    """A tried step, and its profile. ``trace``: None with a ``reason`` where the library has no
+    profile.
 
-    ``host``: the times of the host. ``step_ns``: a step in the profiled process without a profiler; 0 if not known.
-    ``step_rule``: where this time is from; empty if the trace is all that is known. ``shares``: what
-    ``HostMeasurement`` found. ``loading_s``: seconds from the start of the process until the step was tried.
-    ``is_returned``, ``returned``: of ``FoundStep``; None where no function was called.
+    ``host``: the times of the host. ``step_ns``: a step in the profiled process without a profiler;
+    0 if not known. ``step_rule``: where this time is from; empty if the trace is all that is known.
+    ``shares``: what ``HostMeasurement`` found. ``loading_s``: seconds from the start of the process
+    until the step was tried. ``is_returned``, ``returned``: of ``FoundStep``; None where no
+    function was called.
     """
 
     found: FoundCall
@@ -106,8 +127,9 @@ _decode_conditions = msgspec.json.Decoder(DoesNext | TrialRefused | list[Conditi
 
 
 class _Job(msgspec.Struct, frozen=True):
-    """What the child process does. ``folder``: for the traces. ``conditions``: time the step under other conditions,
-    in place of profiling it. ``busy_threads``: how many other Python threads of the program are busy.
+    """What the child process does. ``folder``: for the traces. ``conditions``: time the step under
+    other conditions, in place of profiling it. ``busy_threads``: how many other Python threads of
+    the program are busy.
     """
 
     source: StepSource
@@ -124,7 +146,8 @@ def _ignore(what: Why) -> None:
 
 
 def profile_step(source: StepSource, *, doing: _Listening = _ignore) -> StepProfile:
-    """Try a step in a child process, measure the host there, and profile it with PyTorch. Raises ``UsageError``.
+    """Try a step in a child process, measure the host there, and profile it with PyTorch. Raises
+    ``UsageError``.
 
     ``doing`` gets what is next.
     """
@@ -146,7 +169,9 @@ def profile_step(source: StepSource, *, doing: _Listening = _ignore) -> StepProf
 
 
 def _first_answer(said_by_child: Iterator[Any]) -> FoundCall:
-    """The result of the trial. Raises ``UsageError``, which says what to do if the program did not return."""
+    """The result of the trial. Raises ``UsageError``, which says what to do if the program did not
+    return.
+    """
     try:
         found: FoundCall = next(said_by_child)
     except UsageError as error:
@@ -157,10 +182,13 @@ def _first_answer(said_by_child: Iterator[Any]) -> FoundCall:
     return found
 
 
-def measure_conditions(source: StepSource, busy_threads: int, *, doing: _Listening = _ignore) -> list[Condition]:
+def measure_conditions(
+    source: StepSource, busy_threads: int, *, doing: _Listening = _ignore
+) -> list[Condition]:
     """The step under other conditions on the host, in a child process. Raises ``UsageError``.
 
-    ``busy_threads``: how many other Python threads of the program are busy. ``doing`` gets what is next.
+    ``busy_threads``: how many other Python threads of the program are busy. ``doing`` gets what is
+    next.
     """
     job = _Job(source, conditions=True, busy_threads=busy_threads)
     answers = child_answers(__name__, job, _decode_conditions, SILENCE_S, doing)
@@ -171,28 +199,41 @@ def measure_conditions(source: StepSource, busy_threads: int, *, doing: _Listeni
 
 def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> StepProfile:
     """The profile with the traces in this folder. Raises ``BadFile``."""
-    alone, loop = (_together(folder, filter(os.listdir(folder).count, each)) for each in (_STEP_FILES, _LOOP_FILES))
+    alone, loop = (
+        _together(folder, filter(os.listdir(folder).count, each))
+        for each in (_STEP_FILES, _LOOP_FILES)
+    )
     plain = _together(folder, [_DEVICE_FILE]) if profile.device else alone
     if profile.device and not plain.has_device:
         return dataclasses.replace(profile, reason=because("no-device-work-seen"))
-    joined, missing = with_sites(plain, _together(folder, [] if profile.sites_missing else [_SITES_FILE]))
+    joined, missing = with_sites(
+        plain, _together(folder, [] if profile.sites_missing else [_SITES_FILE])
+    )
     host = HostTimes(alone, profiler_cost(alone, loop, returns, plain.blocked_ns))
-    return dataclasses.replace(profile, trace=joined, host=host, sites_missing=profile.sites_missing or missing)
+    return dataclasses.replace(
+        profile, trace=joined, host=host, sites_missing=profile.sites_missing or missing
+    )
 
 
 def _together(folder: str, names: Iterable[str]) -> Trace:
-    traces = [read_chrome_trace(read_whole(Path(folder) / name, MOST_TRACE_BYTES), name) for name in names]
+    traces = [
+        read_chrome_trace(read_whole(Path(folder) / name, MOST_TRACE_BYTES), name) for name in names
+    ]
     steps = [step for trace in traces for step in trace.without_first_step().steps]
     return Trace(steps, recording=traces[0].recording) if len(traces) == 1 else Trace(steps)
 
 
 def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, Why]:
-    """The first trace with the lines and allocations of the second, matched by order, and what is not known or ''."""
+    """The first trace with the lines and allocations of the second, matched by order, and what is
+    not known or ''.
+    """
     models = [step for step in sites.steps if step.operations]
     if not models:
         return plain, because("no-call-sites")
     joined = [_joined_with_any(step, models) for step in plain.steps]
-    steps = dataclasses.replace(plain, steps=[new or old for new, old in zip(joined, plain.steps, strict=True)])
+    steps = dataclasses.replace(
+        plain, steps=[new or old for new, old in zip(joined, plain.steps, strict=True)]
+    )
     unlike = [step for step, new in zip(plain.steps, joined, strict=True) if new is None]
     if not unlike:
         return steps, ""
@@ -201,7 +242,9 @@ def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, Why]:
 
 
 def _joined_with_any(step: StepTrace, models: Sequence[StepTrace]) -> StepTrace | None:
-    """The step with the lines of the first model that runs the same operations; None if none does."""
+    """The step with the lines of the first model that runs the same operations; None if none
+    does.
+    """
     for model in models:
         joined = _joined(step, model)
         if joined is not None:
@@ -216,7 +259,9 @@ def _known_operations(model: StepTrace) -> list[HostOperation]:
 
 def _first_difference(step: StepTrace, model: StepTrace) -> Reason:
     """Where the operations of two steps begin to differ."""
-    names, others = ([each.name for each in own] for own in (step.operations, _known_operations(model)))
+    names, others = (
+        [each.name for each in own] for own in (step.operations, _known_operations(model))
+    )
     for number, (name, other) in enumerate(itertools.zip_longest(names, others), 1):
         if name == other:
             continue
@@ -233,22 +278,34 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     known = _known_operations(model)
     if [each.name for each in step.operations] != [each.name for each in known]:
         return None
-    new = {id(old): dataclasses.replace(old, site=each.site) for old, each in zip(step.operations, known, strict=True)}
+    new = {
+        id(old): dataclasses.replace(old, site=each.site)
+        for old, each in zip(step.operations, known, strict=True)
+    }
     own, theirs = step.synchronisations, model.synchronisations
-    sites = {call.start: each.site for call, each in zip(own, theirs, strict=True)} if len(own) == len(theirs) else {}
+    sites = (
+        {call.start: each.site for call, each in zip(own, theirs, strict=True)}
+        if len(own) == len(theirs)
+        else {}
+    )
     calls = []
     for call in step.calls:
         operation = new.get(id(call.operation))
         site = sites.get(call.start) or (operation.site if operation else call.site)
         calls.append(dataclasses.replace(call, operation=operation, site=site))
-    return dataclasses.replace(step, operations=list(new.values()), calls=calls, allocations=model.allocations)
+    return dataclasses.replace(
+        step, operations=list(new.values()), calls=calls, allocations=model.allocations
+    )
 
 
 def _tried(source: StepSource, send: Send) -> tuple[FoundCall, StatementLoop, HostMeasurement]:
     """Load and try the step. Raises ``UsageError``."""
     known = [*sys._current_frames()]
     sys.path[:0] = [entry for entry in source.path if entry not in sys.path]
-    check = f"from {refuse_long.__module__} import refuse_long\nrefuse_long(found_step, {LONGEST_STEP_S})"
+    check = (
+        f"from {refuse_long.__module__} import refuse_long\nrefuse_long(found_step,"
+        f" {LONGEST_STEP_S})"
+    )
     spec = CallSpec(calls=["step()"], setup=f"{source.setup}\n{check}")
 
     def doing(what: Why) -> None:
@@ -277,7 +334,9 @@ def _profiled(job: _Job, send: Send) -> _Measured:
         shares = host.shares() | host.own_python()
     statement.close()
     profile, returns = _profile(job.source, job.folder, known.call, found, send)
-    profile = dataclasses.replace(profile, is_returned=known.is_returned, returned=known.returned[:200])
+    profile = dataclasses.replace(
+        profile, is_returned=known.is_returned, returned=known.returned[:200]
+    )
     return dataclasses.replace(profile, shares=shares), returns
 
 
@@ -293,16 +352,23 @@ def _conditions(job: _Job, send: Send) -> list[Condition]:
         statement.close()
 
 
-def _profile(source: StepSource, folder: str, step: Callable[[], Any], found: FoundCall, send: Send) -> _Measured:
+def _profile(
+    source: StepSource, folder: str, step: Callable[[], Any], found: FoundCall, send: Send
+) -> _Measured:
     def doing(what: Why) -> None:
         send(DoesNext(what))
 
     torch = sys.modules.get("torch")
-    library = next((name for name in LIBRARIES if name in found.waits), "torch" if torch else "none")
+    library = next(
+        (name for name in LIBRARIES if name in found.waits), "torch" if torch else "none"
+    )
     device = found.adapter if found.api != "CPU" else ""
     profile = StepProfile(found, library, device)
     if torch is None or library != "torch" or (device and not torch.cuda.is_initialized()):
-        return dataclasses.replace(profile, reason=_why_not_profiled(library, device)), ReturnTimes()
+        return (
+            dataclasses.replace(profile, reason=_why_not_profiled(library, device)),
+            ReturnTimes(),
+        )
     doing(because("profiling-the-step"))
     try:
         with contextlib.closing(QuietProcessor(SystemClock())) as processor:
@@ -325,7 +391,9 @@ def _why_not_profiled(library: str, device: str) -> Reason:
 
 @dataclasses.dataclass
 class _TorchProfile:
-    """Profiles a step with both profilers of PyTorch. ``program``: its folder. ``folder``: for the traces."""
+    """Profiles a step with both profilers of PyTorch. ``program``: its folder. ``folder``: for the
+    traces.
+    """
 
     torch: Any
     step: Callable[[], Any]
@@ -337,15 +405,22 @@ class _TorchProfile:
 
     def __post_init__(self) -> None:
         self.on_cuda = bool(self.device) and self.torch.cuda.is_initialized()
-        self.synchronize: Callable[[], object] = self.torch.cuda.synchronize if self.on_cuda else lambda: None
+        self.synchronize: Callable[[], object] = (
+            self.torch.cuda.synchronize if self.on_cuda else lambda: None
+        )
 
     def run(self) -> tuple[float, Why, ReturnTimes]:
-        """Write the traces. The time of a step, ns, why lines are missing or '', and the return times."""
+        """Write the traces. The time of a step, ns, why lines are missing or '', and the return
+        times.
+        """
         for _ in range(_WARM_STEPS):
             self.step()
         one_s = self._seconds(1)
-        # The C library keeps freed memory: in new pages an operation costs the profiler up to three times as much.
-        with contextlib.suppress(OSError, AttributeError, TypeError):  # other C libraries; Windows has no library None
+        # The C library keeps freed memory: in new pages an operation costs the profiler up to three
+        # times as much.
+        with contextlib.suppress(
+            OSError, AttributeError, TypeError
+        ):  # other C libraries; Windows has no library None
             for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
                 ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
         fitting = math.ceil(_PROFILED_S / max(one_s, 1e-9))
@@ -365,16 +440,20 @@ class _TorchProfile:
         return step_s * 1e9, missing, returns
 
     def _host_work(self, steps: int, one_s: float) -> tuple[float, ReturnTimes]:
-        """Profile so many steps for each trace, and loops of one operation, in turn with both without a profiler.
+        """Profile so many steps for each trace, and loops of one operation, in turn with both
+        without a profiler.
 
-        In turn, because the speed of a processor changes within a second. The time of a step, s, and the return times.
+        In turn, because the speed of a processor changes within a second. The time of a step, s,
+        and the return times.
         """
         loop = self._loop()
         number = int(min(_MOST_RETURNS, max(_FEWEST_RETURNS, _RETURNS_S / max(one_s, 1e-9))))
         times: list[tuple[float, float]] = []
         step_returns: list[float] = []
         loop_returns: list[float] = []
-        self._host_trace(_STEP_FILES[0], [self.step] * (1 + steps))  # this profile leaves memory for the next ones
+        self._host_trace(
+            _STEP_FILES[0], [self.step] * (1 + steps)
+        )  # this profile leaves memory for the next ones
         traces = _FEW_TRACES if one_s > _SLOW_S else _HOST_TRACES
         for step_file, loop_file in zip(_STEP_FILES[:traces], _LOOP_FILES, strict=False):
             self.doing(because("profiling-the-host"))
@@ -396,7 +475,9 @@ class _TorchProfile:
         return self.torch.no_grad()(loop)  # type: ignore[no-any-return]
 
     def _returns(self, call: Callable[[], object], number: int) -> list[float]:
-        """So many return times of a call, ns. Each begins when the device has no work; the first one does not count."""
+        """So many return times of a call, ns. Each begins when the device has no work; the first
+        one does not count.
+        """
         self.processor.leave_if_slow()
         found: list[float] = []
         for _ in range(1 + number):
@@ -427,7 +508,9 @@ class _TorchProfile:
         return found
 
     def _host_trace(self, name: str, steps: Sequence[Callable[[], object]]) -> None:
-        """Profile steps, each on an idle device, by PyTorch's older profiler: ``torch.profiler`` always uses CUPTI."""
+        """Profile steps, each on an idle device, by PyTorch's older profiler: ``torch.profiler``
+        always uses CUPTI.
+        """
         from torch.autograd import profiler_legacy
 
         self.processor.leave_if_slow()
@@ -439,7 +522,9 @@ class _TorchProfile:
                     step()
         finally:
             threads = profiler_legacy._disable_profiler_legacy()
-        (Path(self.folder) / name).write_bytes(msgspec.json.encode(list(_operation_events(self.torch, threads))))
+        (Path(self.folder) / name).write_bytes(
+            msgspec.json.encode(list(_operation_events(self.torch, threads)))
+        )
 
     def _trace(self, name: str, sites: bool, steps: Sequence[Callable[[], object]]) -> None:
         """Profile operations, runtime calls, and the work of the device if there is one."""
@@ -450,32 +535,41 @@ class _TorchProfile:
         self.synchronize()
         with profile(activities=kinds, profile_memory=sites) as profiler:
             for index, step in enumerate(steps):
-                lines = marked_sites(self.torch, self.program) if sites else contextlib.nullcontext()
+                lines = (
+                    marked_sites(self.torch, self.program) if sites else contextlib.nullcontext()
+                )
                 with self._mark(index), lines:
                     step()
             self.synchronize()
         profiler.export_chrome_trace(str(Path(self.folder) / name))
 
     def _mark(self, index: int) -> Any:
-        """Marks a step in a profile. ``record_function`` takes 10 us, which would count as work of the step."""
+        """Marks a step in a profile. ``record_function`` takes 10 us, which would count as work of
+        the step.
+        """
         return self.torch._C._profiler._RecordFunctionFast(f"{STEP_MARK}{index}")
 
 
 def _operation_events(torch: Any, threads: Sequence[Any]) -> Iterator[dict[str, Any]]:
     """The operations in the records of each thread, as events of a Chrome trace.
 
-    PyTorch's own reader takes six times as long. It also leaves many objects; freeing them slows down the next timing.
+    PyTorch's own reader takes six times as long. It also leaves many objects; freeing them slows
+    down the next timing.
     """
     from torch.autograd.profiler_util import _filter_name
 
     annotation = int(torch._C._profiler.RecordScope.USER_SCOPE)
-    begin = next(record for records in threads for record in records if record.name() == "__start_profile")
+    begin = next(
+        record for records in threads for record in records if record.name() == "__start_profile"
+    )
     for records in threads:
         running: dict[int, Any] = {}
         for record in records:
             if record.kind() == "push" and not _filter_name(record.name()):
                 running[record.handle()] = record
-            elif record.kind() == "pop" and (first := running.pop(record.handle(), None)) is not None:
+            elif (
+                record.kind() == "pop" and (first := running.pop(record.handle(), None)) is not None
+            ):
                 start_us = begin.cpu_elapsed_us(first)
                 yield {
                     "ph": "X",
@@ -488,7 +582,9 @@ def _operation_events(torch: Any, threads: Sequence[Any]) -> Iterator[dict[str, 
 
 
 def step_seconds(times: Sequence[tuple[float, float]]) -> float:
-    """The time of a step, s, from pairs of times of n and 3 n steps over n; of both the quickest quarter counts."""
+    """The time of a step, s, from pairs of times of n and 3 n steps over n; of both the quickest
+    quarter counts.
+    """
     short, long = (quiet_mean(part) for part in zip(*times, strict=True))
     return (long - short) / 2
 

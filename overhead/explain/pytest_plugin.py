@@ -1,4 +1,6 @@
-"""The pytest fixture ``dispatch_budget``. pytest loads this module by its entry point, so it imports nothing heavy."""
+"""The pytest fixture ``dispatch_budget``. pytest loads this module by its entry point, so it
+imports nothing heavy.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,11 @@ if TYPE_CHECKING:
 def dispatch_budget(
     request: pytest.FixtureRequest,
 ) -> Iterator[Callable[..., contextlib.AbstractContextManager[BlockCounts]]]:
-    """A context that fails the test if its block of PyTorch code exceeds a budget, and lists what it did, by line.
+    """A context that fails the test if its block of PyTorch code exceeds a budget, and lists what
+    it did, by line.
 
-    ``with dispatch_budget(launches=12, synchronisations=0): step()``. Call the step once before, because a first call
-    does more. Skips the test, with the reason, where nothing can be counted.
+    ``with dispatch_budget(launches=12, synchronisations=0): step()``. Call the step once before,
+    because a first call does more. Skips the test, with the reason, where nothing can be counted.
     """
     folder = str(request.config.rootpath)
     entered: list[bool] = []
@@ -32,13 +35,18 @@ def dispatch_budget(
 
         if unknown:
             name = min(unknown)
-            raise TypeError(f"dispatch_budget has no argument {name!r}; it has launches=N and synchronisations=N")
+            raise TypeError(
+                f"dispatch_budget has no argument {name!r}; it has launches=N and"
+                " synchronisations=N"
+            )
         check_limits(launches, synchronisations)
         entered.append(False)
         return counted(len(entered) - 1, launches, synchronisations)
 
     @contextlib.contextmanager
-    def counted(number: int, launches: int | None, synchronisations: int | None) -> Iterator[BlockCounts]:
+    def counted(
+        number: int, launches: int | None, synchronisations: int | None
+    ) -> Iterator[BlockCounts]:
         from overhead.errors import Unavailable
         from overhead.explain.dispatch_budget import count_block
         from overhead.words.explain.dispatch_budget import over_budget_text
@@ -56,4 +64,7 @@ def dispatch_budget(
     yield budget
     if not all(entered):
         # Without this, the test would pass although nothing was counted.
-        pytest.fail("dispatch_budget(...) alone counts nothing: write with dispatch_budget(...): STEP", pytrace=False)
+        pytest.fail(
+            "dispatch_budget(...) alone counts nothing: write with dispatch_budget(...): STEP",
+            pytrace=False,
+        )

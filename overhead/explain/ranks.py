@@ -1,7 +1,8 @@
 """Compare the traces of several ranks: who waits for whom in collectives. Pure.
 
-In a collective every rank waits for the last one. So the kernel of the rank that arrives last is the shortest. Clocks
-of different machines are not compared, and steps are paired by the numbers of their marks.
+In a collective every rank waits for the last one. So the kernel of the rank that arrives last is
+the shortest. Clocks of different machines are not compared, and steps are paired by the numbers of
+their marks.
 """
 
 from __future__ import annotations
@@ -21,23 +22,29 @@ from overhead.reading.plain_text import plain
 from overhead.results import Why, because
 
 _SMALL, _MOST = 0.05, 2 / 3
-"""A rank is named if the others wait for a 20th of a step or more, two thirds of it for this rank."""
+"""A rank is named if the others wait for a 20th of a step or more, two thirds of it for this
+rank.
+"""
 _LONGER = 1.15
 """The step of a rank is named if it takes so many times as long as that of the others."""
 _BETWEEN_TWO = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "coalesced")
 """What PyTorch calls an exchange in which not all ranks take part."""
 
 _Kind = tuple[int, str, str]
-"""The number of a step, the name of a kernel, and its group: collectives of one kind are compared by their order."""
+"""The number of a step, the name of a kernel, and its group: collectives of one kind are compared
+by their order.
+"""
 
 
 @dataclass(frozen=True)
 class RankComparison:
-    """``rows``: of the ranks. ``steps``: how many are in all traces. ``collectives``: how many are compared.
+    """``rows``: of the ranks. ``steps``: how many are in all traces. ``collectives``: how many are
+    compared.
 
-    ``left_out``: how many are not, since the ranks have different numbers or groups of them. ``shared``: the steps that
-    are in all traces. ``waits``: by rank, how long it waits in each collective that is compared, ns. ``waited_for``:
-    for each rank, how long the others wait for it in a step, on average, ns.
+    ``left_out``: how many are not, since the ranks have different numbers or groups of them.
+    ``shared``: the steps that are in all traces. ``waits``: by rank, how long it waits in each
+    collective that is compared, ns. ``waited_for``: for each rank, how long the others wait for it
+    in a step, on average, ns.
     """
 
     rows: Sequence[RankRow]
@@ -57,16 +64,22 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
     kinds = {kind for own in spans for kind in own}
     same = sorted(kind for kind in kinds if len({len(own.get(kind, ())) for own in spans}) == 1)
     compared_kinds = set(same)
-    left_out = max(sum(len(work) for kind, work in own.items() if kind not in compared_kinds) for own in spans)
+    left_out = max(
+        sum(len(work) for kind, work in own.items() if kind not in compared_kinds) for own in spans
+    )
     compared = [[work for kind in same for work in own[kind]] for own in spans]
-    times = np.array([[work.end - work.start for work in own] for own in compared]).reshape(len(traces), -1)
+    times = np.array([[work.end - work.start for work in own] for own in compared]).reshape(
+        len(traces), -1
+    )
     waits = times - times.min(axis=0, initial=np.inf) if times.size else times
     blamed = _waited_for(waits)
     whole = blamed.sum()
     rows = []
     for index, trace in enumerate(traces):
         parts = step_parts(trace.quiet(), HostTimes())
-        computing = [busy_ns(work for work in step.device if not work.communicates) for step in trace.steps]
+        computing = [
+            busy_ns(work for work in step.device if not work.communicates) for step in trace.steps
+        ]
         rows.append(
             RankRow(
                 rank=trace.rank,
@@ -84,7 +97,10 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
         collectives=times.shape[1],
         left_out=left_out,
         shared=shared,
-        waits=[dict(zip(work, map(float, own), strict=True)) for work, own in zip(compared, waits, strict=True)],
+        waits=[
+            dict(zip(work, map(float, own), strict=True))
+            for work, own in zip(compared, waits, strict=True)
+        ],
         waited_for=[float(ns) / others for ns in blamed],
     )
 
@@ -92,22 +108,30 @@ def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
 def _by_number(trace: Trace) -> dict[int, StepTrace]:
     """The steps by the numbers of their marks; by their position where these have none.
 
-    Of a number that is there twice, as after an epoch, nobody knows which step of another rank it belongs to.
+    Of a number that is there twice, as after an epoch, nobody knows which step of another rank it
+    belongs to.
     """
-    numbered = [(index if step.number is None else step.number, step) for index, step in enumerate(trace.steps)]
+    numbered = [
+        (index if step.number is None else step.number, step)
+        for index, step in enumerate(trace.steps)
+    ]
     times = Counter(number for number, _ in numbered)
     return {number: step for number, step in numbered if times[number] == 1}
 
 
 def _waited_for(waits: np.ndarray) -> np.ndarray:
-    """For each rank, how long all others wait for it together, ns. Of ranks that arrive last alike, each has a part."""
+    """For each rank, how long all others wait for it together, ns. Of ranks that arrive last alike,
+    each has a part.
+    """
     last = waits == 0
     shares = last / np.maximum(last.sum(axis=0), 1)
     found: np.ndarray = shares @ waits.sum(axis=0)
     return found
 
 
-def _collectives(steps: Mapping[int, StepTrace], shared: set[int], ranks: int) -> dict[_Kind, list[DeviceWork]]:
+def _collectives(
+    steps: Mapping[int, StepTrace], shared: set[int], ranks: int
+) -> dict[_Kind, list[DeviceWork]]:
     """The collectives of the shared steps by kind, in the order in which the host issues them.
 
     All ranks issue them in one order. On several streams they may begin in another one.
@@ -123,11 +147,15 @@ def _collectives(steps: Mapping[int, StepTrace], shared: set[int], ranks: int) -
 def _as_issued(step: StepTrace) -> list[DeviceWork]:
     """The device work of a step by when its call began, then by its own start."""
     called = {call.correlation: call.start for call in step.calls if call.correlation}
-    return sorted(step.device, key=lambda work: (called.get(work.correlation, work.start), work.start))
+    return sorted(
+        step.device, key=lambda work: (called.get(work.correlation, work.start), work.start)
+    )
 
 
 def _all_take_part(work: DeviceWork, ranks: int) -> bool:
-    """Whether all ranks take part. NCCL runs an all-to-all and an exchange of two ranks as the same kernel."""
+    """Whether all ranks take part. NCCL runs an all-to-all and an exchange of two ranks as the same
+    kernel.
+    """
     if "sendrecv" not in work.name.lower().replace("_", "") or ranks == 2:
         return True
     kind = work.collective.lower()
@@ -141,7 +169,9 @@ def rank_reasons(found: RankComparison) -> list[Why]:
         said.append(because("no-step-in-all-traces"))
     elif not found.collectives:
         said.append(
-            because("ranks-differ-in-collectives") if found.left_out else because("no-collective-in-all-traces")
+            because("ranks-differ-in-collectives")
+            if found.left_out
+            else because("no-collective-in-all-traces")
         )
     else:
         said.append(_late_rank(found))
@@ -169,7 +199,9 @@ def _late_rank(found: RankComparison) -> Why:
 
 
 def _longer_step(rows: Sequence[RankRow]) -> Why:
-    """The slowest rank, and whether its host or its device is late. '' where no rank is clearly slower."""
+    """The slowest rank, and whether its host or its device is late. '' where no rank is clearly
+    slower.
+    """
     longest = max(rows, key=lambda row: row.step_ns)
     others = [row for row in rows if row is not longest]
     usual = statistics.median(row.step_ns for row in others)
@@ -178,7 +210,11 @@ def _longer_step(rows: Sequence[RankRow]) -> Why:
         return ""
     host = longest.host_ns - statistics.median(row.host_ns for row in others) >= more / 2
     device = longest.device_ns - statistics.median(row.device_ns for row in others) >= more / 2
-    values = {"rank": plain(longest.rank, 30), "step_ns": longest.step_ns, "times": longest.step_ns / usual}
+    values = {
+        "rank": plain(longest.rank, 30),
+        "step_ns": longest.step_ns,
+        "times": longest.step_ns / usual,
+    }
     if host and device:
         return because("longer-step-of-host-and-device", **values)
     if host:

@@ -1,4 +1,5 @@
-"""The file of one explained step: ``overhead-explain``, version 1. Times are nanoseconds for each step.
+"""The file of one explained step: ``overhead-explain``, version 1. Times are nanoseconds for each
+step.
 
 What the file says is in codes with values (``Reason``). Older files have sentences in their place.
 """
@@ -14,7 +15,18 @@ from msgspec import Meta, Struct
 
 from overhead.loading.files import save_file
 from overhead.public import Shown
-from overhead.results import Count, Figure, LongText, Machine, Moment, Name, Reason, Why, because, stacks_in
+from overhead.results import (
+    Count,
+    Figure,
+    LongText,
+    Machine,
+    Moment,
+    Name,
+    Reason,
+    Why,
+    because,
+    stacks_in,
+)
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
 EXPLAIN_VERSION = 1
@@ -36,7 +48,9 @@ NOT_IN_A_TRACE = because("not-in-a-trace")
 NOT_MEASURED_MET = because("not-measured-in-this-run")
 """The reason of a missing ``met`` or ``everything``, also in older files, which have none."""
 BETWEEN = "between operations"
-"""The name of what the host does outside of all operations: the program's own Python, and that of its libraries."""
+"""The name of what the host does outside of all operations: the program's own Python, and that of
+its libraries.
+"""
 UNKNOWN_MACHINE = "0" * 12
 """The id of the machine where a trace was recorded."""
 MOST_ROWS = 200
@@ -48,10 +62,11 @@ class _Part(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True)
 
 
 class ExplainedProgram(_Part, kw_only=True):
-    """What was explained. ``file``: relative to the program's folder. ``device``: empty if it runs on the processor.
+    """What was explained. ``file``: relative to the program's folder. ``device``: empty if it runs
+    on the processor.
 
-    ``taken``: the step is what the function ``returned``, or the function ``itself``; "" in older files and of traces.
-    ``returned``: the type of what it returned; "" for None.
+    ``taken``: the step is what the function ``returned``, or the function ``itself``; "" in older
+    files and of traces. ``returned``: the type of what it returned; "" for None.
     """
 
     file: LongText
@@ -64,12 +79,14 @@ class ExplainedProgram(_Part, kw_only=True):
 
 
 class StepTiming(_Part, kw_only=True):
-    """The times of one more step, in fresh processes without a profiler. ``wall``: until its work is done.
+    """The times of one more step, in fresh processes without a profiler. ``wall``: until its work
+    is done.
 
-    ``issue``: until it returns, with the time that it is blocked. ``fixed``: what any number of steps pays once.
-    ``busy``: how long the device works on a step, from the profile. ``met``: like ``wall`` where the operating system
-    chooses the processor and nothing is left out; the median, the lowest and the highest of the processes.
-    ``everything``: the mean over all steps that were measured for ``wall``, nothing left out.
+    ``issue``: until it returns, with the time that it is blocked. ``fixed``: what any number of
+    steps pays once. ``busy``: how long the device works on a step, from the profile. ``met``: like
+    ``wall`` where the operating system chooses the processor and nothing is left out; the median,
+    the lowest and the highest of the processes. ``everything``: the mean over all steps that were
+    measured for ``wall``, nothing left out.
     """
 
     wall: Figure
@@ -83,8 +100,9 @@ class StepTiming(_Part, kw_only=True):
 class StepCounts(_Part, kw_only=True):
     """Calls of one step, with the fewest and most of the profiled steps as interval.
 
-    ``allocations``: of the library's allocator. ``driver_allocations``: those that reach the driver. ``fills``: of
-    memory with a value (memset); None in older files, where ``copies`` has them too.
+    ``allocations``: of the library's allocator. ``driver_allocations``: those that reach the
+    driver. ``fills``: of memory with a value (memset); None in older files, where ``copies`` has
+    them too.
     """
 
     launches: Figure
@@ -96,14 +114,17 @@ class StepCounts(_Part, kw_only=True):
 
 
 class CallSite(_Part, kw_only=True):
-    """A line of the program. ``inside``: the line of a library below it that made the call; empty if there is none."""
+    """A line of the program. ``inside``: the line of a library below it that made the call; empty
+    if there is none.
+    """
 
     line: LongText = ""
     inside: LongText = ""
 
 
 class OperationRow(_Part, kw_only=True):
-    """Outermost operations of one name and line. ``host_ns``: without waits. ``device_ns``: of the work they issued.
+    """Outermost operations of one name and line. ``host_ns``: without waits. ``device_ns``: of the
+    work they issued.
 
     ``name``: ``BETWEEN`` for what is outside of all.
     """
@@ -116,7 +137,8 @@ class OperationRow(_Part, kw_only=True):
 
 
 class SynchronisationRow(_Part, kw_only=True):
-    """Synchronisations of one kind and line. ``blocked_ns``: how long the host waits for the device, all together.
+    """Synchronisations of one kind and line. ``blocked_ns``: how long the host waits for the
+    device, all together.
 
     ``what``: the name of the call; the code ``from-pageable-memory`` with it for such an upload.
     """
@@ -140,9 +162,11 @@ class DeviceGap(_Part, kw_only=True):
 
 
 class ReplayCheck(_Part, kw_only=True):
-    """The replayed step against the same step measured without the profiler. ``ratio``: replayed over measured.
+    """The replayed step against the same step measured without the profiler. ``ratio``: replayed
+    over measured.
 
-    ``ok``: within 15 %. ``unchecked``: the measured time holds the profiler's cost. ``reason``: why it is not ``ok``.
+    ``ok``: within 15 %. ``unchecked``: the measured time holds the profiler's cost. ``reason``: why
+    it is not ``ok``.
     """
 
     replayed: Figure
@@ -154,9 +178,10 @@ class ReplayCheck(_Part, kw_only=True):
 
 
 class StepVerdict(_Part, kw_only=True):
-    """``factor``: how many times the part that bounds the step takes of the next one. ``overhead_share``: of a step in
-    which the device does not work; from 0 to 1. ``sentences``: what is said of the step, each a code with its values,
-    the most important one first; in older files they are texts.
+    """``factor``: how many times the part that bounds the step takes of the next one.
+    ``overhead_share``: of a step in which the device does not work; from 0 to 1. ``sentences``:
+    what is said of the step, each a code with its values, the most important one first; in older
+    files they are texts.
     """
 
     kind: BoundKind
@@ -168,10 +193,11 @@ class StepVerdict(_Part, kw_only=True):
 class Alternative(Shown, _Part, kw_only=True):
     """Another way to run the step. ``gain``: the step as it is over this step time, unit ``ratio``.
 
-    ``making``: its one-off cost. ``repaid_after``: steps until the gain exceeds it, unit ``count``. ``results``: for
-    ``differs`` both values. ``compared`` and ``not_compared``: how many values; None in older files. ``site``: the line
-    that forbids it, for ``refused``. ``condition``: of a ``condition``, what is different on the host; ``name`` is its
-    code. None in older files, where ``name`` is a text.
+    ``making``: its one-off cost. ``repaid_after``: steps until the gain exceeds it, unit ``count``.
+    ``results``: for ``differs`` both values. ``compared`` and ``not_compared``: how many values;
+    None in older files. ``site``: the line that forbids it, for ``refused``. ``condition``: of a
+    ``condition``, what is different on the host; ``name`` is its code. None in older files, where
+    ``name`` is a text.
     """
 
     name: Name
@@ -212,9 +238,9 @@ class Alternative(Shown, _Part, kw_only=True):
 
 
 class RankRow(_Part, kw_only=True):
-    """A step of one rank, ns. ``device_ns``: device work without collectives. ``waits_ns``: in collectives, beyond
-    the rank that waits least in each. ``last_share``: of the time that all ranks wait in collectives, how much is for
-    this rank.
+    """A step of one rank, ns. ``device_ns``: device work without collectives. ``waits_ns``: in
+    collectives, beyond the rank that waits least in each. ``last_share``: of the time that all
+    ranks wait in collectives, how much is for this rank.
     """
 
     rank: Name
@@ -228,9 +254,10 @@ class RankRow(_Part, kw_only=True):
 class Explanation(Shown, _Part, kw_only=True):
     """Everything about one step. ``not_seen``: what this library or device does not tell.
 
-    ``ranks``: of the traces of several ranks, of which the others describe the first.
-    ``host``: what the host does beside the step, as shares of its time (``queued``, ``throttled``, ``collector``,
-    ``other_threads``: other threads of the process ran) and numbers (``preemptions``, ``threads``, ``cores``).
+    ``ranks``: of the traces of several ranks, of which the others describe the first. ``host``:
+    what the host does beside the step, as shares of its time (``queued``, ``throttled``,
+    ``collector``, ``other_threads``: other threads of the process ran) and numbers
+    (``preemptions``, ``threads``, ``cores``).
     """
 
     format: Literal["overhead-explain"] = EXPLAIN_FORMAT
@@ -258,7 +285,9 @@ class Explanation(Shown, _Part, kw_only=True):
         return self.machine.id == UNKNOWN_MACHINE
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation as plain data. ``format`` and ``version`` come first, so that a reader can tell the kind."""
+        """The explanation as plain data. ``format`` and ``version`` come first, so that a reader
+        can tell the kind.
+        """
         return {"format": self.format, "version": self.version, **msgspec.to_builtins(self)}
 
 

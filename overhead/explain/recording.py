@@ -1,7 +1,8 @@
-"""What a recording holds beside its steps, what it has lost, and whether its two clocks agree. Pure.
+"""What a recording holds beside its steps, what it has lost, and whether its two clocks agree.
+Pure.
 
-What is said of a step is true only if the recording is whole. So everything that is left out is counted, and above a
-share the recording allows no verdict.
+What is said of a step is true only if the recording is whole. So everything that is left out is
+counted, and above a share the recording allows no verdict.
 """
 
 from __future__ import annotations
@@ -16,13 +17,21 @@ import numpy as np
 from overhead.results import Reason, Why, because, together
 
 MOST_LOST = 0.02
-"""The largest share of launches or of device time without its other half that still allows a verdict."""
+"""The largest share of launches or of device time without its other half that still allows a
+verdict.
+"""
 MOST_BESIDE = 0.1
-"""The largest share of a step that may be unclear to the replay: from a tenth on, synchronisations are named too."""
+"""The largest share of a step that may be unclear to the replay: from a tenth on, synchronisations
+are named too.
+"""
 SKEW_NS = 2000.0
-"""How far the clocks of host and device may differ without a correction: recordings on healthy machines differ so."""
+"""How far the clocks of host and device may differ without a correction: recordings on healthy
+machines differ so.
+"""
 _WAKE_NS = 6000.0
-"""At most so long after its work a wait returns that waited for it: 6.1 µs in a recorded training step on an H200."""
+"""At most so long after its work a wait returns that waited for it: 6.1 µs in a recorded training
+step on an H200.
+"""
 _MOST_DRIFT = 1e-3
 """Quartz clocks differ by less than 1e-4; more is no drift of a clock."""
 _SAME_NS = 1e-3
@@ -30,18 +39,21 @@ _SAME_NS = 1e-3
 _WINDOWS = 200
 """The clocks are compared in so many parts of the recording."""
 _MANY, _ALONE_NS = 20, 20_000.0
-"""A time is a bad record if, of so many, at most one in fifty lies so far from the others; drift and jitter do not."""
+"""A time is a bad record if, of so many, at most one in fifty lies so far from the others; drift
+and jitter do not.
+"""
 _COARSE_NS = 500.0
 """Times that are rounded to more than this cannot tell a kernel of a few µs."""
 
 
 @dataclass(frozen=True)
 class Clocks:
-    """How late the device's clock is against the host's. ``late_ns``: in the middle; ``drift``: ns for each ns.
+    """How late the device's clock is against the host's. ``late_ns``: in the middle; ``drift``: ns
+    for each ns.
 
     ``checked``: whether a wait for the device was there, without which a late clock cannot be seen.
-    ``wrong_ns``: by how much times contradict each other that no clock explains; 0 if none do. ``outliers``: times
-    that contradict all others, and were not compared.
+    ``wrong_ns``: by how much times contradict each other that no clock explains; 0 if none do.
+    ``outliers``: times that contradict all others, and were not compared.
     """
 
     late_ns: float = 0.0
@@ -58,22 +70,25 @@ class Clocks:
 
 @dataclass(frozen=True)
 class Recording:
-    """Counts of a recording. ``marked``: whether it has marks of steps. ``recorded_ns``: its whole length.
+    """Counts of a recording. ``marked``: whether it has marks of steps. ``recorded_ns``: its whole
+    length.
 
-    ``launches``: in the steps; ``launches_without_work``: of these. ``work_ns``: of the device in the time of the
-    steps; ``work_without_call``, ``work_without_call_ns``: of that, what no recorded call issued. ``migrations``:
-    how many of these pieces move managed memory. ``earlier``: work that was issued before the recording began.
-    ``shared``: kernels that share the number of a launch with another kernel. ``doubled``: events that are there twice.
-    ``backwards``: events that end before they begin; ``unreadable``: other events that cannot be read.
-    ``steps_without_work``: marked steps that are left out. ``start_up``, ``start_up_ns``: the operation before an
-    unmarked step whose first call took so much longer than the others.
-    ``steps_ns``: how long the steps take together; the next times are of these. ``copies``: calls that copy or fill;
-    ``copies_without_work``: of these. ``lost_ns``: the longest time that the work of launches, copies and fills may
-    have taken that is not in the recording. ``waits``: calls that wait; ``unexplained_waits``, ``unexplained_ns``: of
-    these, where no recorded work ends for which they can have waited. ``nodes``: pieces of work of replayed graphs;
-    ``nodes_missing``: what replays have less than others of the same graph. ``may_wait``, ``may_wait_ns``: calls that
-    last while the device works and are not known as waits. ``beside_ns``: waits of one thread while another works.
-    ``profiler_ns``: how long the profiler itself held up calls.
+    ``launches``: in the steps; ``launches_without_work``: of these. ``work_ns``: of the device in
+    the time of the steps; ``work_without_call``, ``work_without_call_ns``: of that, what no
+    recorded call issued. ``migrations``: how many of these pieces move managed memory. ``earlier``:
+    work that was issued before the recording began. ``shared``: kernels that share the number of a
+    launch with another kernel. ``doubled``: events that are there twice. ``backwards``: events that
+    end before they begin; ``unreadable``: other events that cannot be read. ``steps_without_work``:
+    marked steps that are left out. ``start_up``, ``start_up_ns``: the operation before an unmarked
+    step whose first call took so much longer than the others. ``steps_ns``: how long the steps take
+    together; the next times are of these. ``copies``: calls that copy or fill;
+    ``copies_without_work``: of these. ``lost_ns``: the longest time that the work of launches,
+    copies and fills may have taken that is not in the recording. ``waits``: calls that wait;
+    ``unexplained_waits``, ``unexplained_ns``: of these, where no recorded work ends for which they
+    can have waited. ``nodes``: pieces of work of replayed graphs; ``nodes_missing``: what replays
+    have less than others of the same graph. ``may_wait``, ``may_wait_ns``: calls that last while
+    the device works and are not known as waits. ``beside_ns``: waits of one thread while another
+    works. ``profiler_ns``: how long the profiler itself held up calls.
     """
 
     marked: bool = True
@@ -111,11 +126,15 @@ class Recording:
     clocks: Clocks = Clocks()
 
 
-def clocks_of(waits: Sequence[tuple[float, float]], starts: Sequence[tuple[float, float]]) -> Clocks:
-    """Compare the clocks. ``waits``: when a wait ends, and how much later than that the work ends that it waited for.
+def clocks_of(
+    waits: Sequence[tuple[float, float]], starts: Sequence[tuple[float, float]]
+) -> Clocks:
+    """Compare the clocks. ``waits``: when a wait ends, and how much later than that the work ends
+    that it waited for.
 
-    ``starts``: when a call begins that issues work, and how much later the work begins. Both in ns. Work must not
-    begin before its call, nor end after the wait for it; so each gives a bound for how late the device's clock is.
+    ``starts``: when a call begins that issues work, and how much later the work begins. Both in ns.
+    Work must not begin before its call, nor end after the wait for it; so each gives a bound for
+    how late the device's clock is.
     """
     waits, odd_waits = _without_outliers(waits, 1)
     starts, odd_starts = _without_outliers(starts, -1)
@@ -133,10 +152,13 @@ def clocks_of(waits: Sequence[tuple[float, float]], starts: Sequence[tuple[float
     return dataclasses.replace(found, outliers=outliers)
 
 
-def _without_outliers(bounds: Sequence[tuple[float, float]], sign: int) -> tuple[Sequence[tuple[float, float]], int]:
+def _without_outliers(
+    bounds: Sequence[tuple[float, float]], sign: int
+) -> tuple[Sequence[tuple[float, float]], int]:
     """The bounds without a few that contradict equal clocks and all others too; how many these are.
 
-    ``sign``: 1 where a larger bound is the tighter one, else -1. One bad record must not move all others.
+    ``sign``: 1 where a larger bound is the tighter one, else -1. One bad record must not move all
+    others.
     """
     ordered = sorted((sign * later for _, later in bounds), reverse=True)
     most = max(1, int(MOST_LOST * len(ordered)))
@@ -149,7 +171,9 @@ def _without_outliers(bounds: Sequence[tuple[float, float]], sign: int) -> tuple
     return bounds, 0
 
 
-def _extremes(bounds: Sequence[tuple[float, float]], extreme: Callable[..., tuple[float, float]]) -> np.ndarray:
+def _extremes(
+    bounds: Sequence[tuple[float, float]], extreme: Callable[..., tuple[float, float]]
+) -> np.ndarray:
     """The tightest bound of each part of the recording, with its time."""
     if not bounds:
         return np.empty((0, 2))
@@ -167,11 +191,15 @@ def _later(bound: tuple[float, float]) -> float:
 
 
 def _drifting(lower: np.ndarray, upper: np.ndarray, checked: bool) -> Clocks:
-    """The clock as a straight line between both kinds of bounds, as far from each as can be, up to ``_WAKE_NS``."""
+    """The clock as a straight line between both kinds of bounds, as far from each as can be, up to
+    ``_WAKE_NS``.
+    """
     times = np.concatenate([lower[:, 0], upper[:, 0]])
     middle, length = (times.min() + times.max()) / 2, max(np.ptp(times), 1.0)
     # The line is a + b * x with x from -0.5 to 0.5.
-    bounds = _Bounds((lower[:, 0] - middle) / length, lower[:, 1], (upper[:, 0] - middle) / length, upper[:, 1])
+    bounds = _Bounds(
+        (lower[:, 0] - middle) / length, lower[:, 1], (upper[:, 0] - middle) / length, upper[:, 1]
+    )
     best = _best_slope(bounds, _MOST_DRIFT * length)
     if best is None or best.crossed > SKEW_NS:
         return Clocks(checked=checked, wrong_ns=float(lower[:, 1].max() - upper[:, 1].min()))
@@ -180,7 +208,8 @@ def _drifting(lower: np.ndarray, upper: np.ndarray, checked: bool) -> Clocks:
 
 @dataclass(frozen=True)
 class _Sloped:
-    """The best line with a slope. ``late``: at x = 0. ``crossed``: by how much it crosses a bound, below 0 if by none.
+    """The best line with a slope. ``late``: at x = 0. ``crossed``: by how much it crosses a bound,
+    below 0 if by none.
 
     ``change``: of ``crossed`` for each unit of slope.
     """
@@ -195,7 +224,9 @@ class _Sloped:
         return self.slope + (crossed - self.crossed) / self.change
 
     def slope_as(self, other: _Sloped) -> float:
-        """The slope at which the bounds that limit this line are crossed as much as those that limit the other."""
+        """The slope at which the bounds that limit this line are crossed as much as those that
+        limit the other.
+        """
         apart = other.crossed - self.crossed + self.change * self.slope - other.change * other.slope
         return apart / (self.change - other.change)
 
@@ -210,7 +241,9 @@ class _Bounds:
     upper: np.ndarray
 
     def best(self, slope: float) -> _Sloped:
-        """The line with this slope that crosses the bounds least: in the middle of the two that limit it."""
+        """The line with this slope that crosses the bounds least: in the middle of the two that
+        limit it.
+        """
         above, below = self.lower - slope * self.x_lower, self.upper - slope * self.x_upper
         first, last = int(above.argmax()), int(below.argmin())
         late, crossed = (above[first] + below[last]) / 2, (above[first] - below[last]) / 2
@@ -235,10 +268,12 @@ def _best_slope(bounds: _Bounds, most: float) -> _Sloped | None:
 
 
 def _lowest_between(down: _Sloped, up: _Sloped, bounds: _Bounds) -> _Sloped:
-    """The line that crosses the bounds least, between two slopes; ``up`` if the minimum is not between them.
+    """The line that crosses the bounds least, between two slopes; ``up`` if the minimum is not
+    between them.
 
-    How much a line crosses is a convex function of its slope, made of straight pieces. Two pieces on different sides of
-    the minimum are followed to where they meet; the piece that is there replaces one of them, until none is above.
+    How much a line crosses is a convex function of its slope, made of straight pieces. Two pieces
+    on different sides of the minimum are followed to where they meet; the piece that is there
+    replaces one of them, until none is above.
     """
     while down.change * up.change < 0:
         slope = down.slope_as(up)
@@ -273,7 +308,12 @@ def _lost(found: Recording) -> Iterator[Reason]:
     launches = max(found.launches, 1)
     if found.launches_without_work > MOST_LOST * launches:
         share = found.launches_without_work / launches
-        yield because("many-launches-without-work", lost=found.launches_without_work, launches=launches, share=share)
+        yield because(
+            "many-launches-without-work",
+            lost=found.launches_without_work,
+            launches=launches,
+            share=share,
+        )
     elif found.lost_ns > MOST_LOST * found.steps_ns:
         share = found.lost_ns / found.steps_ns
         yield because("much-work-lost", calls=_calls_without_work(found), share=share)
@@ -315,14 +355,20 @@ def _contradictions(found: Recording) -> Iterator[Reason]:
 
 
 def caveats(found: Recording, shown_ns: float) -> list[Reason]:
-    """What a reader must know before the verdict. ``shown_ns``: how long the steps take together."""
+    """What a reader must know before the verdict. ``shown_ns``: how long the steps take
+    together.
+    """
     said = []
     if not found.marked and shown_ns < 0.98 * found.recorded_ns:
-        said.append(because("part-taken-as-one-step", shown_ns=shown_ns, recorded_ns=found.recorded_ns))
+        said.append(
+            because("part-taken-as-one-step", shown_ns=shown_ns, recorded_ns=found.recorded_ns)
+        )
     elif not found.marked:
         said.append(because("taken-as-one-step", recorded_ns=found.recorded_ns))
     if found.start_up:
-        said.append(because("start-up-left-out", operation=found.start_up, took_ns=found.start_up_ns))
+        said.append(
+            because("start-up-left-out", operation=found.start_up, took_ns=found.start_up_ns)
+        )
     if found.steps_without_work:
         said.append(because("steps-without-work-left-out", steps=found.steps_without_work))
     if found.profiler_ns > MOST_LOST * found.steps_ns:
@@ -349,7 +395,9 @@ def left_out(found: Recording) -> Iterator[Reason]:
         pieces = found.work_without_call
         share = found.work_without_call_ns / found.work_ns if found.work_ns else 0.0
         if found.migrations:
-            yield because("migrations-left-out", pieces=pieces, share=share, migrations=found.migrations)
+            yield because(
+                "migrations-left-out", pieces=pieces, share=share, migrations=found.migrations
+            )
         else:
             yield because("work-without-call-left-out", pieces=pieces, share=share)
     if found.shared:
@@ -365,7 +413,9 @@ def left_out(found: Recording) -> Iterator[Reason]:
 def _little_doubts(found: Recording) -> Iterator[Reason]:
     """What is missing or contradicts the rest, and is too little to change a verdict."""
     if found.launches_without_work:
-        yield because("launches-without-work", lost=found.launches_without_work, launches=found.launches)
+        yield because(
+            "launches-without-work", lost=found.launches_without_work, launches=found.launches
+        )
     if found.copies_without_work:
         yield because("copies-without-work", lost=found.copies_without_work, copies=found.copies)
     if found.nodes_missing:

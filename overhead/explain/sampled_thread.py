@@ -1,9 +1,10 @@
-"""Find where the main thread of this process keeps its Python frame and its instruction, for a sampler to read.
+"""Find where the main thread of this process keeps its Python frame and its instruction, for a
+sampler to read.
 
-A sampler is another process: it cannot ask Python, and reads this process's memory. The layout of that memory differs
-by version of CPython. So no layout is written down here. The process looks in its own memory for values that it knows,
-such as the address of the code that runs, and notes the offsets where they are. An unknown layout is refused; it
-cannot be misread.
+A sampler is another process: it cannot ask Python, and reads this process's memory. The layout of
+that memory differs by version of CPython. So no layout is written down here. The process looks in
+its own memory for values that it knows, such as the address of the code that runs, and notes the
+offsets where they are. An unknown layout is refused; it cannot be misread.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from overhead.results import because
 LINUX: Any = os
 """The module ``os``, of which Linux alone has some functions. Types are checked for all systems."""
 OUTSIDE, RUNNING, OVER = 0, 1, 2
-"""What the byte at ``SampledThread.phase`` says: CALL does not run, runs, or has run for the last time."""
+"""What the byte at ``SampledThread.phase`` says: CALL does not run, runs, or has run for the last
+time.
+"""
 WORD = 8
 """Bytes of a pointer; other processors are refused."""
 _WORDS_OF_STATE = 64
@@ -34,10 +37,13 @@ _WORDS_OF_FRAME = 16
 _WORDS_OF_CODE = 40
 """So many words of a structure are searched: far more than was needed.
 
-Found in CPython 3.11 to 3.13: the frame from byte 56 or 72 of the state on, the instruction at byte 56 of the frame,
-and the file's name at byte 112 of the code object."""
+Found in CPython 3.11 to 3.13: the frame from byte 56 or 72 of the state on, the instruction at byte
+56 of the frame, and the file's name at byte 112 of the code object.
+"""
 POINTER_MASK = ~7
-"""Objects lie at multiples of 8 bytes. From CPython 3.14 on, a pointer in a frame has tags in its low bits."""
+"""Objects lie at multiples of 8 bytes. From CPython 3.14 on, a pointer in a frame has tags in its
+low bits.
+"""
 _LARGEST_HEADER = 96
 """The most bytes of a text or code object before its characters or instructions."""
 
@@ -56,17 +62,15 @@ def read_memory(memory: int, address: int, size: int) -> bytes:
 class SampledThread(Struct, frozen=True, kw_only=True, tag="thread"):
     """Where the sampler reads, and how it tells whose a file is. Offsets are in bytes.
 
-    | field | meaning |
-    |---|---|
-    | ``state`` | address of the interpreter's state of the thread |
-    | ``to_frame`` | offsets from the state to the running frame: add one, read a pointer there, add the next, … |
-    | ``code``, ``instruction`` | offsets in a frame: of its code object, of the pointer to its instruction |
-    | ``filename`` | offset in a code object: of the name of its file |
-    | ``ascii``, ``wide`` | offset of the characters in a text object: in one that is all ASCII, in another one |
-    | ``phase`` | address of the byte that says what the process does; the sampler answers in the next byte |
-    | ``folders``, ``standard`` | folders of installed packages, and of the standard library |
-    | ``suite`` | folder of this package |
-    | ``executable`` | file of the interpreter |
+    | field | meaning | |---|---| | ``state`` | address of the interpreter's state of the thread | |
+    ``to_frame`` | offsets from the state to the running frame: add one, read a pointer there, add
+    the next, … | | ``code``, ``instruction`` | offsets in a frame: of its code object, of the
+    pointer to its instruction | | ``filename`` | offset in a code object: of the name of its file |
+    | ``ascii``, ``wide`` | offset of the characters in a text object: in one that is all ASCII, in
+    another one | | ``phase`` | address of the byte that says what the process does; the sampler
+    answers in the next byte | | ``folders``, ``standard`` | folders of installed packages, and of
+    the standard library | | ``suite`` | folder of this package | | ``executable`` | file of the
+    interpreter |
     """
 
     pid: int
@@ -85,7 +89,9 @@ class SampledThread(Struct, frozen=True, kw_only=True, tag="thread"):
 
 
 class Phase:
-    """Two bytes at a fixed address: this process writes the first for the sampler, which answers in the second."""
+    """Two bytes at a fixed address: this process writes the first for the sampler, which answers in
+    the second.
+    """
 
     def __init__(self) -> None:
         self._bytes = (ctypes.c_ubyte * 2)(OUTSIDE, 0)
@@ -106,7 +112,9 @@ class Phase:
 
 
 def this_thread(phase: Phase) -> SampledThread:
-    """Where this thread, the main one, can be sampled. Raises ``Unavailable`` where the places cannot be found."""
+    """Where this thread, the main one, can be sampled. Raises ``Unavailable`` where the places
+    cannot be found.
+    """
     is_known_system = sys.platform == "linux" and sys.implementation.name == "cpython"
     if not is_known_system or struct.calcsize("P") != WORD:
         raise Unavailable(because("sampling-needs-linux"))
@@ -115,8 +123,8 @@ def this_thread(phase: Phase) -> SampledThread:
     with open("/proc/self/mem", "rb", buffering=0) as memory:
         places = _Places(memory.fileno())
         shallow = places.here(0)
-        # Another word of the state may have the frame's address by chance, or keep that of one frame for ever. Only a
-        # path to the running frame is right at two depths of the stack.
+        # Another word of the state may have the frame's address by chance, or keep that of one
+        # frame for ever. Only a path to the running frame is right at two depths of the stack.
         deep = places.here(3)
         common_paths = [path for path in shallow.paths if path in deep.paths]
         if not common_paths:
@@ -140,7 +148,9 @@ def this_thread(phase: Phase) -> SampledThread:
 
 
 class _Here(Struct, frozen=True):
-    """What was found in one running frame. ``paths``: each leads from the state to this frame, the shortest first."""
+    """What was found in one running frame. ``paths``: each leads from the state to this frame, the
+    shortest first.
+    """
 
     paths: list[tuple[int, ...]]
     code: int
@@ -150,7 +160,8 @@ class _Here(Struct, frozen=True):
 class _Places:
     """Looks for known values in the memory of this process.
 
-    It reads the memory as a file. A wrong address is an error there; by ``ctypes`` it would end the process.
+    It reads the memory as a file. A wrong address is an error there; by ``ctypes`` it would end the
+    process.
     """
 
     def __init__(self, memory: int) -> None:
@@ -166,8 +177,8 @@ class _Places:
         frame = sys._getframe()
         address, code = self._interpreter_frame(frame)
         instruction = self._instruction(address, frame.f_code)
-        # From here on this function calls no other Python function: the state names the frame that runs, and in a
-        # function that it calls that would be another frame.
+        # From here on this function calls no other Python function: the state names the frame that
+        # runs, and in a function that it calls that would be another frame.
         paths: list[tuple[int, ...]] = []
         state = LINUX.pread(self._memory, _WORDS_OF_STATE * WORD, self.state)
         for index, (word,) in enumerate(struct.iter_unpack("Q", state)):
@@ -191,7 +202,9 @@ class _Places:
         return _offset_of(id(code.co_filename), words)
 
     def characters(self, text: str, encoding: str) -> int:
-        """The offset of the characters in a text object, for texts that are stored as this one is."""
+        """The offset of the characters in a text object, for texts that are stored as this one
+        is.
+        """
         object_bytes = self._read(id(text), _LARGEST_HEADER + len(text))
         offset = object_bytes.find(text.encode(encoding))
         if offset < 0:
@@ -201,8 +214,8 @@ class _Places:
     def _interpreter_frame(self, frame: FrameType) -> tuple[int, int]:
         """The address of the interpreter's own frame, and the offset in it of its code object.
 
-        ``frame`` is a Python object. It points to the interpreter's frame, which is the structure that points to the
-        code that runs.
+        ``frame`` is a Python object. It points to the interpreter's frame, which is the structure
+        that points to the code that runs.
         """
         for pointed in self._words(id(frame), _WORDS_OF_FRAME):
             for index, value in enumerate(self._words(pointed, _WORDS_OF_FRAME)):
@@ -211,10 +224,12 @@ class _Places:
         raise _unknown_layout()
 
     def _instruction(self, address: int, code: CodeType) -> int:
-        """The offset, in the interpreter's frame at this address, of the pointer to the running instruction.
+        """The offset, in the interpreter's frame at this address, of the pointer to the running
+        instruction.
 
-        The instructions of a function are at the end of its code object. The first word of the frame that points
-        there is the pointer: the frame's other words point to objects, each as a whole.
+        The instructions of a function are at the end of its code object. The first word of the
+        frame that points there is the pointer: the frame's other words point to objects, each as a
+        whole.
         """
         first_instruction = id(code) + _LARGEST_HEADER
         end = id(code) + code.__sizeof__()
@@ -224,7 +239,9 @@ class _Places:
         raise _unknown_layout()
 
     def _words(self, address: int, count: int) -> Sequence[int]:
-        """The words at this address; fewer where the readable memory ends, none where it is no address."""
+        """The words at this address; fewer where the readable memory ends, none where it is no
+        address.
+        """
         found = self._read(address, count * WORD)
         return struct.unpack_from(f"{len(found) // WORD}Q", found)
 
@@ -244,5 +261,9 @@ def _unknown_layout() -> Unavailable:
 
 
 def _package_folders() -> list[str]:
-    """The folders of this interpreter where ``pip``, or the packages of a Linux distribution, install."""
-    return sorted({entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))})
+    """The folders of this interpreter where ``pip``, or the packages of a Linux distribution,
+    install.
+    """
+    return sorted(
+        {entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))}
+    )

@@ -1,4 +1,6 @@
-"""The saved answers of ``overhead time`` and ``overhead explain``, which ``overhead show`` prints again."""
+"""The saved answers of ``overhead time`` and ``overhead explain``, which ``overhead show`` prints
+again.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,23 @@ def read_explanation(path: Path) -> Explanation:
     """The explanation in a file. Raises ``BadFile``, one line that begins with the path."""
     found = _decoded(path, Explanation, "an explanation")
     if found.version != EXPLAIN_VERSION:
-        raise BadFile(f"version {found.version} of {EXPLAIN_FORMAT}, this program reads {EXPLAIN_VERSION}", path)
+        raise BadFile(
+            f"version {found.version} of {EXPLAIN_FORMAT}, this program reads {EXPLAIN_VERSION}",
+            path,
+        )
     alternatives = [_with_condition(one) for one in found.alternatives]
     return with_sound_answer(path, msgspec.structs.replace(found, alternatives=alternatives))
 
 
 def _with_condition(one: Alternative) -> Alternative:
-    """The alternative; with its code if it is a condition of an older file by which something is decided."""
-    if one.kind != "condition" or one.condition is not None or one.name not in CONDITIONS_BY_OLDER_NAME:
+    """The alternative; with its code if it is a condition of an older file by which something is
+    decided.
+    """
+    if (
+        one.kind != "condition"
+        or one.condition is not None
+        or one.name not in CONDITIONS_BY_OLDER_NAME
+    ):
         return one
     return msgspec.structs.replace(one, condition=CONDITIONS_BY_OLDER_NAME[one.name])
 
@@ -49,7 +60,9 @@ def read_timing(path: Path) -> Timing:
     """The answer of ``overhead time --json`` in a file. Raises ``BadFile``."""
     found = _decoded(path, Timing, "an answer of overhead time")
     if found.version != _TIME_VERSION or not found.calls:
-        raise BadFile(f"version {found.version} of {_TIME_FORMAT} with {len(found.calls)} calls", path)
+        raise BadFile(
+            f"version {found.version} of {_TIME_FORMAT} with {len(found.calls)} calls", path
+        )
     return with_sound_answer(path, found)
 
 

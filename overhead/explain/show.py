@@ -1,4 +1,6 @@
-"""An explained step as blocks, for the terminal and for its page; the times of one call, or of several in turn."""
+"""An explained step as blocks, for the terminal and for its page; the times of one call, or of
+several in turn.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,44 @@ from dataclasses import dataclass
 import msgspec
 
 from overhead.blocks.parts import Heading, InMicroseconds, Part, Table, Text
-from overhead.explain.record import NOT_IN_A_TRACE, NOT_MEASURED_MET, Alternative, CallSite, Explanation
+from overhead.explain.record import (
+    NOT_IN_A_TRACE,
+    NOT_MEASURED_MET,
+    Alternative,
+    CallSite,
+    Explanation,
+)
 from overhead.explain.timing import CallRatio, CallTiming, Timing
 from overhead.explain.verdict import resolved_times
 from overhead.reading.dispatch_costs import met_range
 from overhead.reading.plain_text import plain
 from overhead.results import Figure, Value, Why, code_of, codes_of
 from overhead.words.explain import division as division_words, timing as words
-from overhead.words.explain.alternatives import KIND_LABELS, SPEED, SPEED_MEANS, alternative_name, remark
+from overhead.words.explain.alternatives import (
+    KIND_LABELS,
+    SPEED,
+    SPEED_MEANS,
+    alternative_name,
+    remark,
+)
 from overhead.words.explain.step import UNRANKED, device_of, heading, operation_name, taken_as_step
-from overhead.words.explain.times import QUOTE_THIS, mean_text, replay_remark, replayed_text, time_text
+from overhead.words.explain.times import (
+    QUOTE_THIS,
+    mean_text,
+    replay_remark,
+    replayed_text,
+    time_text,
+)
 from overhead.words.explain.verdict import verdict_sentences
-from overhead.words.format import MICRO, factor_spread, listed, micro_of, micro_or_why, micro_spread, percent
+from overhead.words.format import (
+    MICRO,
+    factor_spread,
+    listed,
+    micro_of,
+    micro_or_why,
+    micro_spread,
+    percent,
+)
 from overhead.words.glossary import figure_column
 from overhead.words.next_run import range_text
 from overhead.words.reasons import sentence
@@ -41,7 +69,9 @@ _OPTIONAL, _IMPORTANT = ("issue", "fixed", "naive"), ("device", "met")
 _OVERSTATED = 1.2
 """A sentence names the time of a single call if it is this many times the cost or more."""
 _MET_APART = 1.3
-"""A sentence names the unpinned cost if unpinned and undisturbed cost differ by more than this factor."""
+"""A sentence names the unpinned cost if unpinned and undisturbed cost differ by more than this
+factor.
+"""
 
 
 def explanation_blocks(found: Explanation) -> Iterator[Part]:
@@ -76,7 +106,11 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
     said = []
     for name, (one, many) in _COUNTS.items():
         figure = getattr(found.per_step, name)
-        if figure is None or not figure.measured or (name in _ONLY_IF_ANY and not (figure.high or figure.value)):
+        if (
+            figure is None
+            or not figure.measured
+            or (name in _ONLY_IF_ANY and not (figure.high or figure.value))
+        ):
             continue
         said.append(f"{_count(figure)} {one if figure.value == 1 else many}")
     if said:
@@ -85,7 +119,8 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
 
 @dataclass(frozen=True)
 class _TimeRow:
-    """A time of a step. ``from_running``: it needs the program, which a trace has not. ``remark``: where it is known.
+    """A time of a step. ``from_running``: it needs the program, which a trace has not. ``remark``:
+    where it is known.
 
     ``may_lack``: an older file has it without a value.
     """
@@ -103,7 +138,9 @@ def _times_of(found: Explanation) -> list[_TimeRow]:
     step = found.step
     quoted = QUOTE_THIS if resolved_times(step.wall) else ""
     return [
-        _TimeRow("a step with its work done", step.wall, time_text, from_running=True, remark=quoted),
+        _TimeRow(
+            "a step with its work done", step.wall, time_text, from_running=True, remark=quoted
+        ),
         _TimeRow(
             "the same, unpinned",
             step.met,
@@ -112,7 +149,13 @@ def _times_of(found: Explanation) -> list[_TimeRow]:
             may_lack=True,
             remark="median and range of fresh processes; no step is left out",
         ),
-        _TimeRow("the mean of all measured steps", step.everything, mean_text, from_running=True, may_lack=True),
+        _TimeRow(
+            "the mean of all measured steps",
+            step.everything,
+            mean_text,
+            from_running=True,
+            may_lack=True,
+        ),
         _TimeRow("until the step returns (enqueue time)", step.issue, time_text, from_running=True),
         _TimeRow("device time", step.busy, micro_or_why),
         _TimeRow("as the profile explains it", found.replay.replayed, replayed_text),
@@ -176,23 +219,36 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
         ]
         for one in sorted(tried, key=lambda one: -(one.gain.low or 0.0))
     ]
-    columns = ["what would change it", SPEED, InMicroseconds("step"), "remark", "making it", "pays off after"]
+    columns = [
+        "what would change it",
+        SPEED,
+        InMicroseconds("step"),
+        "remark",
+        "making it",
+        "pays off after",
+    ]
     if rows:
         _, speed, step, _, making, pays_off = range(6)
         numeric, optional = (speed, step, making, pays_off), ((making, pays_off), step)
         meanings = {speed: SPEED_MEANS} if any(row[speed] for row in rows) else {}
-        table = Table("What was tried", columns, rows, numeric=numeric, optional=optional, meanings=meanings)
+        table = Table(
+            "What was tried", columns, rows, numeric=numeric, optional=optional, meanings=meanings
+        )
         yield table.without_empty()
 
 
 def condition_blocks(found: Explanation) -> Iterator[Part]:
-    """The step as the host runs it, and under other conditions on the host, in turn in one process."""
+    """The step as the host runs it, and under other conditions on the host, in turn in one
+    process.
+    """
     tried = [one for one in found.alternatives if one.kind == "condition"]
     rows = [[alternative_name(one), *_times_cells(one), sentence(one.reason)] for one in tried]
     columns = ["the step in one process", SPEED, InMicroseconds("step"), "remark"]
     if rows:
         _, speed, step, _ = range(4)
-        table = Table("Under other conditions", columns, rows, numeric=(speed, step), optional=(step,))
+        table = Table(
+            "Under other conditions", columns, rows, numeric=(speed, step), optional=(step,)
+        )
         yield table.without_empty(2)
 
 
@@ -246,7 +302,14 @@ def operation_blocks(found: Explanation) -> Iterator[Part]:
     if rows and not found.replay.ok:
         yield Text([UNRANKED])
     elif rows:
-        columns = ["operation", "line", "calls", InMicroseconds("CPU time"), "share", InMicroseconds("device")]
+        columns = [
+            "operation",
+            "line",
+            "calls",
+            InMicroseconds("CPU time"),
+            "share",
+            InMicroseconds("device"),
+        ]
         _, _, calls, host, share, device = range(6)
         yield Table(
             "Operations by CPU time",
@@ -261,16 +324,24 @@ def operation_blocks(found: Explanation) -> Iterator[Part]:
 
 def _count(figure: Figure) -> str:
     low, high = figure.low, figure.high
-    span = f" ({low:,.0f} to {high:,.0f})" if low is not None and high is not None and low != high else ""
+    span = (
+        f" ({low:,.0f} to {high:,.0f})"
+        if low is not None and high is not None and low != high
+        else ""
+    )
     return f"{figure.value:,.4g}{span}"
 
 
 def _where(site: CallSite) -> str:
-    return f"{site.line}, in {site.inside}" if site.line and site.inside else site.line or site.inside
+    return (
+        f"{site.line}, in {site.inside}" if site.line and site.inside else site.line or site.inside
+    )
 
 
 def timing_blocks(timing: Timing) -> Iterator[Part]:
-    """The table of the statements, what its columns mean, how the statements compare, and what is missing."""
+    """The table of the statements, what its columns mean, how the statements compare, and what is
+    missing.
+    """
     varied = list(timing.calls[0].varied)
     used = [] if "python" in varied else _libraries(timing.calls[0])
     library = used[0] if used else ""
@@ -308,7 +379,10 @@ def _divisions(timing: Timing) -> Iterator[str]:
     known = [(call, call.division) for call in timing.calls if call.division is not None]
     for call, division in known:
         name = ", ".join(
-            [plain(call.call, 60), *(plain(f"{name} = {value}", 60) for name, value in call.varied.items())]
+            [
+                plain(call.call, 60),
+                *(plain(f"{name} = {value}", 60) for name, value in call.varied.items()),
+            ]
         )
         on_device = call.on != "CPU"
         cost = call.figure("issue" if on_device else "complete")
@@ -328,12 +402,16 @@ def _divisions(timing: Timing) -> Iterator[str]:
 
 
 def timing_sentences(timing: Timing) -> list[str]:
-    """What the figures say: the ratios, what timing a single call would say, how it waits, what is missing."""
+    """What the figures say: the ratios, what timing a single call would say, how it waits, what is
+    missing.
+    """
     calls = timing.calls
     said = [*map(_ratio, timing.ratios)]
     if any(map(_is_first_answer, calls)):
         said.append(words.ONE_PROCESS)
-        if timing.quick and not any(code_of(note) == "interrupted-with-first-answers" for note in timing.notes):
+        if timing.quick and not any(
+            code_of(note) == "interrupted-with-first-answers" for note in timing.notes
+        ):
             said.append(words.WITHOUT_QUICK)
     waits: dict[Why, list[str]] = {}
     libraries: dict[str, list[str]] = {}
@@ -405,7 +483,9 @@ def _single_call(call: CallTiming, which: str) -> Iterator[str]:
 
 
 def _falls(call: CallTiming, which: str) -> Iterator[str]:
-    """Says so if fresh processes, which make few calls, met far more than a single call takes among many."""
+    """Says so if fresh processes, which make few calls, met far more than a single call takes among
+    many.
+    """
     first, later = call.figure("met"), call.figure("naive")
     if call.value("complete") is not None or first is None or later is None:
         return

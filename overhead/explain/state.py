@@ -1,4 +1,6 @@
-"""The state that a step reaches: every array and every Python value, under the name by which the step reaches it."""
+"""The state that a step reaches: every array and every Python value, under the name by which the
+step reaches it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from overhead.results import Reason, Why, because
 _MOST = 100_000
 """How many objects are visited. A step that reaches more is described in part."""
 _HIDDEN = ("_parameters", "_buffers", "_modules")
-"""Attributes of a PyTorch module that hold what the program reaches without them: ``model.weight``."""
+"""Attributes of a PyTorch module that hold what the program reaches without them:
+``model.weight``.
+"""
 _PLAIN = (bool, int, float, complex, str, bytes, bytearray, type(None), range, enum.Enum)
 """Types whose ``repr`` tells the value, and is the same in every process."""
 
@@ -28,15 +32,19 @@ _PLAIN = (bool, int, float, complex, str, bytes, bytearray, type(None), range, e
 def reachable_values(
     root: Any, unread: dict[str, Why] | None = None, holders: list[Any] | None = None
 ) -> dict[str, Any]:
-    """What a step or its result reaches, by name (``model.weight``): arrays, plain values, objects without known parts.
+    """What a step or its result reaches, by name (``model.weight``): arrays, plain values, objects
+    without known parts.
 
-    Visits closures, bound objects, containers, attributes, and the global variables that the program's own functions
-    name, but not those of installed packages. A gradient is a part of its tensor, the state one of a random generator.
-    ``unread`` gets the reason for each object whose parts are not all read, ``holders`` each object that is no value.
+    Visits closures, bound objects, containers, attributes, and the global variables that the
+    program's own functions name, but not those of installed packages. A gradient is a part of its
+    tensor, the state one of a random generator. ``unread`` gets the reason for each object whose
+    parts are not all read, ``holders`` each object that is no value.
     """
     found: dict[str, Any] = {}
     seen = {id(root)}
-    keep: list[Any] = [root]  # an object that was freed during the walk could give its id to another one
+    keep: list[Any] = [
+        root
+    ]  # an object that was freed during the walk could give its id to another one
     todo = deque([("", root)])
     while todo and len(seen) < _MOST:
         name, value = todo.popleft()
@@ -61,9 +69,13 @@ def reachable_values(
 
 
 def is_plain(value: Any) -> bool:
-    """Whether this is a value of a plain Python type, such as a number or a text, or an empty container."""
+    """Whether this is a value of a plain Python type, such as a number or a text, or an empty
+    container.
+    """
     try:
-        return isinstance(value, _PLAIN) or (isinstance(value, Mapping | Sequence | Set) and not len(value))
+        return isinstance(value, _PLAIN) or (
+            isinstance(value, Mapping | Sequence | Set) and not len(value)
+        )
     except Exception:  # the class of the program may raise anything
         return False
 
@@ -82,11 +94,16 @@ def is_array(value: Any) -> bool:
 
 
 def host_values(step: Callable[..., Any]) -> dict[str, Any]:
-    """The state of a step that device work cannot change, by name: Python values, and copies of arrays on the host."""
+    """The state of a step that device work cannot change, by name: Python values, and copies of
+    arrays on the host.
+    """
     found = {}
     for name, value in reachable_values(step).items():
         if is_array(value):
-            if not (getattr(value, "is_cuda", False) or type(value).__module__.partition(".")[0] == "cupy"):
+            if not (
+                getattr(value, "is_cuda", False)
+                or type(value).__module__.partition(".")[0] == "cupy"
+            ):
                 found[name] = _copied(value)
         elif is_plain(value):
             found[name] = value
@@ -94,8 +111,14 @@ def host_values(step: Callable[..., Any]) -> dict[str, Any]:
 
 
 def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """The names with another value in ``after`` than in ``before``, or only in ``after`` (both by ``host_values``)."""
-    return [name for name, value in after.items() if name not in before or not _same(before[name], value)]
+    """The names with another value in ``after`` than in ``before``, or only in ``after`` (both by
+    ``host_values``).
+    """
+    return [
+        name
+        for name, value in after.items()
+        if name not in before or not _same(before[name], value)
+    ]
 
 
 @dataclass(frozen=True)
@@ -113,7 +136,9 @@ def _copied(value: Any) -> Any:
 
 
 def to_numpy(value: Any) -> Any:
-    """An array of any library as a NumPy array. Floating point types that NumPy lacks become float32."""
+    """An array of any library as a NumPy array. Floating point types that NumPy lacks become
+    float32.
+    """
     if hasattr(value, "detach"):  # PyTorch
         value = value.dequantize() if value.is_quantized else value
         try:
@@ -123,14 +148,18 @@ def to_numpy(value: Any) -> Any:
     if hasattr(value, "get") and type(value).__module__.startswith("cupy"):
         return value.get()
     array = np.asarray(value)
-    return array if array.dtype.kind in "biufcSUOMm" or array.dtype.names else array.astype(np.float32)
+    return (
+        array if array.dtype.kind in "biufcSUOMm" or array.dtype.names else array.astype(np.float32)
+    )
 
 
 def _same(first: Any, second: Any) -> bool:
     if type(first) is not type(second):
         return False
     if isinstance(first, np.ndarray):
-        return first.dtype == second.dtype and np.array_equal(first, second, equal_nan=first.dtype.kind in "fc")
+        return first.dtype == second.dtype and np.array_equal(
+            first, second, equal_nan=first.dtype.kind in "fc"
+        )
     try:
         return bool(first == second or (first != first and second != second))
     except Exception:  # a comparison of the program's class may raise anything
@@ -142,7 +171,9 @@ class _WithoutOrder(Exception):
 
 
 def _known_children(value: Any) -> tuple[list[tuple[str, Any]], Why]:
-    """The parts of a value, and why they are not all of them: reading one raises, or there are over ``_MOST``."""
+    """The parts of a value, and why they are not all of them: reading one raises, or there are over
+    ``_MOST``.
+    """
     found = []
     try:
         for part in itertools.islice(_children(value), _MOST + 1):
@@ -186,7 +217,13 @@ def _numbered(values: Iterable[Any], name: str = "") -> Iterator[tuple[str, Any]
 
 
 def _named(key: Any, index: int) -> str:
-    return key if isinstance(key, str) else f"[{key!r}]" if _is_key(key) else f"{type(key).__name__}{index}"
+    return (
+        key
+        if isinstance(key, str)
+        else f"[{key!r}]"
+        if _is_key(key)
+        else f"{type(key).__name__}{index}"
+    )
 
 
 def _is_key(value: Any) -> bool:
@@ -209,9 +246,13 @@ def _of_function(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def named_globals(function: Any) -> list[str]:
-    """The global variables that one of the program's own functions names; none for a function of a package."""
+    """The global variables that one of the program's own functions names; none for a function of a
+    package.
+    """
     code = function.__code__
-    return [name for name in _names(code) if name in function.__globals__] if is_own_code(code) else []
+    return (
+        [name for name in _names(code) if name in function.__globals__] if is_own_code(code) else []
+    )
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
@@ -228,7 +269,9 @@ def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
         yield "state", repr(value.bit_generator.state)
     elif hasattr(value, "getstate") and type(value).__module__ == "random":
         yield "state", repr(value.getstate())
-    elif hasattr(value, "__length_hint__") and hasattr(value, "__reduce__"):  # an iterator over a container
+    elif hasattr(value, "__length_hint__") and hasattr(
+        value, "__reduce__"
+    ):  # an iterator over a container
         yield "left", value.__length_hint__()
     yield from vars(value).items() if hasattr(value, "__dict__") else ()
     for kind in type(value).__mro__:

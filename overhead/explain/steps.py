@@ -1,7 +1,8 @@
-"""Find the step to explain: ``FILE.py:FUNCTION`` or ``module:function``, which returns a step, or is the step.
+"""Find the step to explain: ``FILE.py:FUNCTION`` or ``module:function``, which returns a step, or
+is the step.
 
-Whatever can be called and is returned is the step: a function, an object with ``__call__``, a PyTorch module, what
-``jax.jit`` gives.
+Whatever can be called and is returned is the step: a function, an object with ``__call__``, a
+PyTorch module, what ``jax.jit`` gives.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ _MOST_TEXT = 4000
 
 
 class StepSource(Struct, frozen=True, kw_only=True):
-    """Where a step comes from. ``setup``: Python text that defines ``step``, in any process. ``file``: for the reader.
+    """Where a step comes from. ``setup``: Python text that defines ``step``, in any process.
+    ``file``: for the reader.
 
-    ``path``: entries of ``sys.path`` that the program needs. ``folder``: the program's; lines are relative to it.
+    ``path``: entries of ``sys.path`` that the program needs. ``folder``: the program's; lines are
+    relative to it.
     """
 
     setup: str
@@ -56,8 +59,8 @@ class StepSource(Struct, frozen=True, kw_only=True):
 class FoundStep:
     """The step, and how it was found. ``function``: the name of the function that was given.
 
-    ``returned``: the type of what that function returned; "" for None. ``is_returned``: that is the step, else the
-    function itself is. ``first_s``: how long the first call of the function took.
+    ``returned``: the type of what that function returned; "" for None. ``is_returned``: that is the
+    step, else the function itself is. ``first_s``: how long the first call of the function took.
     """
 
     call: Callable[[], Any]
@@ -68,9 +71,11 @@ class FoundStep:
 
 
 def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> StepSource:
-    """The source of ``FILE.py:FUNCTION`` or ``module:function`` with ``NAME=VALUE`` arguments; or ``UsageError``.
+    """The source of ``FILE.py:FUNCTION`` or ``module:function`` with ``NAME=VALUE`` arguments; or
+    ``UsageError``.
 
-    ``variable``: a variable of the text around ``setup``, which the function gets as an argument of this name.
+    ``variable``: a variable of the text around ``setup``, which the function gets as an argument of
+    this name.
     """
     place, colon, function = text.rpartition(":")
     if not (place and colon and all(part.isidentifier() for part in function.split("."))):
@@ -114,18 +119,27 @@ def _no_function(text: str) -> UsageError:
         return UsageError(f"{file}, line {error.lineno}: {error.msg}")
     except ValueError as error:  # a null character
         return UsageError(f"{file}: {error}")
-    defined = [one.name for one in body if isinstance(one, ast.FunctionDef) and not one.name.startswith("_")]
+    defined = [
+        one.name
+        for one in body
+        if isinstance(one, ast.FunctionDef) and not one.name.startswith("_")
+    ]
     if not defined:
         return UsageError(
-            f"{file} defines no function: put one iteration into a function that returns step(); see docs/explain.md"
+            f"{file} defines no function: put one iteration into a function that returns step();"
+            " see docs/explain.md"
         )
     named = [f"{file}:{name}" for name in defined[:_MOST_NAMED]]
     more = f" and {len(defined) - _MOST_NAMED} more" if len(defined) > _MOST_NAMED else ""
-    return UsageError(f"{text}: name a function of the file, one iteration of it: {', '.join(named)}{more}")
+    return UsageError(
+        f"{text}: name a function of the file, one iteration of it: {', '.join(named)}{more}"
+    )
 
 
 def step_given(step: Callable[[], object]) -> StepSource:
-    """The source of a function of this process, which other processes can find again. Raises ``UsageError``."""
+    """The source of a function of this process, which other processes can find again. Raises
+    ``UsageError``.
+    """
     module = sys.modules.get(getattr(step, "__module__", "") or "")
     file = getattr(module, "__file__", None) or getattr(step, "__module__", "") or "a notebook"
     folder = str(Path(file).resolve().parent) if os.path.isfile(file) else os.getcwd()
@@ -155,7 +169,9 @@ def _argument(text: str) -> tuple[str, str]:
 
 
 def literals(given: Mapping[str, str]) -> dict[str, Any]:
-    """The values of arguments that are given as text: Python literals; any other text stands for itself."""
+    """The values of arguments that are given as text: Python literals; any other text stands for
+    itself.
+    """
     found: dict[str, Any] = dict(given)
     for name, text in given.items():
         with contextlib.suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -164,18 +180,24 @@ def literals(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def find_step(place: str, function: str, arguments: Mapping[str, Any]) -> FoundStep:
-    """The step that a function of a file or module returns, else the function itself. Raises ``UsageError``."""
+    """The step that a function of a file or module returns, else the function itself. Raises
+    ``UsageError``.
+    """
     module = _module(place)
     found: Any = module
     for name in function.split("."):
         if not hasattr(found, name):
-            raise unknown_name(f"function in {os.path.basename(place)}:", name, _functions_of(found, module))
+            raise unknown_name(
+                f"function in {os.path.basename(place)}:", name, _functions_of(found, module)
+            )
         found = getattr(found, name)
     if not callable(found):
         raise UsageError(f"{function} is {type(found).__name__} and no function")
     lacking = _lacking(found, arguments)
     if "." in function and lacking[:1] == ["self"]:
-        raise UsageError(f"{function} is a method: name a function that makes the object and returns its method")
+        raise UsageError(
+            f"{function} is a method: name a function that makes the object and returns its method"
+        )
     if lacking:
         raise UsageError(f"{function} needs {', '.join(lacking)}: give --arg {lacking[0]}=VALUE")
     return step_from(functools.partial(found, **arguments) if arguments else found, function)
@@ -183,7 +205,9 @@ def find_step(place: str, function: str, arguments: Mapping[str, Any]) -> FoundS
 
 @contextlib.contextmanager
 def telling_first_call(tell: Callable[[], None]) -> Iterator[None]:
-    """A ``with`` block that calls ``tell`` before it calls a function that is named, which may be a whole program."""
+    """A ``with`` block that calls ``tell`` before it calls a function that is named, which may be a
+    whole program.
+    """
     _told_before_first_call.append(tell)
     try:
         yield
@@ -192,7 +216,8 @@ def telling_first_call(tell: Callable[[], None]) -> Iterator[None]:
 
 
 def step_from(given: Callable[[], Any], function: str) -> FoundStep:
-    """What a function returns, if that can be called: then it is the step. Else the function itself is.
+    """What a function returns, if that can be called: then it is the step. Else the function itself
+    is.
 
     Calls the function once. Raises ``UsageError``.
     """
@@ -210,17 +235,21 @@ def step_from(given: Callable[[], Any], function: str) -> FoundStep:
     _refuse_other_code(returned, function, is_returned=True)
     if lacking := _lacking(returned, {}):
         raise UsageError(
-            f"the {kind} that {function} returns needs {', '.join(lacking)}; a step takes no arguments: return a "
-            "function that calls it with them"
+            f"the {kind} that {function} returns needs {', '.join(lacking)}; a step takes no"
+            " arguments: return a function that calls it with them"
         )
     return FoundStep(returned, function, kind, is_returned=True, first_s=first_s)
 
 
 def _refuse_several(returned: Any, function: str) -> None:
-    """Raise ``UsageError`` for functions in a container, or a class whose objects can be called: which is the step?"""
+    """Raise ``UsageError`` for functions in a container, or a class whose objects can be called:
+    which is the step?
+    """
     if isinstance(returned, type) and any("__call__" in vars(kind) for kind in returned.__mro__):
         name = returned.__qualname__
-        raise UsageError(f"{function} returns the class {name}, whose call makes an object: return {name}(...)")
+        raise UsageError(
+            f"{function} returns the class {name}, whose call makes an object: return {name}(...)"
+        )
     kind = type(returned).__qualname__
     parts = list(returned.values()) if isinstance(returned, dict) else returned
     if callable(returned) or not isinstance(parts, list | tuple | set | frozenset):
@@ -229,57 +258,81 @@ def _refuse_several(returned: Any, function: str) -> None:
     if functions:
         several = "s" if len(functions) > 1 else ""
         raise UsageError(
-            f"{function} returns a {kind} with {len(functions)} function{several}, so the step is not known: return "
-            "one function, which is the step"
+            f"{function} returns a {kind} with {len(functions)} function{several}, so the step is"
+            " not known: return one function, which is the step"
         )
 
 
 def _functions_of(owner: Any, module: types.ModuleType) -> list[str]:
-    """The names of what can be called in a module or class: those that this module defines, if there are any."""
-    public = {name: value for name, value in vars(owner).items() if callable(value) and not name.startswith("_")}
-    own = [name for name, value in public.items() if getattr(value, "__module__", "") == module.__name__]
+    """The names of what can be called in a module or class: those that this module defines, if
+    there are any.
+    """
+    public = {
+        name: value
+        for name, value in vars(owner).items()
+        if callable(value) and not name.startswith("_")
+    }
+    own = [
+        name
+        for name, value in public.items()
+        if getattr(value, "__module__", "") == module.__name__
+    ]
     return own or list(public)
 
 
-def _refuse_other_code(function: Callable[..., Any], name: str, *, is_returned: bool = False) -> None:
-    """Raise ``UsageError`` for a function whose call does not run its body. ``is_returned``: ``name`` returned it."""
+def _refuse_other_code(
+    function: Callable[..., Any], name: str, *, is_returned: bool = False
+) -> None:
+    """Raise ``UsageError`` for a function whose call does not run its body. ``is_returned``:
+    ``name`` returned it.
+    """
     bodies = [function, type(function).__call__]
     before, after = ("the step that ", " returns") if is_returned else ("", "")
     if any(map(inspect.iscoroutinefunction, bodies)):
         raise UsageError(
-            f"{before}{name}{after} is an async function, whose call runs nothing: name a function that runs it, such "
-            'as asyncio.run(step()), or loop.run_until_complete(step()); overhead time takes "await step()" itself'
+            f"{before}{name}{after} is an async function, whose call runs nothing: name a function"
+            " that runs it, such as asyncio.run(step()), or loop.run_until_complete(step());"
+            ' overhead time takes "await step()" itself'
         )
-    if any(map(inspect.isgeneratorfunction, bodies)) or any(map(inspect.isasyncgenfunction, bodies)):
+    if any(map(inspect.isgeneratorfunction, bodies)) or any(
+        map(inspect.isasyncgenfunction, bodies)
+    ):
         raise UsageError(
-            f"{before}{name}{after} is a generator function, whose call runs nothing: explain a function that calls "
-            "next() on it"
+            f"{before}{name}{after} is a generator function, whose call runs nothing: explain a"
+            " function that calls next() on it"
         )
 
 
 def refuse_unfinished(result: Any, name: str) -> None:
-    """Raise ``UsageError`` if what a call returned is work that has not run: a generator or a coroutine."""
+    """Raise ``UsageError`` if what a call returned is work that has not run: a generator or a
+    coroutine.
+    """
     if inspect.isawaitable(result) and not callable(result):
         if inspect.iscoroutine(result):
             result.close()  # it would warn that nobody has awaited it
         raise UsageError(
-            f"{name} returns a {type(result).__name__}, which has not run: explain a function that runs it, such as "
-            "asyncio.run(step()), or loop.run_until_complete(step())"
+            f"{name} returns a {type(result).__name__}, which has not run: explain a function that"
+            " runs it, such as asyncio.run(step()), or loop.run_until_complete(step())"
         )
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
-        raise UsageError(f"{name} returns a generator, which has not run: explain a function that calls next() on it")
+        raise UsageError(
+            f"{name} returns a generator, which has not run: explain a function that calls next()"
+            " on it"
+        )
 
 
 def refuse_long(found: FoundStep, longest_s: float) -> None:
-    """Raise ``UsageError`` if two calls in a row show that a step is too long. The first one may load and compile."""
+    """Raise ``UsageError`` if two calls in a row show that a step is too long. The first one may
+    load and compile.
+    """
     first_s = _seconds(found.call) if found.is_returned else found.first_s
     if first_s <= longest_s or (again_s := _seconds(found.call)) <= longest_s:
         return
     taken_s = min(first_s, again_s)
     before, after = ("the step that ", " returns") if found.is_returned else ("", "")
     raise UsageError(
-        f"{before}{found.function}{after} takes {taken_s:.2g} s; steps of up to {longest_s:g} s are explained: name "
-        "one iteration: a function that returns step(); see docs/explain.md"
+        f"{before}{found.function}{after} takes {taken_s:.2g} s; steps of up to {longest_s:g} s are"
+        " explained: name one iteration: a function that returns step(); see docs/explain.md"
     )
 
 
@@ -305,7 +358,9 @@ def _module(place: str) -> Any:
 
 
 def _lacking(function: Callable[..., Any], arguments: Mapping[str, Any]) -> list[str]:
-    """The arguments without a default that are not given. Raises ``UsageError`` for one that does not exist."""
+    """The arguments without a default that are not given. Raises ``UsageError`` for one that does
+    not exist.
+    """
     try:
         parameters = inspect.signature(_with_signature(function)).parameters
     except (TypeError, ValueError):  # a function written in C
@@ -318,7 +373,9 @@ def _lacking(function: Callable[..., Any], arguments: Mapping[str, Any]) -> list
 
 
 def _with_signature(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What tells the arguments of a function: of a PyTorch module ``forward``, since its ``__call__`` takes any."""
+    """What tells the arguments of a function: of a PyTorch module ``forward``, since its
+    ``__call__`` takes any.
+    """
     torch = sys.modules.get("torch")
     is_module = torch is not None and isinstance(function, torch.nn.Module)
     return function.forward if is_module else function  # type: ignore[attr-defined]
@@ -334,7 +391,9 @@ def _checked(call: Callable[[], Any]) -> Any:
 
 
 def error_text(error: BaseException, otherwise: Callable[[BaseException], str] = one_line) -> str:
-    """One line with the program's line, ``train.py:12, in step: ValueError: no``; ``otherwise`` if there is none."""
+    """One line with the program's line, ``train.py:12, in step: ValueError: no``; ``otherwise`` if
+    there is none.
+    """
     if isinstance(error.__cause__, StopIteration):  # a generator turns it into a RuntimeError
         error = error.__cause__
     line = program_line(error)
@@ -342,7 +401,9 @@ def error_text(error: BaseException, otherwise: Callable[[BaseException], str] =
 
 
 def program_line(error: BaseException, *, texts: bool = False) -> str:
-    """The innermost line of the program that raised, ``train.py:12, in step``; ``texts``: also code without a file."""
+    """The innermost line of the program that raised, ``train.py:12, in step``; ``texts``: also code
+    without a file.
+    """
     found = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
@@ -352,11 +413,15 @@ def program_line(error: BaseException, *, texts: bool = False) -> str:
 
 
 def call_site(frame: types.FrameType | None, folder: str, libraries: Sequence[str]) -> CallSite:
-    """The line of the program that leads to this frame, and the innermost line of a library outside ``libraries``."""
+    """The line of the program that leads to this frame, and the innermost line of a library outside
+    ``libraries``.
+    """
     inside = ""
     while frame is not None:
         code = frame.f_code
-        is_passed_over = code.co_filename.startswith((*libraries, SUITE, "<")) and code.co_filename != EXAMPLE
+        is_passed_over = (
+            code.co_filename.startswith((*libraries, SUITE, "<")) and code.co_filename != EXAMPLE
+        )
         if not is_passed_over:
             line = f"{_shown(code.co_filename, folder)}:{frame.f_lineno}"
             if is_own_code(code):
@@ -367,7 +432,9 @@ def call_site(frame: types.FrameType | None, folder: str, libraries: Sequence[st
 
 
 def _shown(file: str, folder: str) -> str:
-    """A file without what names the machine: relative to the program, or below ``site-packages``."""
+    """A file without what names the machine: relative to the program, or below
+    ``site-packages``.
+    """
     if folder and file.startswith(folder + os.sep):
         return os.path.relpath(file, folder).replace(os.sep, "/")
     _, packages, rest = file.replace(os.sep, "/").rpartition("/site-packages/")

@@ -1,8 +1,9 @@
 """Sample what a child process does: stop its main thread at random moments, and read where it is.
 
-``ptrace`` stops the thread for some 20 µs at a time, wherever it is: in a Python instruction, in compiled code or in a
-call of the operating system. So the share of samples in a part is its share of the time. A profiler in the program
-would not tell that: it runs at each call of a function, and makes code with many calls slower than other code.
+``ptrace`` stops the thread for some 20 µs at a time, wherever it is: in a Python instruction, in
+compiled code or in a call of the operating system. So the share of samples in a part is its share
+of the time. A profiler in the program would not tell that: it runs at each call of a function, and
+makes code with many calls slower than other code.
 """
 
 from __future__ import annotations
@@ -21,48 +22,70 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from overhead.errors import Unavailable
-from overhead.explain.sampled_thread import LINUX, OVER, POINTER_MASK, RUNNING, WORD, SampledThread, read_memory
+from overhead.explain.sampled_thread import (
+    LINUX,
+    OVER,
+    POINTER_MASK,
+    RUNNING,
+    WORD,
+    SampledThread,
+    read_memory,
+)
 from overhead.results import because
 
-# Requests, sets of registers and a status of ptrace: Linux's headers <linux/ptrace.h> and <linux/elf.h>.
+# Requests, sets of registers and a status of ptrace: Linux's headers <linux/ptrace.h> and
+# <linux/elf.h>.
 _SEIZE, _INTERRUPT, _CONTINUE, _DETACH, _REGISTERS = 0x4206, 0x4207, 7, 17, 0x4204
 _GENERAL_REGISTERS, _ARM_SYSTEM_CALL = 1, 0x404
 _EVENT_STOP = 128 << 8 | 5
-"""The status of a thread that ``_INTERRUPT`` has stopped: PTRACE_EVENT_STOP, and the number of SIGTRAP.
+"""The status of a thread that ``_INTERRUPT`` has stopped: PTRACE_EVENT_STOP, and the number of
+SIGTRAP.
 
-Every other stop is a signal on its way to the thread."""
+Every other stop is a signal on its way to the thread.
+"""
 _KILL: int = getattr(signal, "SIGKILL", 0)
 """Windows has no such signal. Only Linux uses it here."""
 _SIGNAL_MASK = 0xFF
 """The bits of a status that name the signal."""
 _COUNTER_AT = {"x86_64": 16 * WORD, "aarch64": 32 * WORD}
-"""By processor, the offset of the program counter (rip, pc) among the general registers: <sys/user.h>, <asm/ptrace.h>.
+"""By processor, the offset of the program counter (rip, pc) among the general registers:
+<sys/user.h>, <asm/ptrace.h>.
 
-Other processors are refused."""
+Other processors are refused.
+"""
 _X86_CALL_AT = 15 * WORD
-"""The offset of orig_rax, the number of the call of the operating system: below zero outside such a call."""
+"""The offset of orig_rax, the number of the call of the operating system: below zero outside such a
+call.
+"""
 _MOST_REGISTERS_BYTES = 512
 """The general registers need 216 bytes on x86 and 272 on Arm."""
 _LONGEST_TEXT = 4096
 """Characters of a file's name. A longer text is no name, but memory that was misread."""
 
 _LONGEST_S = 5.0
-"""No sample is taken later. The process runs CALL for 2 s (``user_statement``), and longer if one call takes longer."""
+"""No sample is taken later. The process runs CALL for 2 s (``user_statement``), and longer if one
+call takes longer.
+"""
 _STOP_S = 5.0
 """A thread that takes longer to stop hangs in the kernel. Its process is killed then."""
 _ENOUGH = 200
-"""From here on the process need not go on for the sampler: a share of one half is known to ± 7 points by then."""
+"""From here on the process need not go on for the sampler: a share of one half is known to ± 7
+points by then.
+"""
 _BETWEEN_S = (50e-6, 250e-6)
-"""Seconds between two stops, at random: equal ones could keep step with the program, and always hit the same part."""
+"""Seconds between two stops, at random: equal ones could keep step with the program, and always hit
+the same part.
+"""
 
 
 @dataclass(frozen=True)
 class Sample:
     """Where the thread was at one moment, while CALL ran.
 
-    ``file``: of the running Python function; '' where that is not known. ``instruction``: the address of its bytecode
-    instruction. ``object``: the file of the machine code that ran; '' for code in no file. ``in_system``: the thread
-    was in a call of the operating system. ``at_s``: seconds since the sampler began.
+    ``file``: of the running Python function; '' where that is not known. ``instruction``: the
+    address of its bytecode instruction. ``object``: the file of the machine code that ran; '' for
+    code in no file. ``in_system``: the thread was in a call of the operating system. ``at_s``:
+    seconds since the sampler began.
     """
 
     file: str
@@ -74,7 +97,9 @@ class Sample:
 
 @dataclass(frozen=True)
 class _Stop:
-    """A sample before its addresses are looked up, which would make the thread stand still for longer."""
+    """A sample before its addresses are looked up, which would make the thread stand still for
+    longer.
+    """
 
     code: int
     instruction: int
@@ -84,10 +109,15 @@ class _Stop:
 
 
 def sampled(thread: SampledThread) -> list[Sample]:
-    """The samples of a thread until its process says that CALL has run for the last time. Raises ``Unavailable``."""
+    """The samples of a thread until its process says that CALL has run for the last time. Raises
+    ``Unavailable``.
+    """
     if platform.machine() not in _COUNTER_AT:
         raise Unavailable(because("sampling-needs-processor", processor=platform.machine()))
-    with _Stopper(thread.pid) as stopper, open(f"/proc/{thread.pid}/mem", "r+b", buffering=0) as memory:
+    with (
+        _Stopper(thread.pid) as stopper,
+        open(f"/proc/{thread.pid}/mem", "r+b", buffering=0) as memory,
+    ):
         reader = _Reader(memory.fileno(), thread)
         stops = _stops(stopper, reader)
         # Inside the block: the process may end after it, and its list of files with it.
@@ -126,8 +156,8 @@ def _stops(stopper: _Stopper, reader: _Reader) -> list[_Stop]:
 class _Stopper:
     """Stops the main thread of a child process, and lets it go on.
 
-    The end of the ``with`` block ends this, and the thread runs as before. Entering it raises ``Unavailable`` where the
-    system allows no process to stop another, as in many containers.
+    The end of the ``with`` block ends this, and the thread runs as before. Entering it raises
+    ``Unavailable`` where the system allows no process to stop another, as in many containers.
     """
 
     def __init__(self, pid: int) -> None:
@@ -138,14 +168,16 @@ class _Stopper:
         self._ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
         self._machine = platform.machine()
         self._buffer = ctypes.create_string_buffer(_MOST_REGISTERS_BYTES)
-        # stop() waits for the thread without a limit: to ask again and again takes CPU time from the program. The
-        # watch ends that wait if the thread never stops: it kills the process.
+        # stop() waits for the thread without a limit: to ask again and again takes CPU time from
+        # the program. The watch ends that wait if the thread never stops: it kills the process.
         self._watch = threading.Timer(_LONGEST_S + _STOP_S, os.kill, (pid, _KILL))
         self._watch.daemon = True
 
     def __enter__(self) -> _Stopper:
         if self._request(_SEIZE) != 0:
-            raise Unavailable(because("sampling-not-permitted", error=os.strerror(ctypes.get_errno())))
+            raise Unavailable(
+                because("sampling-not-permitted", error=os.strerror(ctypes.get_errno()))
+            )
         self._watch.start()
         return self
 
@@ -159,15 +191,21 @@ class _Stopper:
     def stop(self) -> bool:
         """Stop the thread; False if its process has ended.
 
-        A signal on its way to the thread stops it too. The thread gets the signal, and is then stopped again.
+        A signal on its way to the thread stops it too. The thread gets the signal, and is then
+        stopped again.
         """
         if self._request(_INTERRUPT) != 0:
             return False
         while True:
-            # WNOWAIT only looks. Without it this would take the end of the process from whoever started it, and who
-            # needs its exit code.
-            found = LINUX.waitid(LINUX.P_PID, self._pid, LINUX.WSTOPPED | LINUX.WEXITED | LINUX.WNOWAIT)
-            if found is None or found.si_code not in (LINUX.CLD_TRAPPED, LINUX.CLD_STOPPED):  # it has ended
+            # WNOWAIT only looks. Without it this would take the end of the process from whoever
+            # started it, and who needs its exit code.
+            found = LINUX.waitid(
+                LINUX.P_PID, self._pid, LINUX.WSTOPPED | LINUX.WEXITED | LINUX.WNOWAIT
+            )
+            if found is None or found.si_code not in (
+                LINUX.CLD_TRAPPED,
+                LINUX.CLD_STOPPED,
+            ):  # it has ended
                 return False
             # The thread has stopped. Only that news is taken.
             LINUX.waitid(LINUX.P_PID, self._pid, LINUX.WSTOPPED | LINUX.WNOHANG)
@@ -203,7 +241,9 @@ class _Stopper:
 
 
 class _Reader:
-    """Reads the memory of a stopped thread. ``names``: the file of a function, by the address of its code object."""
+    """Reads the memory of a stopped thread. ``names``: the file of a function, by the address of
+    its code object.
+    """
 
     def __init__(self, memory: int, thread: SampledThread) -> None:
         self._memory, self._thread = memory, thread
@@ -219,7 +259,9 @@ class _Reader:
         return found[0] if found else OVER
 
     def place(self) -> tuple[int, int]:
-        """The addresses of the running code object and of its instruction; zeros where no Python runs."""
+        """The addresses of the running code object and of its instruction; zeros where no Python
+        runs.
+        """
         address = self._thread.state
         for offset in self._thread.to_frame:
             address = self._word(address + offset)
@@ -240,9 +282,10 @@ class _Reader:
     def _text(self, address: int) -> str:
         """The characters of a text object; '' if none is there.
 
-        A text object has its length in its third word. Its characters end with a zero, and have 1, 2 or 4 bytes each,
-        as the largest of them needs. The bits that say so are not at one place in all versions of CPython, so each
-        size is tried: the right one gives a text that can be printed and has the zero at its end.
+        A text object has its length in its third word. Its characters end with a zero, and have 1,
+        2 or 4 bytes each, as the largest of them needs. The bits that say so are not at one place
+        in all versions of CPython, so each size is tried: the right one gives a text that can be
+        printed and has the zero at its end.
         """
         length = self._word(address + 2 * WORD)
         if not 0 < length <= _LONGEST_TEXT:
@@ -295,8 +338,9 @@ class _MappedFiles:
 def _mapped_code(pid: int) -> Iterator[_Mapping]:
     """The mappings of a process that hold machine code and have a name.
 
-    A line of the kernel's list: ``7f1c7a400000-7f1c7b000000 r-xp 00400000 08:01 393 /usr/lib/libc.so.6``, where ``x``
-    allows to run it. Code that a compiler has made in memory has no name.
+    A line of the kernel's list: ``7f1c7a400000-7f1c7b000000 r-xp 00400000 08:01 393
+    /usr/lib/libc.so.6``, where ``x`` allows to run it. Code that a compiler has made in memory has
+    no name.
     """
     with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:

@@ -1,4 +1,6 @@
-"""What a profiled program did on the host and on the device, step by step. Pure: events in, lists out; nanoseconds."""
+"""What a profiled program did on the host and on the device, step by step. Pure: events in, lists
+out; nanoseconds.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,13 @@ CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "ot
 TO_HOST = re.compile(r"Memcpy DtoH.*-> Pageable", re.I)
 """A copy into pageable memory blocks its call, also without a synchronisation after it."""
 _FROM_PAGEABLE, _STAGED_NS = re.compile(r"Memcpy HtoD.*Pageable ->", re.I), 10_000.0
-"""A copy from pageable memory blocks its call too, unless it is so short that CUDA stages it: 64 KiB."""
+"""A copy from pageable memory blocks its call too, unless it is so short that CUDA stages it: 64
+KiB.
+"""
 LOADER = "enumerate(DataLoader)#"
-"""How the annotation of PyTorch begins that holds a DataLoader's ``next``; it counts as an operation."""
+"""How the annotation of PyTorch begins that holds a DataLoader's ``next``; it counts as an
+operation.
+"""
 NO_SITE = CallSite()
 """Nothing is known of the line."""
 
@@ -38,9 +44,11 @@ class HostOperation:
 
 @dataclass(frozen=True)
 class HostCall:
-    """A call of the device's runtime or driver. ``waits_for``: the streams whose work has finished when it returns.
+    """A call of the device's runtime or driver. ``waits_for``: the streams whose work has finished
+    when it returns.
 
-    ``blocked``: how long it waits for them. ``queue_full``: how long it waits for room in the queue.
+    ``blocked``: how long it waits for them. ``queue_full``: how long it waits for room in the
+    queue.
     """
 
     name: str
@@ -57,7 +65,9 @@ class HostCall:
 
     @property
     def no_work(self) -> float:
-        """The part of the call that is no host work, ns: all of it if it waits for device work, else ``queue_full``."""
+        """The part of the call that is no host work, ns: all of it if it waits for device work,
+        else ``queue_full``.
+        """
         return self.end - self.start if self.blocked > 0 else self.queue_full
 
 
@@ -67,16 +77,19 @@ _COMMUNICATES = re.compile(
     r"|reduce_?scatter|(?:one|two)_?shot_?(?:all|push|pull)|\w*_ep_(?:dispatch|combine)",
     re.I,
 )
-"""Kernels that exchange data with other devices, and wait for them while they run: libraries of collectives, and the
-names that vLLM, SGLang, TensorRT-LLM, FlashInfer and PyTorch's symmetric memory give their own."""
+"""Kernels that exchange data with other devices, and wait for them while they run: libraries of
+collectives, and the names that vLLM, SGLang, TensorRT-LLM, FlashInfer and PyTorch's symmetric
+memory give their own.
+"""
 
 
 @dataclass(frozen=True)
 class DeviceWork:
     """One kernel, copy or set on the device. ``stream``: ``device:stream``.
 
-    ``collective``: what it exchanges with other devices, as PyTorch names it; empty if it does not or is not known.
-    ``group``: which ranks take part and how much each of them gives, in the words of the recording; empty likewise.
+    ``collective``: what it exchanges with other devices, as PyTorch names it; empty if it does not
+    or is not known. ``group``: which ranks take part and how much each of them gives, in the words
+    of the recording; empty likewise.
     """
 
     name: str
@@ -115,10 +128,11 @@ class DeviceWork:
 
 @dataclass(frozen=True)
 class StepTrace:
-    """One step from ``start`` to ``end`` on the host, what ran then, and the device work that it issued, by start.
+    """One step from ``start`` to ``end`` on the host, what ran then, and the device work that it
+    issued, by start.
 
-    Device work may end later. ``operations``: the outermost ones. ``allocations``: bytes from the library's allocator.
-    ``number``: that of its mark; None without one.
+    Device work may end later. ``operations``: the outermost ones. ``allocations``: bytes from the
+    library's allocator. ``number``: that of its mark; None without one.
     """
 
     start: float
@@ -139,23 +153,40 @@ class StepTrace:
 
     @cached_property
     def synchronisations(self) -> list[HostCall]:
-        """Calls that wait for the device. A copy to the host and the wait for it within one operation are one."""
+        """Calls that wait for the device. A copy to the host and the wait for it within one
+        operation are one.
+        """
         found: list[HostCall] = []
         for call in self.calls:
             if call.kind == "synchronisation":
                 last = found[-1] if found else None
-                if last is not None and last.kind == "copy" and last.operation is call.operation is not None:
+                if (
+                    last is not None
+                    and last.kind == "copy"
+                    and last.operation is call.operation is not None
+                ):
                     found.pop()
-                    blocked, copy = min(last.blocked + call.blocked, call.end - last.start), last.correlation
-                    call = dataclasses.replace(call, start=last.start, blocked=blocked, correlation=copy)
+                    blocked, copy = (
+                        min(last.blocked + call.blocked, call.end - last.start),
+                        last.correlation,
+                    )
+                    call = dataclasses.replace(
+                        call, start=last.start, blocked=blocked, correlation=copy
+                    )
                 found.append(call)
-            elif call.kind == "copy" and any(each.blocks for each in self.by_correlation.get(call.correlation, ())):
+            elif call.kind == "copy" and any(
+                each.blocks for each in self.by_correlation.get(call.correlation, ())
+            ):
                 found.append(call)
         return found
 
     def count(self, kind: CallKind) -> int:
         """How many calls of this kind the step makes."""
-        return len(self.synchronisations) if kind == "synchronisation" else sum(c.kind == kind for c in self.calls)
+        return (
+            len(self.synchronisations)
+            if kind == "synchronisation"
+            else sum(c.kind == kind for c in self.calls)
+        )
 
 
 _NOTHING_LOST = Recording()
@@ -163,9 +194,11 @@ _NOTHING_LOST = Recording()
 
 @dataclass(frozen=True)
 class Trace:
-    """The profiled steps, in order. ``device``: its name. ``processes``: how many were recorded; one is read.
+    """The profiled steps, in order. ``device``: its name. ``processes``: how many were recorded;
+    one is read.
 
-    ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program has; 0 if unknown.
+    ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program
+    has; 0 if unknown.
     """
 
     steps: Sequence[StepTrace]
@@ -176,11 +209,15 @@ class Trace:
     ranks: int = 0
 
     def without_first_step(self) -> Trace:
-        """The trace without its first step, which begins on an idle device; the same if it has no other step."""
+        """The trace without its first step, which begins on an idle device; the same if it has no
+        other step.
+        """
         return Trace(self.steps[1:] or self.steps)
 
     def quiet(self) -> Trace:
-        """The steps that took the host least: a quarter, three at least; all if they differ in their operations."""
+        """The steps that took the host least: a quarter, three at least; all if they differ in
+        their operations.
+        """
         if not self.alike:
             return self
         longest = max(_quietest(step.end - step.start for step in self.steps), default=0.0)
@@ -193,7 +230,9 @@ class Trace:
 
     @property
     def blocked_ns(self) -> float:
-        """How long the host waits for the device in a typical step, ns: the median; 0 without a step."""
+        """How long the host waits for the device in a typical step, ns: the median; 0 without a
+        step.
+        """
         waits = [sum(call.blocked for call in step.synchronisations) for step in self.steps]
         return statistics.median(waits) if waits else 0.0
 
@@ -216,7 +255,9 @@ def quiet_mean(times: Iterable[float]) -> float:
 
 def busy_ns(work: Iterable[DeviceWork]) -> float:
     """How long at least one of these pieces of work runs, ns."""
-    return sum(end - start for start, end in union_of_spans((each.start, each.end) for each in work))
+    return sum(
+        end - start for start, end in union_of_spans((each.start, each.end) for each in work)
+    )
 
 
 def busy_by_device(work: Iterable[DeviceWork]) -> dict[str, float]:

@@ -1,4 +1,6 @@
-"""``overhead explain --trace``: explain a step from traces that somebody recorded, one file for each rank."""
+"""``overhead explain --trace``: explain a step from traces that somebody recorded, one file for
+each rank.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,13 @@ from overhead.explain.host_work import HostTimes, ProfilerCost
 from overhead.explain.nsys_export import read_nsys_export
 from overhead.explain.profiling import StepProfile
 from overhead.explain.ranks import RankComparison, compare_ranks, rank_reasons, same_ranks
-from overhead.explain.record import NOT_IN_A_TRACE, UNKNOWN_MACHINE, Explanation, StepVerdict, missing
+from overhead.explain.record import (
+    NOT_IN_A_TRACE,
+    UNKNOWN_MACHINE,
+    Explanation,
+    StepVerdict,
+    missing,
+)
 from overhead.explain.recording import caveats, left_out, why_no_verdict
 from overhead.explain.replay import StepParts, mean_parts, step_parts
 from overhead.explain.steps import StepSource
@@ -39,7 +47,9 @@ _NOT_KNOWN = Machine(id=UNKNOWN_MACHINE, cpu="unknown", cores=0, memory_gib=0)
 _MOST_COST_NS = 5000.0
 """The most that a profiler costs an operation."""
 _LITTLE = 0.1
-"""A call of the runtime, or collectives, are named from this share of a step on, as operations are."""
+"""A call of the runtime, or collectives, are named from this share of a step on, as operations
+are.
+"""
 _FEW_STEPS = 3
 """Of more steps than these the first one does not count where steps are compared."""
 _APART = 1.3
@@ -58,7 +68,9 @@ def read_trace_file(path: Path) -> Trace:
     if path.is_dir():
         raise BadFile("a folder; name the trace files in it", path)
     if path.suffix in _REPORTS:
-        raise BadFile(f"a report of Nsight Systems; export it: nsys export --type sqlite {path.name}", path)
+        raise BadFile(
+            f"a report of Nsight Systems; export it: nsys export --type sqlite {path.name}", path
+        )
     begin = first_bytes(path, len(_DATABASE))
     if begin.startswith(_DATABASE):
         trace = read_nsys_export(path)
@@ -67,18 +79,26 @@ def read_trace_file(path: Path) -> Trace:
         trace = read_chrome_trace(raw, str(path), trimmed=True)
     _check_halves(trace, path)
     steps = [step for step in trace.steps if step.device] or trace.steps
-    recording = dataclasses.replace(trace.recording, steps_without_work=len(trace.steps) - len(steps))
+    recording = dataclasses.replace(
+        trace.recording, steps_without_work=len(trace.steps) - len(steps)
+    )
     device = trace.device or ("a device" if trace.has_device else "")
     return dataclasses.replace(trace, steps=steps, device=device, recording=recording)
 
 
 def _check_halves(trace: Trace, path: Path) -> None:
-    """Raise ``BadFile`` for a trace of one half: of the device alone, or of launches whose work was not recorded."""
+    """Raise ``BadFile`` for a trace of one half: of the device alone, or of launches whose work was
+    not recorded.
+    """
     if trace.has_device:
         return
     recording = trace.recording
     launches = recording.launches or sum(step.count("launch") for step in trace.steps)
-    if not launches and not recording.work_without_call and any(step.operations for step in trace.steps):
+    if (
+        not launches
+        and not recording.work_without_call
+        and any(step.operations for step in trace.steps)
+    ):
         return  # a program on the processor
     if recording.backwards or recording.work_without_call:
         why = why_no_verdict(recording) or because("calls-not-recorded")
@@ -88,16 +108,20 @@ def _check_halves(trace: Trace, path: Path) -> None:
     raise BadFile(because("trace-without-device-work", file=str(path)))
 
 
-def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | None = None) -> Explanation:
+def explain_traces(
+    paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | None = None
+) -> Explanation:
     """Explain the step of the first trace, and compare the ranks if there are several traces.
 
-    ``step_ms``: the time of a step without the profiler; 0 if it is not known. ``chrome``: a file to write, the
-    replayed step for Perfetto. Raises ``UsageError``, one line.
+    ``step_ms``: the time of a step without the profiler; 0 if it is not known. ``chrome``: a file
+    to write, the replayed step for Perfetto. Raises ``UsageError``, one line.
     """
     _check_different(paths)
     traces = [read_trace_file(path) for path in paths]
     if rank := same_ranks(traces):
-        raise UsageError(f"two of these traces are of rank {plain(rank, 60)}; give one of each rank")
+        raise UsageError(
+            f"two of these traces are of rank {plain(rank, 60)}; give one of each rank"
+        )
     traces = _with_names(traces, paths)
     trace, given = traces[0], because("given-by-step-ms") if step_ms else ""
     if chrome is not None and not trace.has_device:
@@ -105,10 +129,14 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
     host = host_times(trace, 1e6 * step_ms)
     source = StepSource(setup="", file=paths[0].name, function=_steps(len(trace.steps)))
     tried = FoundCall(one_ns=0, waits=[], said="", api="", adapter=trace.device)
-    profile = StepProfile(tried, "none", trace.device, trace=trace, host=host, step_ns=1e6 * step_ms, step_rule=given)
+    profile = StepProfile(
+        tried, "none", trace.device, trace=trace, host=host, step_ns=1e6 * step_ms, step_rule=given
+    )
     figures = [Figure(name="complete", value=1e6 * step_ms, rule=given)] if given else []
     call = untimed(tried, NOT_IN_A_TRACE, figures)
-    found = explanation(source, profile, Timing(created="", setup="", machine=_NOT_KNOWN, versions={}, calls=[call]))
+    found = explanation(
+        source, profile, Timing(created="", setup="", machine=_NOT_KNOWN, versions={}, calls=[call])
+    )
     ranks = compare_ranks(traces) if len(traces) > 1 else None
     lost = [
         because("recording-of-rank", rank=each.rank, why=why)
@@ -123,7 +151,9 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
     )
     if not trace.recording.memory_recorded:
         unknown = missing("allocations", because("allocations-unknown"), "count")
-        found = msgspec.structs.replace(found, per_step=msgspec.structs.replace(found.per_step, allocations=unknown))
+        found = msgspec.structs.replace(
+            found, per_step=msgspec.structs.replace(found.per_step, allocations=unknown)
+        )
     if chrome is not None:
         save_replay(chrome, trace.quiet(), host)
     return found
@@ -135,11 +165,15 @@ def _steps(number: int) -> str:
 
 
 def _check_different(paths: Sequence[Path]) -> None:
-    """Raise ``UsageError`` for a file that is given twice, also as a copy: it would be compared with itself."""
+    """Raise ``UsageError`` for a file that is given twice, also as a copy: it would be compared
+    with itself.
+    """
     for index, path in enumerate(paths):
         for other in paths[:index]:
             if same_file(path, other):
-                raise UsageError(f"{path}: given twice, also as {other}; give one trace of each rank")
+                raise UsageError(
+                    f"{path}: given twice, also as {other}; give one trace of each rank"
+                )
     if len(paths) < 2:
         return
     contents: dict[bytes, Path] = {}
@@ -149,16 +183,24 @@ def _check_different(paths: Sequence[Path]) -> None:
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").digest()
         if digest in contents:
-            raise UsageError(f"{path}: the same content as {contents[digest]}; give one trace of each rank")
+            raise UsageError(
+                f"{path}: the same content as {contents[digest]}; give one trace of each rank"
+            )
         contents[digest] = path
 
 
 def _with_names(traces: Sequence[Trace], paths: Sequence[Path]) -> list[Trace]:
-    """The traces, each with a name of its rank: its file, with the folder where files have one name."""
+    """The traces, each with a name of its rank: its file, with the folder where files have one
+    name.
+    """
     names = Counter(path.name for path in paths)
-    files = [path.name if names[path.name] == 1 else f"{path.resolve().parent.name}/{path.name}" for path in paths]
+    files = [
+        path.name if names[path.name] == 1 else f"{path.resolve().parent.name}/{path.name}"
+        for path in paths
+    ]
     return [
-        dataclasses.replace(trace, rank=trace.rank or file[:200]) for trace, file in zip(traces, files, strict=True)
+        dataclasses.replace(trace, rank=trace.rank or file[:200])
+        for trace, file in zip(traces, files, strict=True)
     ]
 
 
@@ -172,7 +214,11 @@ def _not_read(trace: Trace) -> list[Reason]:
 
 
 def _verdict(
-    found: Explanation, trace: Trace, host: HostTimes, ranks: RankComparison | None, lost_by_rank: Sequence[Reason]
+    found: Explanation,
+    trace: Trace,
+    host: HostTimes,
+    ranks: RankComparison | None,
+    lost_by_rank: Sequence[Reason],
 ) -> StepVerdict:
     """The verdict with what the recording allows to say, and what a reader must know first.
 
@@ -222,7 +268,11 @@ def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:
     if _same_bound(quiet, mean):
         return None
     times = {"host_ns": quiet.host, "device_ns": quiet.device, "bound": bound_of(quiet)[0]}
-    times |= {"mean_host_ns": mean.host, "mean_device_ns": mean.device, "mean_bound": bound_of(mean)[0]}
+    times |= {
+        "mean_host_ns": mean.host,
+        "mean_device_ns": mean.device,
+        "mean_bound": bound_of(mean)[0],
+    }
     steps = len(trace.steps) - first
     if first:
         return because("steps-after-the-first-differ", steps=steps, **times)
@@ -278,11 +328,16 @@ def _on_processor_only(found: Explanation, said: Sequence[Why]) -> list[Why]:
 
 
 def _without_waits_for_ranks(
-    verdict: StepVerdict, said: list[Why], trace: Trace, host: HostTimes, ranks: RankComparison | None
+    verdict: StepVerdict,
+    said: list[Why],
+    trace: Trace,
+    host: HostTimes,
+    ranks: RankComparison | None,
 ) -> tuple[StepVerdict, list[Why]]:
     """The verdict where kernels of collectives, which may wait for other ranks, count as work.
 
-    Where it would be another one without these waits, it is not given; with several ranks the waits are known.
+    Where it would be another one without these waits, it is not given; with several ranks the waits
+    are known.
     """
     exposed = [busy_ns(step.device) - busy_ns(_computing(step)) for step in trace.steps]
     if not any(exposed):
@@ -291,21 +346,31 @@ def _without_waits_for_ranks(
     waits = ranks.waits[0] if ranks is not None and known else {}
     steps = list(trace.steps)
     if ranks is not None and known:
-        steps = [step for index, step in enumerate(trace.steps) if _number(step, index) in ranks.shared]
+        steps = [
+            step for index, step in enumerate(trace.steps) if _number(step, index) in ranks.shared
+        ]
     shortened = [_shortened(step, waits, unknown=0.0) for step in steps]
     none_waits = [_shortened(step, waits, unknown=math.inf) for step in steps]
     parts, least = (step_parts(Trace(each).quiet(), host) for each in (shortened, none_waits))
-    collective_ns = statistics.median(busy_ns(step.device) - busy_ns(_computing(step)) for step in steps)
+    collective_ns = statistics.median(
+        busy_ns(step.device) - busy_ns(_computing(step)) for step in steps
+    )
     device_ns = statistics.median(busy_ns(step.device) for step in steps)
     waiting_ns = statistics.median(
-        busy_ns(step.device) - busy_ns(without.device) for step, without in zip(steps, shortened, strict=True)
+        busy_ns(step.device) - busy_ns(without.device)
+        for step, without in zip(steps, shortened, strict=True)
     )
     mostly = because("collectives-may-wait", device_ns=device_ns, collective_ns=collective_ns)
     if known:
         times = {"device_ns": device_ns, "collective_ns": collective_ns, "waiting_ns": waiting_ns}
         mostly = because("collectives-wait", **times)
         if len(steps) < len(trace.steps):
-            mostly = because("collectives-wait-in-shared-steps", shared=len(steps), steps=len(trace.steps), **times)
+            mostly = because(
+                "collectives-wait-in-shared-steps",
+                shared=len(steps),
+                steps=len(trace.steps),
+                **times,
+            )
     kinds = [bound_of(each)[0] for each in (parts, least)]
     if kinds[0] == kinds[1] == verdict.kind:
         return verdict, [*said, mostly] if collective_ns >= _LITTLE * device_ns else said
@@ -345,7 +410,9 @@ def _computing(step: StepTrace) -> list[DeviceWork]:
 
 
 def _shortened(step: StepTrace, waits: Mapping[DeviceWork, float], unknown: float) -> StepTrace:
-    """The step with each collective shorter by its wait, ns. ``unknown``: that of one whose wait is not known."""
+    """The step with each collective shorter by its wait, ns. ``unknown``: that of one whose wait is
+    not known.
+    """
     device = []
     for work in step.device:
         if work.communicates:
@@ -361,7 +428,9 @@ def _several_devices(found: Explanation, trace: Trace) -> list[Reason]:
     devices = sorted(set().union(*steps))
     if len(devices) < 2:
         return []
-    length = found.replay.measured.value or statistics.fmean(step.end - step.start for step in trace.steps)
+    length = found.replay.measured.value or statistics.fmean(
+        step.end - step.start for step in trace.steps
+    )
     works = []
     for device in devices:
         busy = statistics.fmean(step.get(device, 0.0) for step in steps)
@@ -371,7 +440,9 @@ def _several_devices(found: Explanation, trace: Trace) -> list[Reason]:
 
 
 def _runtime_call(found: Explanation, trace: Trace) -> list[Reason]:
-    """The call of the runtime that takes most of the host's time outside of operations, if that is much."""
+    """The call of the runtime that takes most of the host's time outside of operations, if that is
+    much.
+    """
     whole = sum(row.host_ns for row in found.operations)
     times: dict[str, float] = {}
     for step in trace.steps:
@@ -389,7 +460,8 @@ def _runtime_call(found: Explanation, trace: Trace) -> list[Reason]:
 
 
 def host_times(trace: Trace, step_ns: float) -> HostTimes:
-    """The times of the host. If the replay takes longer than ``step_ns``, a cost of the profiler is subtracted.
+    """The times of the host. If the replay takes longer than ``step_ns``, a cost of the profiler is
+    subtracted.
 
     ``step_ns``: a step without a profiler; 0 if it is not known.
     """

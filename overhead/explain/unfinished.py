@@ -1,4 +1,5 @@
-"""Results whose work is not done when a call returns, and that no wait finishes: lazy arrays, generators, futures.
+"""Results whose work is not done when a call returns, and that no wait finishes: lazy arrays,
+generators, futures.
 
 A call that returns one of these would be timed without its work.
 """
@@ -23,23 +24,39 @@ from overhead.results import Reason, Why, because
 
 _LOOKED_AT = 200
 """The most values of a result that are looked at."""
-_OF_ITERATORS = ("builtins", "itertools", "csv", "_csv", "re", "multiprocessing.pool", "nt", "posix")
-"""Modules whose iterators do their work when they are read. Files, cursors and objects of programs may be iterators
-too, and return themselves when their work is done."""
+_OF_ITERATORS = (
+    "builtins",
+    "itertools",
+    "csv",
+    "_csv",
+    "re",
+    "multiprocessing.pool",
+    "nt",
+    "posix",
+)
+"""Modules whose iterators do their work when they are read. Files, cursors and objects of programs
+may be iterators too, and return themselves when their work is done.
+"""
 _NO_WORK = ("lazy", "xla", "meta")
-"""Kinds of devices of PyTorch on which an operation returns before it is computed, or is never computed."""
+"""Kinds of devices of PyTorch on which an operation returns before it is computed, or is never
+computed.
+"""
 
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A result without its work. ``what``: what it is. ``finish``: what to write to get the work, a code or Python."""
+    """A result without its work. ``what``: what it is. ``finish``: what to write to get the work, a
+    code or Python.
+    """
 
     what: Reason
     finish: Why
 
 
 def unfinished_of(results: Iterable[Any]) -> Unfinished | None:
-    """The first result, or part of one, whose work is not done; None if all is done, or waits for a known library."""
+    """The first result, or part of one, whose work is not done; None if all is done, or waits for a
+    known library.
+    """
     left = list(results)
     for _ in range(_LOOKED_AT):
         if not left:
@@ -55,10 +72,14 @@ def unfinished_of(results: Iterable[Any]) -> Unfinished | None:
 
 
 class Kept:
-    """What the variables of a statement hold before a call: a call may put a future into one of them."""
+    """What the variables of a statement hold before a call: a call may put a future into one of
+    them.
+    """
 
     def __init__(self, names: Mapping[str, Any]) -> None:
-        self._before = list(_held_by(names))  # kept, so that no other object gets the identity of one of them
+        self._before = list(
+            _held_by(names)
+        )  # kept, so that no other object gets the identity of one of them
         self._known = set(map(id, self._before))
 
     def running_since(self, names: Mapping[str, Any]) -> Unfinished | None:
@@ -70,7 +91,9 @@ class Kept:
 
 
 def _held_by(names: Mapping[str, Any]) -> Iterator[Any]:
-    """The values of variables, and the last ones of the lists, tuples, sets and dicts among them."""
+    """The values of variables, and the last ones of the lists, tuples, sets and dicts among
+    them.
+    """
     for value in names.values():
         yield value
         if isinstance(value, list | tuple):
@@ -100,14 +123,21 @@ def _running(value: Any) -> Unfinished | None:
         return Unfinished(because("task-of-an-event-loop"), "await ...")
     if isinstance(value, subprocess.Popen) and value.poll() is None:
         return Unfinished(because("running-process"), "(...).wait()")
-    if isinstance(value, threading.Thread | multiprocessing.process.BaseProcess) and value.is_alive():
+    if (
+        isinstance(value, threading.Thread | multiprocessing.process.BaseProcess)
+        and value.is_alive()
+    ):
         return Unfinished(because("running-thread-or-process"), "(...).join()")
     return None
 
 
 def _of_library(value: Any) -> Unfinished | None:
-    if callable(getattr(type(value), "__dask_graph__", None)):  # a collection of Dask, or an array of xarray
-        return Unfinished(because("lazy-dask"), "(...).compute()") if value.__dask_graph__() else None
+    if callable(
+        getattr(type(value), "__dask_graph__", None)
+    ):  # a collection of Dask, or an array of xarray
+        return (
+            Unfinished(because("lazy-dask"), "(...).compute()") if value.__dask_graph__() else None
+        )
     library = type(value).__module__.partition(".")[0]
     return _OF_LIBRARY[library](value) if library in _OF_LIBRARY else None
 

@@ -1,4 +1,6 @@
-"""A statement of the user: a trial of it, which finds out what it uses and takes, and a chain of its calls."""
+"""A statement of the user: a trial of it, which finds out what it uses and takes, and a chain of
+its calls.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,26 @@ from overhead.errors import Unavailable, UsageError
 from overhead.explain.call_spec import CALLED_AS, FOUND_AS, CallSpec, FoundCall
 from overhead.explain.call_syntax import read_only
 from overhead.explain.division import Division, divide
-from overhead.explain.sampled_thread import OUTSIDE, OVER, RUNNING, Phase, SampledThread, this_thread
+from overhead.explain.sampled_thread import (
+    OUTSIDE,
+    OVER,
+    RUNNING,
+    Phase,
+    SampledThread,
+    this_thread,
+)
 from overhead.explain.steps import FoundStep, error_text, literals, program_line
 from overhead.explain.thread_sampler import sampled
 from overhead.explain.unfinished import Kept, Unfinished, unfinished_of
-from overhead.explain.waits import NOTHING, Wait, find_waits, joined_actions, libraries_seen, uses_package, wait_named
+from overhead.explain.waits import (
+    NOTHING,
+    Wait,
+    find_waits,
+    joined_actions,
+    libraries_seen,
+    uses_package,
+    wait_named,
+)
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop
 from overhead.probes.held_chain import HeldChain
@@ -36,7 +53,8 @@ SILENCE_S = 60.0
 LONGEST_CALL_S = 0.5
 """The longest call that is measured, s."""
 _PACKAGES = (
-    "cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "mlx", "numba", "numpy", "torch", "triton", "wgpu", "wgpudawn",
+    "cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "mlx", "numba", "numpy", "torch", "triton",
+    "wgpu", "wgpudawn",
 )  # fmt: skip
 """Distributions whose versions belong in the record if the statement has imported them."""
 _USUAL_NAMES = {
@@ -52,7 +70,14 @@ _USUAL_NAMES = {
     "tl": "import triton.language as tl",
 }
 """What the documentation of the libraries binds these names to."""
-_CLOCKS = ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "thread_time_ns", "process_time_ns")
+_CLOCKS = (
+    "perf_counter",
+    "perf_counter_ns",
+    "monotonic",
+    "monotonic_ns",
+    "thread_time_ns",
+    "process_time_ns",
+)
 _TRUE_CLOCKS = {name: getattr(time, name) for name in _CLOCKS if hasattr(time, name)}
 """The clocks that measure, as they are before a program runs."""
 _MOST_CALLS_PER_TICK = 1 << 20
@@ -66,9 +91,13 @@ _SAMPLED_S = 0.4
 _MOST_SAMPLED_S = 2.0
 """The same if a busy machine gives too few samples before."""
 _BETWEEN_WAITS_NS = 1e6
-"""The time of the calls between two waits: a device can queue so many calls without making the host wait."""
+"""The time of the calls between two waits: a device can queue so many calls without making the host
+wait.
+"""
 _LONG_CALL_NS = 2_500_000
-"""Of a longer call, the samples are longer too: four more calls must fit between the shortest and the longest."""
+"""Of a longer call, the samples are longer too: four more calls must fit between the shortest and
+the longest.
+"""
 
 
 class TrialRefused(Struct, frozen=True, tag="refused"):
@@ -78,7 +107,9 @@ class TrialRefused(Struct, frozen=True, tag="refused"):
 
 
 def refusal(error: UsageError, which: str = "") -> TrialRefused:
-    """What the child answers for an error of wrong use. ``which``: the statement, where there are several."""
+    """What the child answers for an error of wrong use. ``which``: the statement, where there are
+    several.
+    """
     why: Why = error.why
     if isinstance(why, str):
         why = why[:_MOST_TEXT]
@@ -98,14 +129,24 @@ class NotSampled(Struct, frozen=True, tag="not-sampled"):
 
 
 _Found = TypeVar("_Found")
-_decode = msgspec.json.Decoder(DoesNext | TrialRefused | FoundCall | SampledThread | NotSampled).decode
+_decode = msgspec.json.Decoder(
+    DoesNext | TrialRefused | FoundCall | SampledThread | NotSampled
+).decode
 
 
 def try_statements(
-    spec: CallSpec, interpreter: Interpreter = HERE, *, silence_s: float = SILENCE_S, longest_s: float = LONGEST_CALL_S
+    spec: CallSpec,
+    interpreter: Interpreter = HERE,
+    *,
+    silence_s: float = SILENCE_S,
+    longest_s: float = LONGEST_CALL_S,
 ) -> CallSpec:
-    """The spec with what a trial of each case in a child process found out. Raises ``UsageError``, one line."""
-    answers = child_answers(__name__, (spec, longest_s), _decode, silence_s, interpreter=interpreter)
+    """The spec with what a trial of each case in a child process found out. Raises ``UsageError``,
+    one line.
+    """
+    answers = child_answers(
+        __name__, (spec, longest_s), _decode, silence_s, interpreter=interpreter
+    )
     with contextlib.closing(answers) as said_by_child:
         found = [_with_division(next(said_by_child), said_by_child, spec) for _ in spec.cases]
         return msgspec.structs.replace(spec, found=found)
@@ -114,7 +155,8 @@ def try_statements(
 def _with_division(found: FoundCall, said_by_child: Iterator[Any], spec: CallSpec) -> FoundCall:
     """What was found, and how the time of the call divides, if a first answer is asked for.
 
-    The child runs the call again for that, and its next answer says where its thread can be sampled.
+    The child runs the call again for that, and its next answer says where its thread can be
+    sampled.
     """
     if not spec.first:
         return found
@@ -136,7 +178,9 @@ def child_answers(
     doing: Callable[[Why], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> Generator[Any]:
-    """Yield what ``module`` answers in a child process; ``doing`` gets its next step. Raises ``UsageError``."""
+    """Yield what ``module`` answers in a child process; ``doing`` gets its next step. Raises
+    ``UsageError``.
+    """
     step: Why = because("starting-a-process")
     try:
         limits, command = ChildLimits(silence_s), interpreter.python_command
@@ -161,7 +205,8 @@ def try_call(
     doing: Callable[[Why], None],
     names: tuple[str, str] = ("SETUP", "CALL"),
 ) -> tuple[FoundCall, StatementLoop, Callable[[], object]]:
-    """What a few runs of a statement find out, the open statement and its wait. Raises ``UsageError``.
+    """What a few runs of a statement find out, the open statement and its wait. Raises
+    ``UsageError``.
 
     ``names``: of SETUP and CALL in errors.
     """
@@ -186,7 +231,10 @@ def try_call(
     by_text = bool(spec.wait) and named is None
     waits = [named] if named else [] if by_text else find_waits(statement.names, statement.results)
     if any(wait.keeps for wait in waits) and not statement.keeps:
-        raise UsageError('CALL has no result to wait for: end it with an expression or "name = ...", or give --wait')
+        raise UsageError(
+            'CALL has no result to wait for: end it with an expression or "name = ...", or give'
+            " --wait"
+        )
     finish = joined_actions([wait.make(statement.names, statement.results) for wait in waits])
     if by_text:
         statement.close()
@@ -200,7 +248,9 @@ def try_call(
     one_ns = _time(statement, finish, longest_s, call_name)
     first = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
     number = call.removeprefix(CALLED_AS).removesuffix("()")
-    step: FoundStep | None = statement.names.get(f"{FOUND_AS}{number}") if call.startswith(CALLED_AS) else None
+    step: FoundStep | None = (
+        statement.names.get(f"{FOUND_AS}{number}") if call.startswith(CALLED_AS) else None
+    )
     said = _said_of(spec.wait, waits)
     if unfinished is not None and returned is not None:
         said = together(said, because("returned-work-may-be-missing", what=unfinished.what))
@@ -212,8 +262,16 @@ def try_call(
         said=said,
         api=first.api if first else "CPU",
         adapter=first.adapter if first else "CPU",
-        first=_checked(statement, lambda: first_answer(statement.issue, finish, one_ns)) if spec.first else None,
-        packages=[one for one in _PACKAGES if uses_package(one.partition("-")[0], statement.names, statement.results)],
+        first=(
+            _checked(statement, lambda: first_answer(statement.issue, finish, one_ns))
+            if spec.first
+            else None
+        ),
+        packages=[
+            one
+            for one in _PACKAGES
+            if uses_package(one.partition("-")[0], statement.names, statement.results)
+        ],
         libraries=libraries,
         taken="" if step is None else "returned" if step.is_returned else "itself",
         returned=step.returned[:200] if step else "",
@@ -224,7 +282,11 @@ def try_call(
 def _why_unfinished(unfinished: Unfinished, call_name: str, *, is_returned: bool) -> Why:
     """Why a call whose work is not done cannot be measured, and what to write instead."""
     values = {"call": call_name, "what": unfinished.what, "finish": unfinished.finish}
-    why = because("returns-unfinished-work", **values) if is_returned else because("keeps-unfinished-work", **values)
+    why = (
+        because("returns-unfinished-work", **values)
+        if is_returned
+        else because("keeps-unfinished-work", **values)
+    )
     return together(why, because("wait-none-leaves-it-out")) if call_name == "CALL" else why
 
 
@@ -243,7 +305,9 @@ def _said_of(asked: str, waits: list[Wait]) -> Why:
 
 @contextlib.contextmanager
 def _no_unawaited(part: str) -> Iterator[None]:
-    """Raise ``UsageError`` if the block makes coroutines that nothing awaits, of which Python only warns."""
+    """Raise ``UsageError`` if the block makes coroutines that nothing awaits, of which Python only
+    warns.
+    """
     told: list[str] = []
     usual = warnings.showwarning
 
@@ -261,11 +325,14 @@ def _no_unawaited(part: str) -> Iterator[None]:
 
 
 def _check_clocks(setup_name: str, call_name: str) -> None:
-    """Raise ``UsageError`` if the program has replaced a clock: the figures would be those of its own clock."""
+    """Raise ``UsageError`` if the program has replaced a clock: the figures would be those of its
+    own clock.
+    """
     for name, clock in _TRUE_CLOCKS.items():
         if getattr(time, name, None) is not clock:
             raise UsageError(
-                f"{setup_name} or {call_name} replaces time.{name}, the clock that measures: leave it as it is"
+                f"{setup_name} or {call_name} replaces time.{name}, the clock that measures: leave"
+                " it as it is"
             )
 
 
@@ -290,13 +357,17 @@ def _why_raised(error: BaseException, statement: StatementLoop) -> Why:
 
 @contextlib.contextmanager
 def _no_copy(part: str) -> Iterator[None]:
-    """Raise ``UsageError`` in a forked copy of this process that outlives the block, which tells the parent."""
+    """Raise ``UsageError`` in a forked copy of this process that outlives the block, which tells
+    the parent.
+    """
     parent, forks = os.getpid(), len(_forks)
     try:
         yield
     finally:
         if os.getpid() != parent:
-            raise UsageError(f"{part} cannot be measured: it forks (os.fork); end the child inside {part}")
+            raise UsageError(
+                f"{part} cannot be measured: it forks (os.fork); end the child inside {part}"
+            )
         if len(_forks) > forks:
             time.sleep(0.5)  # until the copy has gone on
 
@@ -321,27 +392,36 @@ def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
         raise UsageError(why) from None
 
 
-def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: float, name: str) -> float:
-    """A rough time of one call with its wait, ns; the first calls may compile. Raises ``UsageError``."""
+def _time(
+    statement: StatementLoop, finish: Callable[[], object], longest_s: float, name: str
+) -> float:
+    """A rough time of one call with its wait, ns; the first calls may compile. Raises
+    ``UsageError``.
+    """
     made, n, best, began = 1, 1, float("inf"), time.perf_counter_ns()
     while made <= _MOST_CALLS and (made < 4 or time.perf_counter_ns() - began < _ENOUGH_NS):
         took = _timed(statement, finish, n, made, name)
         best = min(best, took / n)
         if best > longest_s * 1e9 and made > 1:
             raise UsageError(
-                f"one call takes {best / 1e9:.2g} s; calls of up to {longest_s:g} s are measured, because a longer one "
-                "needs no method: time it with a clock"
+                f"one call takes {best / 1e9:.2g} s; calls of up to {longest_s:g} s are measured,"
+                " because a longer one needs no method: time it with a clock"
             )
         made, n = made + n, min(2 * n, 64)
     while not best:  # the clock moves in steps that are longer than these calls
         if n > _MOST_CALLS_PER_TICK:
-            raise UsageError(f"the clock of this machine does not move during {n:,} calls, so nothing can be timed")
+            raise UsageError(
+                f"the clock of this machine does not move during {n:,} calls, so nothing can be"
+                " timed"
+            )
         best = _timed(statement, finish, n, made, name) / n
         made, n = made + n, 4 * n
     return best
 
 
-def _timed(statement: StatementLoop, finish: Callable[[], object], n: int, made: int, name: str) -> int:
+def _timed(
+    statement: StatementLoop, finish: Callable[[], object], n: int, made: int, name: str
+) -> int:
     """The time of n calls and a wait, ns, after ``made`` calls. Raises ``UsageError``."""
     began = time.perf_counter_ns()
     _issue(statement, n, made, name)
@@ -352,12 +432,13 @@ def _timed(statement: StatementLoop, finish: Callable[[], object], n: int, made:
 def first_answer(
     issue: Callable[[int], None], wait: Callable[[], object], one_ns: float, seconds: float = 0.5
 ) -> Figure:
-    """The cost of one more call with its work done, ns: the median slope of T(n) between two sizes of n.
+    """The cost of one more call with its work done, ns: the median slope of T(n) between two sizes
+    of n.
 
-    They take about 1 and 3 ms, and alternate. The figure has no interval. That of one process says nothing of others:
-    on a shared host with an H200, first answers of 16 statements with intervals of 1 to 5 % were 0.62 to 1.58 times
-    what another process had met minutes before; on two processors that other programs kept busy, one was 8 times the
-    cost of the whole run.
+    They take about 1 and 3 ms, and alternate. The figure has no interval. That of one process says
+    nothing of others: on a shared host with an H200, first answers of 16 statements with intervals
+    of 1 to 5 % were 0.62 to 1.58 times what another process had met minutes before; on two
+    processors that other programs kept busy, one was 8 times the cost of the whole run.
     """
     import numpy as np
 
@@ -375,7 +456,9 @@ def first_answer(
         slopes.append((total(3 * few) - total(few)) / (2 * few))
     reason = because("first-answer", few=few, many=3 * few)
     value = float(np.median(slopes))
-    return Figure(name="complete", unit="ns", value=value, status="noisy", reason=reason, processes=1)
+    return Figure(
+        name="complete", unit="ns", value=value, status="noisy", reason=reason, processes=1
+    )
 
 
 def _alone(spec: CallSpec, number: int) -> CallSpec:
@@ -384,11 +467,15 @@ def _alone(spec: CallSpec, number: int) -> CallSpec:
     lines = [f"{name} = {value!r}" for name, value in literals(given).items()]
     before = "\n".join([*lines, spec.before])
     found = spec.found[number : number + 1]
-    return msgspec.structs.replace(spec, calls=[spec.calls[position]], before=before, vary="", found=found)
+    return msgspec.structs.replace(
+        spec, calls=[spec.calls[position]], before=before, vary="", found=found
+    )
 
 
 class CallChain(HeldChain):
-    """A chain of n calls of one of the cases; ``StatementError`` if SETUP, CALL or the wait raises."""
+    """A chain of n calls of one of the cases; ``StatementError`` if SETUP, CALL or the wait
+    raises.
+    """
 
     flags = ("values-not-checked",)  # the values of an unknown call prove nothing
 
@@ -427,11 +514,15 @@ class CallChain(HeldChain):
         self._finish()
 
     def executed(self) -> int:
-        """The number of calls made; whether their work was done is not known, because their values are unknown."""
+        """The number of calls made; whether their work was done is not known, because their values
+        are unknown.
+        """
         return self._made - self.aside
 
     def device(self, n: int) -> DeviceTime | None:
-        """The device time of n calls, or of a part if its queue cannot hold them; None if the library has no clock."""
+        """The device time of n calls, or of a part if its queue cannot hold them; None if the
+        library has no clock.
+        """
         if self._clock is None:
             return None
         while True:
@@ -473,8 +564,12 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
             break
 
 
-def _run_for_samples(statement: StatementLoop, finish: Callable[[], object], one_ns: float, send: Send) -> None:
-    """Run the statement while the parent samples this process. The waits between are not part of the call."""
+def _run_for_samples(
+    statement: StatementLoop, finish: Callable[[], object], one_ns: float, send: Send
+) -> None:
+    """Run the statement while the parent samples this process. The waits between are not part of
+    the call.
+    """
     phase = Phase()
     few = max(1, round(_BETWEEN_WAITS_NS / one_ns))
     try:

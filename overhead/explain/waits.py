@@ -26,19 +26,22 @@ _LOOKED_AT = 200
 
 @dataclass(frozen=True)
 class Wait:
-    """A way to wait for all work of a statement. ``name``: the value of ``--wait``. ``said``: the call that waits, as a
-    text, or a code where the reader must know more.
+    """A way to wait for all work of a statement. ``name``: the value of ``--wait``. ``said``: the
+    call that waits, as a text, or a code where the reader must know more.
 
-    ``api``, ``adapter``: of the device. ``make``: a function that waits, from the names of the statement and its kept
-    results. ``spins``: it keeps the processor busy. ``keeps``: it needs the results of CALL. ``clock``: makes the clock
-    of the device (a ``StreamHolder``); None if there is none.
+    ``api``, ``adapter``: of the device. ``make``: a function that waits, from the names of the
+    statement and its kept results. ``spins``: it keeps the processor busy. ``keeps``: it needs the
+    results of CALL. ``clock``: makes the clock of the device (a ``StreamHolder``); None if there is
+    none.
     """
 
     name: str
     said: Why
     api: str
     adapter: str
-    make: Callable[[Names, Iterable[Any]], Callable[[], object]] = lambda names, results: lambda: None
+    make: Callable[[Names, Iterable[Any]], Callable[[], object]] = lambda names, results: (
+        lambda: None
+    )
     spins: bool = False
     keeps: bool = False
     clock: Callable[[], Any] | None = None
@@ -48,7 +51,9 @@ NOTHING = Wait("none", because("nothing-to-wait-for"), "CPU", "CPU")
 
 
 def wait_named(name: str, names: Names, results: Iterable[Any]) -> Wait | None:
-    """The wait with a name of ``KNOWN_WAITS``; None for any other text. Raises ``UsageError`` if it cannot be used."""
+    """The wait with a name of ``KNOWN_WAITS``; None for any other text. Raises ``UsageError`` if it
+    cannot be used.
+    """
     if name not in KNOWN_WAITS:
         if name.isidentifier():
             raise unknown_name("wait", name, KNOWN_WAITS)
@@ -60,15 +65,22 @@ def wait_named(name: str, names: Names, results: Iterable[Any]) -> Wait | None:
 
 
 def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
-    """The waits of all libraries that the statement seems to use, the surest first; ``NOTHING`` alone if none."""
+    """The waits of all libraries that the statement seems to use, the surest first; ``NOTHING``
+    alone if none.
+    """
     values = list(results)
-    found = [wait for make in KNOWN_WAITS.values() if (wait := make(names, values, False)) is not None]
+    found = [
+        wait for make in KNOWN_WAITS.values() if (wait := make(names, values, False)) is not None
+    ]
     if all(wait.api == "CPU" for wait in found) and has_cuda_context():
         torch = sys.modules.get("torch")
         name = "torch" if torch is not None and torch.cuda.is_available() else "cuda"
-        found = [wait for wait in [KNOWN_WAITS[name](names, values, True), *found] if wait is not None]
+        found = [
+            wait for wait in [KNOWN_WAITS[name](names, values, True), *found] if wait is not None
+        ]
     on_cuda = [wait for wait in found if wait.api == "CUDA" and not wait.keeps]
-    # Each of these waits for the whole CUDA device, so the first of them waits for the others' work too.
+    # Each of these waits for the whole CUDA device, so the first of them waits for the others' work
+    # too.
     return [wait for wait in found if wait not in on_cuda[1:] and wait is not NOTHING] or [NOTHING]
 
 
@@ -78,7 +90,9 @@ def joined_actions(actions: Sequence[Callable[[], object]]) -> Callable[[], obje
 
 
 def _imported(name: str, asked: bool) -> Any:
-    """The module if it is imported, or, if it is ``asked`` for, can be; else None. Raises ``Unavailable``."""
+    """The module if it is imported, or, if it is ``asked`` for, can be; else None. Raises
+    ``Unavailable``.
+    """
     if asked and name not in sys.modules:
         from overhead.probes.common.availability import import_library
 
@@ -98,7 +112,9 @@ def _torch(kind: str, names: Names, results: list[Any], asked: bool) -> Wait | N
     adapter = "Apple GPU" if kind == "mps" else str(module.get_device_name())
     said, make = f"torch.{kind}.synchronize()", lambda names, results: module.synchronize
     if kind != "cuda" or torch.version.hip:
-        name, api = {"cuda": ("torch", "HIP"), "xpu": ("xpu", "LevelZero"), "mps": ("mps", "MPS")}[kind]
+        name, api = {"cuda": ("torch", "HIP"), "xpu": ("xpu", "LevelZero"), "mps": ("mps", "MPS")}[
+            kind
+        ]
         return Wait(name, said, api, adapter, make, spins=kind == "cuda")
     from overhead.probes.torch.chains import TorchClock
 
@@ -110,7 +126,9 @@ def _torch_uses(torch: Any, kind: str, values: Iterable[Any]) -> bool:
     if getattr(getattr(torch, kind), "is_initialized", bool)():
         return True
     found = _flat(values)
-    tensors = [each for value in found if isinstance(value, torch.nn.Module) for each in value.parameters()]
+    tensors = [
+        each for value in found if isinstance(value, torch.nn.Module) for each in value.parameters()
+    ]
     tensors += [value for value in found if isinstance(value, torch.Tensor)]
     return any(tensor.device.type == kind for tensor in tensors)
 
@@ -124,18 +142,32 @@ def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
     device, said = cupy.cuda.Device(), "cupy.cuda.Device().synchronize()"
     adapter = cupy.cuda.runtime.getDeviceProperties(device.id)["name"].decode()
     clock = functools.partial(CupyClock, cupy)
-    return Wait("cupy", said, "CUDA", adapter, lambda names, results: device.synchronize, spins=True, clock=clock)
+    return Wait(
+        "cupy",
+        said,
+        "CUDA",
+        adapter,
+        lambda names, results: device.synchronize,
+        spins=True,
+        clock=clock,
+    )
 
 
 def has_cuda_context() -> bool:
-    """Whether this process has started a CUDA device, by any library: a kernel without arrays shows nowhere else."""
+    """Whether this process has started a CUDA device, by any library: a kernel without arrays shows
+    nowhere else.
+    """
     from overhead.probes.cuda.api import CudaDriver, CudaError, open_library
 
     flags, active = ctypes.c_uint(), ctypes.c_int()
-    with contextlib.suppress(Unavailable, CudaError):  # CUDA is not there, or nothing has initialised it
+    with contextlib.suppress(
+        Unavailable, CudaError
+    ):  # CUDA is not there, or nothing has initialised it
         driver = CudaDriver(open_library())
         for device in range(driver.call_for_number("cuDeviceGetCount")):
-            driver.call("cuDevicePrimaryCtxGetState", device, ctypes.byref(flags), ctypes.byref(active))
+            driver.call(
+                "cuDevicePrimaryCtxGetState", device, ctypes.byref(flags), ctypes.byref(active)
+            )
             if active.value:
                 return True
     return False
@@ -150,7 +182,9 @@ def _cuda(names: Names, results: list[Any], asked: bool) -> Wait | None:
     device = cuda.devices()[0]
 
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
-        cuda.call("cuCtxSetCurrent", cuda.call_for_handle("cuDevicePrimaryCtxRetain", device.ordinal))
+        cuda.call(
+            "cuCtxSetCurrent", cuda.call_for_handle("cuDevicePrimaryCtxRetain", device.ordinal)
+        )
         return functools.partial(cuda.call, "cuCtxSynchronize")
 
     return Wait("cuda", "cuCtxSynchronize()", "CUDA", device.name, make, spins=True)
@@ -164,7 +198,9 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
     if not (arrays or asked or _jax_has_started()):
         return None
     first = next(iter(arrays[0].devices())) if arrays else jax.devices()[0]
-    api = {"cpu": "CPU", "cuda": "CUDA", "gpu": "CUDA", "rocm": "HIP"}.get(first.platform, first.platform.upper())
+    api = {"cpu": "CPU", "cuda": "CUDA", "gpu": "CUDA", "rocm": "HIP"}.get(
+        first.platform, first.platform.upper()
+    )
 
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
         def wait() -> None:
@@ -173,7 +209,8 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
                 jax.effects_barrier()
                 found = jax.live_arrays()
             for array in found:
-                # An array that was given away to a later call ("donated") is ready when that call's result is.
+                # An array that was given away to a later call ("donated") is ready when that call's
+                # result is.
                 if not array.is_deleted():
                     array.block_until_ready()
 
@@ -204,7 +241,11 @@ def _mlx(names: Names, results: list[Any], asked: bool) -> Wait | None:
     api = "CPU" if on_cpu else "Metal" if mx.metal.is_available() else "CUDA"
     adapter = "CPU" if on_cpu else str(mx.device_info(mx.default_device())["device_name"])
     return Wait(
-        "mlx", because("waits-for-evaluated-arrays-of-mlx"), api, adapter, lambda names, results: mx.synchronize
+        "mlx",
+        because("waits-for-evaluated-arrays-of-mlx"),
+        api,
+        adapter,
+        lambda names, results: mx.synchronize,
     )
 
 
@@ -212,7 +253,14 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
     wgpu = _imported(module, asked)
     if wgpu is None:
         return None
-    device = next((value for value in _flat([*names.values(), *results]) if isinstance(value, wgpu.GPUDevice)), None)
+    device = next(
+        (
+            value
+            for value in _flat([*names.values(), *results])
+            if isinstance(value, wgpu.GPUDevice)
+        ),
+        None,
+    )
     if device is None:
         if asked:
             raise Unavailable(because("setup-without-webgpu-device"))
@@ -229,7 +277,9 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
 
 
 def _flat(values: Iterable[Any]) -> list[Any]:
-    """The values, those inside lists, tuples and dicts among them, and those that the callables hold or name."""
+    """The values, those inside lists, tuples and dicts among them, and those that the callables
+    hold or name.
+    """
     found: list[Any] = []
     seen: set[int] = set()
     left = list(values)
@@ -263,14 +313,17 @@ def _held_by(function: Any) -> list[Any]:
 
 
 def uses_package(package: str, names: Names, results: Iterable[Any]) -> bool:
-    """Whether the statement uses the package. The suite itself imports NumPy, so one of its values must be there."""
+    """Whether the statement uses the package. The suite itself imports NumPy, so one of its values
+    must be there.
+    """
     if package != "numpy":
         return package in sys.modules
     return package in libraries_seen(names, results)
 
 
 def libraries_seen(names: Names, results: Iterable[Any]) -> dict[str, str]:
-    """The installed packages whose modules, functions or objects the statement uses, with their versions.
+    """The installed packages whose modules, functions or objects the statement uses, with their
+    versions.
 
     Those of its results come first.
     """
@@ -291,11 +344,16 @@ def _module_of(value: Any) -> str:
 
 
 def _is_installed(package: str) -> bool:
-    is_program = package.startswith("__")  # the script itself: __main__, or as a worker runs it again
+    is_program = package.startswith(
+        "__"
+    )  # the script itself: __main__, or as a worker runs it again
     if is_program or package in _NOT_NAMED or package in sys.stdlib_module_names:
         return False
     module = sys.modules.get(package)
-    folders = [str(getattr(module, "__file__", None) or ""), *map(str, getattr(module, "__path__", ()))]
+    folders = [
+        str(getattr(module, "__file__", None) or ""),
+        *map(str, getattr(module, "__path__", ())),
+    ]
     return any(map(is_in_packages, folders))
 
 
@@ -317,8 +375,12 @@ KNOWN_WAITS: Mapping[str, Callable[[Names, list[Any], bool], Wait | None]] = {
     "cuda": _cuda,
     "jax": _jax,
     "mlx": _mlx,
-    **{stack: functools.partial(_webgpu, own_stacks()[stack].module, stack) for stack in stacks_in("webgpu")},
+    **{
+        stack: functools.partial(_webgpu, own_stacks()[stack].module, stack)
+        for stack in stacks_in("webgpu")
+    },
     "none": lambda names, results, asked: NOTHING if asked else None,
 }
-"""By the value of ``--wait``: the wait from the names and results of a statement, and whether the user asked for it;
-None where the statement does not use the library. Raises ``Unavailable``."""
+"""By the value of ``--wait``: the wait from the names and results of a statement, and whether the
+user asked for it; None where the statement does not use the library. Raises ``Unavailable``.
+"""

@@ -1,4 +1,6 @@
-"""Collect the files of many nodes: what a node sends is checked, and saved as soon as it arrives."""
+"""Collect the files of many nodes: what a node sends is checked, and saved as soon as it
+arrives.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from overhead.results import Why, about, because
 from overhead.runner.progress import Progress
 
 END_S = 20.0
-"""Seconds that a script has beyond the limit of a node to end and to send the files, and a task of Ray to start."""
+"""Seconds that a script has beyond the limit of a node to end and to send the files, and a task of
+Ray to start.
+"""
 _MOST_BYTES = 64 << 20
 _MOST_FILES = 20
 _TIMED_OUT = 124
@@ -33,31 +37,43 @@ _FILE = re.compile(r"[A-Za-z0-9][\w.-]{0,200}\.(json|jsonl|gz)", re.ASCII)
 Sent = tuple[int, bytes, bytes]
 """What a node sent: the exit code of its script, its standard output, its standard error."""
 Measure = Callable[[], Awaitable[Sent]]
-"""A function that measures one node. It raises ``UsageError`` with the reason if the node gives no files."""
+"""A function that measures one node. It raises ``UsageError`` with the reason if the node gives no
+files.
+"""
 
 
 def node_script(command: str, words: Iterable[str], limit_s: float) -> str:
-    """The shell script, in one line, that measures a node and writes the files to standard output, as a tar archive.
+    """The shell script, in one line, that measures a node and writes the files to standard output,
+    as a tar archive.
 
-    ``command``: how the shell calls overhead. ``words``: the arguments. ``limit_s``: seconds until it is ended.
+    ``command``: how the shell calls overhead. ``words``: the arguments. ``limit_s``: seconds until
+    it is ended.
     """
     lines = Path(__file__).with_name("node.sh").read_text("utf-8").splitlines()
     script = "; ".join(line for line in lines if not line.startswith("#"))
     run = shlex.quote(f'{command} {shlex.join(words)} --out "$0"')
     limit = str(max(1, round(limit_s)))
     # The command comes last: it may hold the other names.
-    return script.replace("BEGIN", _BEGIN.decode().strip()).replace("LIMIT_S", limit).replace("RUN", run)
+    return (
+        script.replace("BEGIN", _BEGIN.decode().strip())
+        .replace("LIMIT_S", limit)
+        .replace("RUN", run)
+    )
 
 
 async def run_program(command: Sequence[str], limit_s: float) -> Sent:
-    """What a program gives. If it was ended after ``limit_s`` seconds, nothing but the exit code of ``timeout``."""
+    """What a program gives. If it was ended after ``limit_s`` seconds, nothing but the exit code of
+    ``timeout``.
+    """
     null, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *command, stdin=null, stdout=pipe, stderr=pipe, start_new_session=True
     )
     try:
         async with asyncio.timeout(limit_s):
-            output, errors = await asyncio.gather(_all(process, process.stdout), _all(process, process.stderr))
+            output, errors = await asyncio.gather(
+                _all(process, process.stdout), _all(process, process.stderr)
+            )
             return await process.wait(), output, errors
     except TimeoutError:
         return _TIMED_OUT, b"", b""
@@ -75,7 +91,9 @@ def _kill(process: asyncio.subprocess.Process) -> None:
 
 
 async def _all(process: asyncio.subprocess.Process, stream: asyncio.StreamReader | None) -> bytes:
-    """All that the process writes to this stream. Raises ``BadFile`` for too much, after killing the process."""
+    """All that the process writes to this stream. Raises ``BadFile`` for too much, after killing
+    the process.
+    """
     read = bytearray()
     while stream is not None and (chunk := await stream.read(1 << 16)):
         read += chunk
@@ -88,7 +106,9 @@ async def _all(process: asyncio.subprocess.Process, stream: asyncio.StreamReader
 def _check_amount(size: int, count: int = 0) -> None:
     """Raise ``BadFile`` if a node sent more bytes or files than a run gives."""
     if size > _MOST_BYTES or count > _MOST_FILES:
-        raise BadFile(f"sent more than {_MOST_BYTES >> 20} MiB or {_MOST_FILES} files; nothing was saved")
+        raise BadFile(
+            f"sent more than {_MOST_BYTES >> 20} MiB or {_MOST_FILES} files; nothing was saved"
+        )
 
 
 def files_of(output: bytes) -> dict[str, bytes]:
@@ -104,7 +124,12 @@ def files_of(output: bytes) -> dict[str, bytes]:
                 continue
             path = PurePosixPath(member.name)
             content = archive.extractfile(member) if member.isreg() else None
-            if content is None or ".." in path.parts or path.is_absolute() or not _FILE.fullmatch(path.name):
+            if (
+                content is None
+                or ".." in path.parts
+                or path.is_absolute()
+                or not _FILE.fullmatch(path.name)
+            ):
                 raise BadFile(f"sent {member.name}, which is no file of a run; nothing was saved")
             size += member.size  # of a sparse file: with its holes
             _check_amount(size, len(found) + 1)
@@ -114,7 +139,9 @@ def files_of(output: bytes) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class Collected:
-    """What a node sent. ``files``: where they were saved. ``reason``: what was wrong; '' if nothing."""
+    """What a node sent. ``files``: where they were saved. ``reason``: what was wrong; '' if
+    nothing.
+    """
 
     files: Sequence[str]
     reason: Why = ""
@@ -153,9 +180,13 @@ def collect_files(
             try:
                 found[name] = save(await nodes[name](), out / name, limit_s)
             except Exception as error:
-                found[name] = Collected([], error.why if isinstance(error, UsageError) else one_line(error))
+                found[name] = Collected(
+                    [], error.why if isinstance(error, UsageError) else one_line(error)
+                )
             if not found[name].files:
-                with contextlib.suppress(OSError):  # an empty folder tells ``overhead fleet`` that the node is missing
+                with contextlib.suppress(
+                    OSError
+                ):  # an empty folder tells ``overhead fleet`` that the node is missing
                     files.make_folder(out / name)
             listener.working(f"{len(found)} of {len(nodes)} nodes")
             if reason := found[name].reason:

@@ -19,15 +19,24 @@ _PASSED = ("probe", "pattern", "workload", "require")
 
 
 def add_commands(commands: Any) -> None:
-    """Add the parser of the command, and options to that of ``run``. ``commands``: what ``add_subparsers`` returns."""
-    about = "find the slow node (straggler) of a cluster from the files of its nodes: at what, and by how much"
+    """Add the parser of the command, and options to that of ``run``. ``commands``: what
+    ``add_subparsers`` returns.
+    """
+    about = (
+        "find the slow node (straggler) of a cluster from the files of its nodes: at what, and by"
+        " how much"
+    )
     fleet = commands.add_parser("fleet", help=about, question=Question.SLOWER)
     files = "folder with DIR/NODE/*.json or DIR/NODE.json for each node"
     fleet.add_argument("folder", metavar="DIR", type=Path, nargs="?", help=files)
     fleet.add_argument(
-        "--fail", action="store_true", help="exit 1 if a node is slow, 3 if a node could not be judged in full"
+        "--fail",
+        action="store_true",
+        help="exit 1 if a node is slow, 3 if a node could not be judged in full",
     )
-    fleet.add_argument("--sbatch", action="store_true", help="print a script for Slurm's sbatch, and nothing else")
+    fleet.add_argument(
+        "--sbatch", action="store_true", help="print a script for Slurm's sbatch, and nothing else"
+    )
     add_markdown(fleet)
     add_json(fleet)
     fleet.set_defaults(call=fleet_command)
@@ -35,7 +44,9 @@ def add_commands(commands: Any) -> None:
 
 
 def fleet_command(a: argparse.Namespace) -> int:
-    """Judge the nodes and print the verdicts; with ``--fail``, the exit code is that of the gate."""
+    """Judge the nodes and print the verdicts; with ``--fail``, the exit code is that of the
+    gate.
+    """
     from overhead.fleet.judging import judge_fleet
     from overhead.fleet.show import fleet_blocks, fleet_data
     from overhead.words.fleet import gate_not_passed
@@ -67,16 +78,32 @@ def _add_run_options(run: argparse.ArgumentParser) -> None:
         type=Path,
         help="measure these hosts by ssh; the file has host or user@host in each line",
     )
-    add("--ray", action="store_true", help="measure each node of a Ray cluster, with all of its GPUs")
-    add("--ray-address", metavar="ADDRESS", help="address of the Ray cluster (default: the one that Ray finds)")
+    add(
+        "--ray",
+        action="store_true",
+        help="measure each node of a Ray cluster, with all of its GPUs",
+    )
+    add(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="address of the Ray cluster (default: the one that Ray finds)",
+    )
     how = "command that runs overhead on a node (default: overhead; with --ray: python -m overhead)"
     add("--remote-command", metavar="COMMAND", help=how)
-    add("--node-limit", metavar="SECONDS", type=float, default=400.0, help="longest time for a node (default: 400)")
+    add(
+        "--node-limit",
+        metavar="SECONDS",
+        type=float,
+        default=400.0,
+        help="longest time for a node (default: 400)",
+    )
     call = functools.partial(run_command, run.get_default("call"), run.get_default("profile"))
     run.set_defaults(call=call, profile=None)
 
 
-def run_command(usual: Callable[[argparse.Namespace], int], profile: str, a: argparse.Namespace) -> int:
+def run_command(
+    usual: Callable[[argparse.Namespace], int], profile: str, a: argparse.Namespace
+) -> int:
     """Measure this machine, or the nodes that an option names; returns the exit code."""
     _check(a)
     if not (a.ray or a.hosts):
@@ -89,7 +116,9 @@ def run_command(usual: Callable[[argparse.Namespace], int], profile: str, a: arg
 
     words = ["run", f"--profile={a.profile or 'node'}", *(["--software"] if a.software else [])]
     words += [f"--{option}={value}" for option in _PASSED for value in getattr(a, option)]
-    script = node_script(a.remote_command or (COMMAND if a.ray else "overhead"), words, a.node_limit)
+    script = node_script(
+        a.remote_command or (COMMAND if a.ray else "overhead"), words, a.node_limit
+    )
     opened: AbstractContextManager[Mapping[str, Measure]]
     if a.ray:
         opened = ray_nodes(a.ray_address, script, a.node_limit)
@@ -110,10 +139,14 @@ def _check(a: argparse.Namespace) -> None:
     if a.ray and a.hosts:
         raise UsageError("--ray and --hosts: give one of them")
     if (a.ray_address and not a.ray) or (a.remote_command and not many):
-        raise UsageError("--ray-address: only with --ray; --remote-command: only with --ray or --hosts")
+        raise UsageError(
+            "--ray-address: only with --ray; --remote-command: only with --ray or --hosts"
+        )
     if many and not_passed:
         raise UsageError(f"{not_passed[0]}: not with {many}; nodes do not get it")
-    if many and (a.out is None or a.out.suffix == ".json" or (a.out.exists() and not a.out.is_dir())):
+    if many and (
+        a.out is None or a.out.suffix == ".json" or (a.out.exists() and not a.out.is_dir())
+    ):
         raise UsageError(f"{many}: name a folder for the files of the nodes: --out DIR")
     if not 0 < a.node_limit < float("inf"):
         raise UsageError("--node-limit: give seconds above 0")

@@ -1,4 +1,6 @@
-"""What of a node can be judged: the figures that equal nodes have, and what a node lacks of them, with the reason."""
+"""What of a node can be judged: the figures that equal nodes have, and what a node lacks of them,
+with the reason.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,23 @@ from overhead.measure.fitting.line import Mask
 from overhead.results import Why, because
 
 SHARED = 0.8
-"""Of a stack the figures count that this share of the nodes with the stack has; of the versions, this share of all."""
+"""Of a stack the figures count that this share of the nodes with the stack has; of the versions,
+this share of all.
+"""
 _ENOUGH = 0.5
 """A node is judged by a test if its newest run has this share of the figures of the test."""
 _BEST_NODES = 0.1
-"""A stack has as many figures as the best nodes have of it: this share of the nodes, and at least two."""
+"""A stack has as many figures as the best nodes have of it: this share of the nodes, and at least
+two.
+"""
 
 
 @dataclass(frozen=True)
 class NodeCoverage:
-    """Equal nodes and their figures. ``runs``: of each node, the newest first. ``keys``: of the figures. ``counted``:
-    which of them count. ``newest``: by node and figure whether the newest run has it, whatever side bounds it there."""
+    """Equal nodes and their figures. ``runs``: of each node, the newest first. ``keys``: of the
+    figures. ``counted``: which of them count. ``newest``: by node and figure whether the newest run
+    has it, whatever side bounds it there.
+    """
 
     runs: Sequence[Sequence[NodeRun]]
     keys: Sequence[JudgedFigure]
@@ -50,8 +58,12 @@ class NodeCoverage:
                     own.setdefault(NodePart(stack), why_missing(newest, stack))
         return found
 
-    def _note_stack(self, part: NodePart, columns: Sequence[int], found: Sequence[dict[NodePart, Why]]) -> None:
-        """Note the nodes that have far fewer figures of the stack than others, and those of a stack without a test."""
+    def _note_stack(
+        self, part: NodePart, columns: Sequence[int], found: Sequence[dict[NodePart, Why]]
+    ) -> None:
+        """Note the nodes that have far fewer figures of the stack than others, and those of a stack
+        without a test.
+        """
         # The host-bound and the device-bound figure of a case count once.
         cases = {self.keys[column].case: column for column in columns}
         has = self.newest[:, [*cases.values()]].sum(axis=1)
@@ -71,13 +83,17 @@ class NodeCoverage:
                 missing = why_missing(self.runs[node][0], part.stack)
                 figures = int(has[node])
                 if figures:
-                    own[part] = because("few-figures-of-stack", figures=figures, usual=usual, why=missing)
+                    own[part] = because(
+                        "few-figures-of-stack", figures=figures, usual=usual, why=missing
+                    )
                 else:
                     own[part] = missing
 
     def _note_test(self, test: NodePart, found: Sequence[dict[NodePart, Why]]) -> None:
         """Note the nodes whose newest run has too few figures of the test."""
-        of_test = np.array([key.side == test.side and test.stack in ("", key.stack) for key in self.keys])
+        of_test = np.array(
+            [key.side == test.side and test.stack in ("", key.stack) for key in self.keys]
+        )
         has = self.newest[:, of_test & self.counted]
         usual = has.shape[1]
         for node, own in enumerate(found):
@@ -93,7 +109,9 @@ def why_missing(run: NodeRun, stack: str) -> Why:
 
 
 def figures_that_count(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
-    """Which figures count. ``has``: by node and figure. A stack counts that ``LEAST_NODES`` nodes have."""
+    """Which figures count. ``has``: by node and figure. A stack counts that ``LEAST_NODES`` nodes
+    have.
+    """
     counted = np.zeros(len(keys), bool)
     for columns in _by_part(keys).values():
         own = has[:, columns]
@@ -104,7 +122,9 @@ def figures_that_count(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
 
 
 def on_either_side(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
-    """The same, where a figure also counts as there if the other of host and device bounds it on this node."""
+    """The same, where a figure also counts as there if the other of host and device bounds it on
+    this node.
+    """
     alike: dict[tuple[str, str], list[int]] = defaultdict(list)
     for column, key in enumerate(keys):
         alike[key.stack, key.case].append(column)

@@ -35,19 +35,25 @@ from overhead.results.records import case_key
 from overhead.results.value import is_plausible
 
 NodeSide = Literal["host", "device", "together"]
-"""``host``, ``device``: what bounds the figure. ``together``: how much slower all devices of the node are at once."""
+"""``host``, ``device``: what bounds the figure. ``together``: how much slower all devices of the
+node are at once.
+"""
 _USABLE = ("ok", "noisy")
 _JUDGED = ("complete", "issue", "host")
 _CLOCKS_DIFFER = timedelta(days=1)
 """A date that is further in the future is no difference between two clocks."""
 _SHARED_BY_COPIES = 0.5
-"""A run is a copy if another run has more than this share of its figures to the last digit. Some may be edited out."""
+"""A run is a copy if another run has more than this share of its figures to the last digit. Some
+may be edited out.
+"""
 _START_BYTES = 4096
 _CREATED = re.compile(rb'"created"\s*:\s*"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z)"')
 
 
 class JudgedFigure(NamedTuple):
-    """What is the same figure in the runs of all nodes; one that another side bounds is another figure."""
+    """What is the same figure in the runs of all nodes; one that another side bounds is another
+    figure.
+    """
 
     stack: str
     side: NodeSide
@@ -58,8 +64,8 @@ class JudgedFigure(NamedTuple):
 class NodePart:
     """What of a node is judged as one, or is not.
 
-    ``side``: in a test of a whole side, or of one stack on it. Without a side: all figures of a stack, whatever bounds
-    them. Neither: the figures of all devices together, whatever their stack.
+    ``side``: in a test of a whole side, or of one stack on it. Without a side: all figures of a
+    stack, whatever bounds them. Neither: the figures of all devices together, whatever their stack.
     """
 
     stack: str = ""
@@ -73,11 +79,11 @@ class NodePart:
 
 @dataclass(frozen=True, slots=True)
 class NodeRun:
-    """One run of a node. ``settings``: the state of the machine; ``figures``: indices into ``NodeFiles.keys``;
-    ``logs``: ln of these figures (ns, or ratios).
+    """One run of a node. ``settings``: the state of the machine; ``figures``: indices into
+    ``NodeFiles.keys``; ``logs``: ln of these figures (ns, or ratios).
 
-    By stack why figures are missing: ``refused`` where cases were measured, ``absent`` where the stack was not there.
-    ``failed``: by stack and case why the work was not done.
+    By stack why figures are missing: ``refused`` where cases were measured, ``absent`` where the
+    stack was not there. ``failed``: by stack and case why the work was not done.
     """
 
     node: str
@@ -95,7 +101,9 @@ class NodeRun:
 
 @dataclass(frozen=True)
 class UnreadFile:
-    """A file that may hold a run of its node and does not count. ``created``: when the run began, '' if not known."""
+    """A file that may hold a run of its node and does not count. ``created``: when the run began,
+    '' if not known.
+    """
 
     path: str
     reason: Why
@@ -106,7 +114,8 @@ class UnreadFile:
 class NodeFiles:
     """The runs of each node, the newest first, and the figures that they have.
 
-    ``unread``: by node the files that may hold a run and do not count. ``skipped``: the reason by file.
+    ``unread``: by node the files that may hold a run and do not count. ``skipped``: the reason by
+    file.
     """
 
     now: datetime
@@ -116,7 +125,9 @@ class NodeFiles:
     skipped: dict[str, Why] = field(default_factory=dict)
 
     def add_entry(self, path: Path) -> None:
-        """Read what the folder of the fleet holds under a name: the folder or the file of a node, or something else."""
+        """Read what the folder of the fleet holds under a name: the folder or the file of a node,
+        or something else.
+        """
         if path.is_dir():
             self.runs.setdefault(path.name, [])
             for own in sorted(path.glob("*.json")):
@@ -129,7 +140,9 @@ class NodeFiles:
             self.runs.setdefault(path.name, [])
 
     def add(self, node: str, path: Path) -> None:
-        """Read a fingerprint and keep the figures that are judged; one that cannot be used goes to ``unread``."""
+        """Read a fingerprint and keep the figures that are judged; one that cannot be used goes to
+        ``unread``.
+        """
         own = self.runs.setdefault(node, [])
         try:
             written = read_as_written(path)
@@ -184,10 +197,11 @@ class NodeFiles:
 
 
 def read_nodes(folder: Path, now: datetime | None = None) -> NodeFiles:
-    """The runs of all nodes: ``folder/NODE/*.json``, and ``folder/NODE.json``. Raises ``BadFile`` if there is none.
+    """The runs of all nodes: ``folder/NODE/*.json``, and ``folder/NODE.json``. Raises ``BadFile``
+    if there is none.
 
-    Every folder in ``folder`` is a node, also one without a file: its run was killed, or sent nothing. A name that
-    begins with a dot is none. ``now``: a run is not from a later time.
+    Every folder in ``folder`` is a node, also one without a file: its run was killed, or sent
+    nothing. A name that begins with a dot is none. ``now``: a run is not from a later time.
     """
     if not folder.is_dir():
         raise BadFile("not a folder", folder)
@@ -198,21 +212,25 @@ def read_nodes(folder: Path, now: datetime | None = None) -> NodeFiles:
     for path in _lone_journals(folder):
         found.add_journal(path.stem, path)
     if not any(found.runs.values()):
-        raise BadFile("no fingerprint of a node here that can be read; name nodes as files or folders", folder)
+        raise BadFile(
+            "no fingerprint of a node here that can be read; name nodes as files or folders", folder
+        )
     leave_out_copies(found)
     return found
 
 
 def _lone_journals(folder: Path) -> list[Path]:
     """The journals in a folder whose run wrote no fingerprint."""
-    return [path for path in sorted(folder.glob("*.jsonl")) if not path.with_suffix(".json").exists()]
+    return [
+        path for path in sorted(folder.glob("*.jsonl")) if not path.with_suffix(".json").exists()
+    ]
 
 
 def leave_out_copies(found: NodeFiles) -> None:
     """Leave out every run that is a copy of an older one, whatever its name, its node and its date.
 
-    No two runs have the same figures to the last digit. A copy in another node's folder does not count as a run of that
-    node, and is no older run of it either.
+    No two runs have the same figures to the last digit. A copy in another node's folder does not
+    count as a run of that node, and is no older run of it either.
     """
     runs = [run for own in found.runs.values() for run in own]
     runs.sort(key=_by_age)
@@ -265,22 +283,39 @@ def _impossible_figure(run: Fingerprint) -> Why:
         for figure in of.figures:
             value = figure.value
             if value is not None and figure.status in VALUED and not is_plausible(value):
-                return because("impossible-figure", figure=figure.name, of=of.key, value=value, unit=figure.unit)
+                return because(
+                    "impossible-figure",
+                    figure=figure.name,
+                    of=of.key,
+                    value=value,
+                    unit=figure.unit,
+                )
     return ""
 
 
 def _refused_figures(run: Fingerprint) -> dict[str, Why]:
-    """By stack why figures of its cases are not judged: the first reason, and for how many cases there is one."""
+    """By stack why figures of its cases are not judged: the first reason, and for how many cases
+    there is one.
+    """
     reasons: dict[str, list[Why]] = {}
     for record in run.records:
         if record.status != "unavailable" and (reason := _why_refused(record)):
             reasons.setdefault(record.stack, []).append(reason)
-    return {stack: because("cases-without-a-figure", cases=len(own), why=own[0]) for stack, own in reasons.items()}
+    return {
+        stack: because("cases-without-a-figure", cases=len(own), why=own[0])
+        for stack, own in reasons.items()
+    }
 
 
 def _why_refused(record: Record) -> Why:
-    """Why a figure of the record is not judged; '' if all are. Below the resolution is no fault: it is too short."""
-    judged = [figure for figure in record.figures if figure.name in _JUDGED and class_of(record, figure.name)]
+    """Why a figure of the record is not judged; '' if all are. Below the resolution is no fault: it
+    is too short.
+    """
+    judged = [
+        figure
+        for figure in record.figures
+        if figure.name in _JUDGED and class_of(record, figure.name)
+    ]
     for figure in judged:
         if figure.status not in (*_USABLE, "below-resolution"):
             return missing_figure(figure, record).why
@@ -291,7 +326,9 @@ def _failed_cases(run: Fingerprint) -> dict[tuple[str, str], Why]:
     """By stack and name of a judged figure why the work of its case was not done."""
     failed = [record for record in run.records if record.status in ("failed", "unverified")]
     return {
-        (record.stack, _case_name(record, figure)): missing_case(record).why for record in failed for figure in _JUDGED
+        (record.stack, _case_name(record, figure)): missing_case(record).why
+        for record in failed
+        for figure in _JUDGED
     }
 
 
@@ -302,7 +339,9 @@ def _case_name(record: Record, figure: str) -> str:
 def _absent_stacks(run: Fingerprint) -> dict[str, Why]:
     """By stack that was not there why."""
     of_cases: dict[str, Why] = {
-        record.stack: missing_case(record).why for record in run.records if record.status == "unavailable"
+        record.stack: missing_case(record).why
+        for record in run.records
+        if record.status == "unavailable"
     }
     return of_cases | {one.stack: one.reason for one in run.unavailable}
 
@@ -332,13 +371,18 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
 
 
 def _alone(one: Contention, case: str) -> Iterator[tuple[JudgedFigure, Value]]:
-    """The figures of a case that ran alone. If the issue is less than half of the cost, the device bounds the cost."""
+    """The figures of a case that ran alone. If the issue is less than half of the cost, the device
+    bounds the cost.
+    """
     cost, issue = _usable(one, "cost"), _usable(one, "issue")
     if issue:
         yield JudgedFigure(one.target.stack, "host", f"{case} alone issue"), issue
     if cost and issue:
         waits = issue.value < cost.value / 2 and not one.target.software
-        yield JudgedFigure(one.target.stack, "device" if waits else "host", f"{case} alone cost"), cost
+        yield (
+            JudgedFigure(one.target.stack, "device" if waits else "host", f"{case} alone cost"),
+            cost,
+        )
 
 
 def _usable(of: Record | Contention, figure: str) -> Value | None:

@@ -20,18 +20,23 @@ from overhead.runner.output import folder_name
 COMMAND = '"$OVERHEAD_PYTHON" -m overhead'
 """How the shell of a node calls overhead: with the Python of Ray's workers."""
 _ORDERLY = (1, 4)
-"""Ray's reasons for the end of a node that somebody stopped, and of an idle one that the autoscaler stopped."""
+"""Ray's reasons for the end of a node that somebody stopped, and of an idle one that the autoscaler
+stopped.
+"""
 
 
 @contextlib.contextmanager
 def ray_nodes(address: str | None, script: str, limit_s: float) -> Iterator[Mapping[str, Measure]]:
-    """A ``with`` block with the nodes of a cluster. ``script``: what each runs, for ``limit_s`` seconds.
+    """A ``with`` block with the nodes of a cluster. ``script``: what each runs, for ``limit_s``
+    seconds.
 
     ``address``: None for the cluster that Ray finds. Raises ``UsageError``.
     """
     require_extra("ray", "ray")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")  # each takes 40 s where there is no cluster
+    os.environ.setdefault(
+        "RAY_NUM_REDIS_GET_RETRIES", "1"
+    )  # each takes 40 s where there is no cluster
     import ray
 
     before = signal.getsignal(signal.SIGTERM)
@@ -42,19 +47,26 @@ def ray_nodes(address: str | None, script: str, limit_s: float) -> Iterator[Mapp
             raise UsageError(f"--ray: {message_of(error)}") from None
         signal.signal(signal.SIGTERM, before)  # Ray has replaced it
         try:
-            yield {name: functools.partial(_measure, node, script, limit_s + END_S) for name, node in _nodes().items()}
+            yield {
+                name: functools.partial(_measure, node, script, limit_s + END_S)
+                for name, node in _nodes().items()
+            }
         finally:
             ray.shutdown()
 
 
 def _nodes() -> dict[str, dict[str, Any]]:
-    """The nodes of the cluster by name: first the living, then those that died and were not replaced."""
+    """The nodes of the cluster by name: first the living, then those that died and were not
+    replaced.
+    """
     import ray
 
     found: dict[str, dict[str, Any]] = {}
     for node in sorted(ray.nodes(), key=lambda node: not node["Alive"]):
         named = node["NodeName"] != node["NodeManagerAddress"]
-        name = folder_name(node["NodeName"] if named else node["NodeManagerHostname"].partition(".")[0])
+        name = folder_name(
+            node["NodeName"] if named else node["NodeManagerHostname"].partition(".")[0]
+        )
         if node["Alive"]:
             found[f"{name}-{node['NodeID'][:6]}" if name in found else name] = node
         elif node["DeathReason"] not in _ORDERLY:
@@ -83,7 +95,9 @@ async def _measure(node: Mapping[str, Any], script: str, limit_s: float) -> Sent
     finally:
         ray.cancel(task)
         await asyncio.gather(asyncio.wait_for(answer, 5.0), return_exceptions=True)
-    raise UsageError(f"no answer within {limit_s + END_S:g} s: it hangs, or another task has its GPUs")
+    raise UsageError(
+        f"no answer within {limit_s + END_S:g} s: it hangs, or another task has its GPUs"
+    )
 
 
 def _script(script: str, limit_s: float) -> Sent:
@@ -92,7 +106,9 @@ def _script(script: str, limit_s: float) -> Sent:
     async def run() -> Sent:
         task = asyncio.current_task()
         assert task is not None
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)  # ray.cancel sends it
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGINT, task.cancel
+        )  # ray.cancel sends it
         return await run_program(["sh", "-c", script], limit_s)
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

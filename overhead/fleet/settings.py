@@ -1,4 +1,6 @@
-"""What sets a node apart from healthy ones: settings of the machine, and versions in which equal nodes may differ."""
+"""What sets a node apart from healthy ones: settings of the machine, and versions in which equal
+nodes may differ.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,13 @@ from dataclasses import dataclass
 from overhead.fleet.node_files import NodeRun
 
 _USUAL, _RARE = 0.8, 0.05
-"""A text sets a node apart that at most the second share of the healthy nodes has, if the first share has another."""
+"""A text sets a node apart that at most the second share of the healthy nodes has, if the first
+share has another.
+"""
 _FAR = 2.0
-"""A number sets a node apart that is so many times as far from the middle as that of any healthy node."""
+"""A number sets a node apart that is so many times as far from the middle as that of any healthy
+node.
+"""
 
 
 @dataclass(frozen=True)
@@ -42,10 +48,20 @@ def _apart(name: str, own: object, others: Sequence[object]) -> Iterator[Setting
         return
     texts = Counter(map(_text, others))
     usual, times = texts.most_common(1)[0]
-    if _text(own) != usual and times >= _USUAL * len(others) and texts[_text(own)] <= _RARE * len(others):
+    if (
+        _text(own) != usual
+        and times >= _USUAL * len(others)
+        and texts[_text(own)] <= _RARE * len(others)
+    ):
         yield SettingApart(name, _text(own), usual)
 
 
 def _text(value: object) -> str:
     """A value as text; a list has the values of all devices."""
-    return ", ".join(map(str, value)) if isinstance(value, list) else "none" if value is None else str(value)
+    return (
+        ", ".join(map(str, value))
+        if isinstance(value, list)
+        else "none"
+        if value is None
+        else str(value)
+    )

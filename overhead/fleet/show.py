@@ -10,7 +10,15 @@ from typing import Any
 from overhead.blocks.parts import Cell, Part, Table, Text, Tone
 from overhead.errors import shell_command
 from overhead.fleet.collecting import Collected
-from overhead.fleet.judging import DividedNodes, FleetVerdicts, JudgedNode, NodeGroup, NodeVerdict, NotJudged, SlowTest
+from overhead.fleet.judging import (
+    DividedNodes,
+    FleetVerdicts,
+    JudgedNode,
+    NodeGroup,
+    NodeVerdict,
+    NotJudged,
+    SlowTest,
+)
 from overhead.fleet.node_files import NodePart
 from overhead.results import code_of, to_builtins
 from overhead.words import fleet as words
@@ -22,7 +30,9 @@ _MOST_AGAIN = 10
 
 
 def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
-    """How many nodes are slow, a row for each one that is not ok, what could have been found, what to do next."""
+    """How many nodes are slow, a row for each one that is not ok, what could have been found, what
+    to do next.
+    """
     yield Text([words.all_nodes(found.nodes, found.false_alarms)])
     if shown := [node for node in found.nodes if node.slow]:
         rows = [_row(node) for node in sorted(shown, key=lambda node: (node.verdict, node.name))]
@@ -58,7 +68,9 @@ def _row(node: JudgedNode) -> list[str | Cell]:
 
 
 def _group_sentences(group: NodeGroup) -> Iterator[str]:
-    """How many nodes are ok, the smallest slowdowns that their runs find, and what was not judged of which nodes."""
+    """How many nodes are ok, the smallest slowdowns that their runs find, and what was not judged
+    of which nodes.
+    """
     yield words.group(group)
     yield from map(words.divided, group.divided)
     for runs in sorted({len(node.runs) for node in group.nodes if node.smallest}):
@@ -84,7 +96,9 @@ def _unknown(nodes: Sequence[JudgedNode]) -> dict[tuple[NotJudged, ...], list[st
 
 
 def _not_judged(nodes: Sequence[JudgedNode]) -> dict[NotJudged, list[str]]:
-    """The names of the nodes by what of them was not judged and why, without what makes them unknown as a whole."""
+    """The names of the nodes by what of them was not judged and why, without what makes them
+    unknown as a whole.
+    """
     found: dict[NotJudged, list[str]] = {}
     for node in nodes:
         of_node = [NotJudged(part, why) for part, why in node.not_judged.items()]
@@ -95,7 +109,9 @@ def _not_judged(nodes: Sequence[JudgedNode]) -> dict[NotJudged, list[str]]:
 
 
 def fleet_data(found: FleetVerdicts) -> dict[str, Any]:
-    """The verdicts as dicts and lists that ``json`` can write: what is said in words, and beside it its code."""
+    """The verdicts as dicts and lists that ``json`` can write: what is said in words, and beside it
+    its code.
+    """
     return {
         "folder": found.folder,
         "false_alarms": found.false_alarms,
@@ -126,7 +142,9 @@ def _node_data(node: JudgedNode) -> dict[str, Any]:
         "settings_apart": to_builtins(node.settings),
         "smallest": {words.part(part): share for part, share in node.smallest.items()},
         "not_judged": {words.part(part): sentence(why) for part, why in node.not_judged.items()},
-        "not_judged_codes": {words.part(part): code_of(why) for part, why in node.not_judged.items()},
+        "not_judged_codes": {
+            words.part(part): code_of(why) for part, why in node.not_judged.items()
+        },
     }
 
 
@@ -143,6 +161,10 @@ def collected_table(folder: Path, found: Mapping[str, Collected]) -> Table:
 def collected_data(found: Mapping[str, Collected]) -> dict[str, Any]:
     """The same as ``--json`` prints it."""
     return {
-        name: {"files": one.files, "reason": sentence(one.reason), "reason_code": code_of(one.reason)}
+        name: {
+            "files": one.files,
+            "reason": sentence(one.reason),
+            "reason_code": code_of(one.reason),
+        }
         for name, one in found.items()
     }

@@ -20,12 +20,16 @@ _HOST = re.compile(r"(?!-)([\w.+-]+@)?(?!-)[\w.:%-]+")
 
 
 def ssh_nodes(path: Path, script: str, limit_s: float) -> dict[str, Measure]:
-    """The hosts that a file names, one a line. ``script``: what each runs. Raises ``UsageError``."""
+    """The hosts that a file names, one a line. ``script``: what each runs. Raises
+    ``UsageError``.
+    """
     if shutil.which("ssh") is None:
         raise UsageError("--hosts: no program ssh on PATH")
     found: dict[str, Measure] = {}
     slots = asyncio.Semaphore(_AT_ONCE)
-    for number, line in enumerate(read_whole(path, 1_000_000).decode(errors="replace").splitlines(), 1):
+    for number, line in enumerate(
+        read_whole(path, 1_000_000).decode(errors="replace").splitlines(), 1
+    ):
         host = line.partition("#")[0].strip()
         name = folder_name(host.rpartition("@")[2])
         if host and name in found:

@@ -1,4 +1,6 @@
-"""What a file holds that a command has written: a run, or the saved answer of a command of a slice."""
+"""What a file holds that a command has written: a run, or the saved answer of a command of a
+slice.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,15 @@ from overhead.slices import of_slices
 
 
 def load(path: str | Path) -> Fingerprint | Any:
-    """Read what a command has written: a run, or the answer of ``time --json`` or ``explain --out``.
+    """Read what a command has written: a run, or the answer of ``time --json`` or ``explain
+    --out``.
 
-    path: a file, or a folder of runs, of which the newest is read. The samples of a run that was interrupted make a
+    path: a file, or a folder of runs, of which the newest is read. The samples of a run that was
+    interrupted make a
         run too.
 
-    A run is a ``Fingerprint`` with all figures. It prints as the tables of ``overhead show``. An answer of ``time`` or
-    ``explain`` is what the function of that name returns.
+    A run is a ``Fingerprint`` with all figures. It prints as the tables of ``overhead show``. An
+    answer of ``time`` or ``explain`` is what the function of that name returns.
 
     Raises ``BadFile``, one line that names the file.
     """
@@ -29,7 +33,9 @@ def load(path: str | Path) -> Fingerprint | Any:
 
 
 def saved_answer(path: Path, answered: OtherAnswer) -> Any:
-    """The answer of a command of a slice in a file. Raises ``answered``, the error of reading it as a run."""
+    """The answer of a command of a slice in a file. Raises ``answered``, the error of reading it as
+    a run.
+    """
     for slice in of_slices("saved"):
         found = slice.saved(path, answered.format)
         if found is not None:

@@ -1,7 +1,8 @@
-"""The run that comes with the program: ``overhead show`` shows it to a reader who has measured nothing yet.
+"""The run that comes with the program: ``overhead show`` shows it to a reader who has measured
+nothing yet.
 
-It is of one NVIDIA H100. It was chosen because it has all figures of the first page, and because its costs lie among
-those of the other H100 boards that were measured (``reading/typical_run.py``).
+It is of one NVIDIA H100. It was chosen because it has all figures of the first page, and because
+its costs lie among those of the other H100 boards that were measured (``reading/typical_run.py``).
 """
 
 from __future__ import annotations
@@ -26,5 +27,7 @@ def example_path() -> Path:
 
 
 def example_run() -> Fingerprint:
-    """The example run; its field ``example`` makes commands say that it is one. Raises ``BadFile``."""
+    """The example run; its field ``example`` makes commands say that it is one. Raises
+    ``BadFile``.
+    """
     return msgspec.structs.replace(read_fingerprint(example_path()), example=True)

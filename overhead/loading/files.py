@@ -1,4 +1,6 @@
-"""Read and write fingerprints, and read journals. Decoding is strict, and the size of a file is limited."""
+"""Read and write fingerprints, and read journals. Decoding is strict, and the size of a file is
+limited.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,15 @@ import msgspec
 from overhead.bounded_files import read_lines, read_whole
 from overhead.errors import BadFile, raising_cannot_write
 from overhead.loading.figures import with_sound_figures
-from overhead.results import SCHEMA_VERSION, Fingerprint, HeaderLine, JournalLine, Why, because, decode_line
+from overhead.results import (
+    SCHEMA_VERSION,
+    Fingerprint,
+    HeaderLine,
+    JournalLine,
+    Why,
+    because,
+    decode_line,
+)
 
 MAX_FINGERPRINT_BYTES = 4_000_000
 _MAX_JOURNAL_BYTES = 512_000_000
@@ -55,14 +65,18 @@ def is_journal(path: Path) -> bool:
 
 
 def files_in_folder(folder: Path) -> list[Path]:
-    """The paths of the fingerprints in a folder, then of its journals that have no fingerprint; sorted."""
+    """The paths of the fingerprints in a folder, then of its journals that have no fingerprint;
+    sorted.
+    """
     done = sorted(folder.glob("*.json"))
     stems = {path.stem for path in done}
     return [*done, *(path for path in sorted(folder.glob("*.jsonl")) if path.stem not in stems)]
 
 
 def newest_file(folder: Path) -> Path:
-    """The fingerprint or journal in the folder that was written last. Raises ``BadFile`` if there is none."""
+    """The fingerprint or journal in the folder that was written last. Raises ``BadFile`` if there
+    is none.
+    """
     written = {}
     for path in files_in_folder(folder):
         with contextlib.suppress(OSError):  # a link to a file that is gone
@@ -76,16 +90,21 @@ def newest_file(folder: Path) -> Path:
 def read_fingerprint(path: Path) -> Fingerprint:
     """The fingerprint (all figures of a run) in a file. Raises ``BadFile``.
 
-    Figures that nothing proves, or that no measurement can be, have no value: see ``with_sound_figures``.
+    Figures that nothing proves, or that no measurement can be, have no value: see
+    ``with_sound_figures``.
     """
     return with_sound_figures(path, read_as_written(path))
 
 
 def read_as_written(path: Path) -> Fingerprint:
-    """The fingerprint in a file with all values that it gives: a gate refuses some. Raises ``BadFile``."""
+    """The fingerprint in a file with all values that it gives: a gate refuses some. Raises
+    ``BadFile``.
+    """
     raw = read_whole(path, MAX_FINGERPRINT_BYTES)
     if raw.startswith(b'{"format":"overhead-browser"'):
-        raise BrowserDownload(f"downloaded from the browser page; convert it: overhead browser --import {path}", path)
+        raise BrowserDownload(
+            f"downloaded from the browser page; convert it: overhead browser --import {path}", path
+        )
     try:
         found = _fingerprint_decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
@@ -94,7 +113,9 @@ def read_as_written(path: Path) -> Fingerprint:
             raise OtherAnswer(_ANSWERS[format], path, format) from None
         raise BadFile(f"not the file of a run: {_one_line(error)}", path) from None
     if found.schema_version != SCHEMA_VERSION:
-        raise BadFile(f"schema version {found.schema_version}, this program reads {SCHEMA_VERSION}", path)
+        raise BadFile(
+            f"schema version {found.schema_version}, this program reads {SCHEMA_VERSION}", path
+        )
     return found
 
 
@@ -109,8 +130,8 @@ def _format_of(raw: bytes) -> str:
 def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[JournalLine]:
     """The lines of a journal, the header first.
 
-    A last line that a crash cut off is dropped. Raises ``BadFile`` for any other bad line, and for a file of more than
-    ``max_bytes`` after decompression.
+    A last line that a crash cut off is dropped. Raises ``BadFile`` for any other bad line, and for
+    a file of more than ``max_bytes`` after decompression.
     """
     number = -1
     for number, row in enumerate(read_lines(path, max_bytes)):
@@ -124,7 +145,9 @@ def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[Jo
             wrong = "a second header" if number else "not a journal: no header"
             raise BadFile(f"line {number + 1}: {wrong}", path)
         if isinstance(line, HeaderLine) and line.schema_version != SCHEMA_VERSION:
-            raise BadFile(f"schema version {line.schema_version}, this program reads {SCHEMA_VERSION}", path)
+            raise BadFile(
+                f"schema version {line.schema_version}, this program reads {SCHEMA_VERSION}", path
+            )
         yield line
     if number < 0:
         raise BadFile("empty", path)
@@ -137,12 +160,19 @@ def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
 
 
 def formatted(data: object, indent: int = 1) -> bytes:
-    """The data as indented JSON, each reason on a line of its own: there are many, and few values in each."""
+    """The data as indented JSON, each reason on a line of its own: there are many, and few values
+    in each.
+    """
     lines: list[bytes] = []
     closing = None
     for line in msgspec.json.format(msgspec.json.encode(data), indent=indent).splitlines():
         depth = line[: len(line) - len(line.lstrip())]
-        if closing is None and line.lstrip().startswith(b'"code": ') and lines and lines[-1].endswith(b"{"):
+        if (
+            closing is None
+            and line.lstrip().startswith(b'"code": ')
+            and lines
+            and lines[-1].endswith(b"{")
+        ):
             opening = lines[-1]
             closing = opening[: len(opening) - len(opening.lstrip())]
         if closing is None:
@@ -162,10 +192,14 @@ def _joined(head: bytes, tail: bytes) -> bytes:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A ``with`` block with a new file, which gets this path when it is whole and on the disk, or leaves nothing."""
+    """A ``with`` block with a new file, which gets this path when it is whole and on the disk, or
+    leaves nothing.
+    """
     _check_regular(path)
     part = part_path(path)
-    part.unlink(missing_ok=True)  # of a killed run; what a link or a pipe of this name leads to must not be written
+    part.unlink(
+        missing_ok=True
+    )  # of a killed run; what a link or a pipe of this name leads to must not be written
     try:
         with open(part, "xb") as file:
             yield file
@@ -178,7 +212,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder and those above it. Raises ``OSError``, which names a loop of links or a link to nothing."""
+    """Make the folder and those above it. Raises ``OSError``, which names a loop of links or a link
+    to nothing.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -216,9 +252,11 @@ def _check_regular(path: Path) -> None:
 
 
 def part_path(path: Path) -> Path:
-    """The name of a file while it is written. Only this suite uses it, so what a killed run left there is replaced.
+    """The name of a file while it is written. Only this suite uses it, so what a killed run left
+    there is replaced.
 
-    Browsers and other programs name what they have not finished ``.part``: that is not ours to remove.
+    Browsers and other programs name what they have not finished ``.part``: that is not ours to
+    remove.
     """
     name = path.name
     while len(os.fsencode(name)) > _LONGEST_NAME - len(_PART):

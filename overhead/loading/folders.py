@@ -1,4 +1,6 @@
-"""Load the files and folders that a command line names. A bad file is skipped, but is an error if named itself."""
+"""Load the files and folders that a command line names. A bad file is skipped, but is an error if
+named itself.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from overhead.results import Fingerprint, Machine, Why, because
 
 @dataclass(frozen=True)
 class Loaded:
-    """A run and its file. ``argument``: index of the command-line path (a file or its folder) that it came from."""
+    """A run and its file. ``argument``: index of the command-line path (a file or its folder) that
+    it came from.
+    """
 
     path: Path
     fingerprint: Fingerprint
@@ -31,10 +35,11 @@ class Skipped:
 
 
 def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
-    """All fingerprints and journals of these files and folders in order, and the files that were skipped.
+    """All fingerprints and journals of these files and folders in order, and the files that were
+    skipped.
 
-    If two files have the same machine id but describe different machines, the second one is skipped. Raises ``BadFile``
-    if a single named file is bad, or if nothing could be loaded.
+    If two files have the same machine id but describe different machines, the second one is
+    skipped. Raises ``BadFile`` if a single named file is bad, or if nothing could be loaded.
     """
     alone = len(paths) == 1 and not os.path.isdir(paths[0])
     machines: dict[str, tuple[Machine, Path]] = {}
@@ -54,12 +59,18 @@ def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
         if _description(first) == _description(own):
             loaded.append(Loaded(path, found, argument))
         else:
-            skipped.append(Skipped(path, because("other-machine-of-same-id", id=own.id, holder=holder.name)))
+            skipped.append(
+                Skipped(path, because("other-machine-of-same-id", id=own.id, holder=holder.name))
+            )
     if not loaded:
         where = ", ".join(map(str, paths)) or "no path"
         if not skipped:
             inner = next((own for path in paths for own in _folders_with_runs(path)), None)
-            why = because("runs-in-inner-folders", folder=str(inner)) if inner else because("no-run-here")
+            why = (
+                because("runs-in-inner-folders", folder=str(inner))
+                if inner
+                else because("no-run-here")
+            )
             raise BadFile(why, where)
         unread = because("no-run-that-can-be-read", skipped=len(skipped), why=skipped[0].reason)
         raise BadFile(unread, where)
@@ -67,7 +78,9 @@ def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
 
 
 def _folders_with_runs(path: Path) -> list[Path]:
-    """The folders inside this one that hold runs, such as one for each node. Their first file decides."""
+    """The folders inside this one that hold runs, such as one for each node. Their first file
+    decides.
+    """
     if not path.is_dir():
         return []
     inner = [entry for entry in sorted(path.iterdir()) if entry.is_dir()]
@@ -82,5 +95,12 @@ def _is_run(files: Sequence[Path]) -> bool:
 
 
 def _description(machine: Machine) -> tuple[str, int, int, int]:
-    """The values that identify the machine. GPU names are left out, because tools may name one GPU differently."""
-    return machine.cpu, machine.cores, machine.memory_gib, sum(not gpu.software for gpu in machine.gpus)
+    """The values that identify the machine. GPU names are left out, because tools may name one GPU
+    differently.
+    """
+    return (
+        machine.cpu,
+        machine.cores,
+        machine.memory_gib,
+        sum(not gpu.software for gpu in machine.gpus),
+    )

@@ -1,4 +1,6 @@
-"""What a command may write to: never a file that it reads, never another of its outputs, never what it did not make."""
+"""What a command may write to: never a file that it reads, never another of its outputs, never what
+it did not make.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from overhead.errors import CannotWrite, UsageError
 from overhead.loading.files import check_writable, part_path
 
 _LOOKED_AT_BYTES = 1 << 12
-"""What made a file stands in its first lines. The same words further on are those of somebody's file about ours."""
+"""What made a file stands in its first lines. The same words further on are those of somebody's
+file about ours.
+"""
 _PAGE_HEAD = b"""<!doctype html>
 <html lang="en">
 <head>
@@ -22,12 +26,16 @@ _PAGE_HEAD = b"""<!doctype html>
 """
 """How each page of the suite begins, with the command that made it."""
 _SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
-"""Of the files beside a database that belong to it: SQLite plays a journal back into it when it is next opened."""
+"""Of the files beside a database that belong to it: SQLite plays a journal back into it when it is
+next opened.
+"""
 
 
 @dataclass(frozen=True)
 class Output:
-    """A file that a command is to write. ``made``: whether a file that begins so is one that this command made."""
+    """A file that a command is to write. ``made``: whether a file that begins so is one that this
+    command made.
+    """
 
     path: Path
     made: Callable[[bytes], bool]
@@ -51,10 +59,11 @@ def page_of(command: str) -> Callable[[bytes], bool]:
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Whether two paths name one file, or would name one once they exist: through links, ``..``, or other letters.
+    """Whether two paths name one file, or would name one once they exist: through links, ``..``, or
+    other letters.
 
-    Two names that differ only in the case of their letters are one file on some disks, so they count as one until
-    both exist.
+    Two names that differ only in the case of their letters are one file on some disks, so they
+    count as one until both exist.
     """
     try:
         return os.path.samefile(one, other)
@@ -66,31 +75,47 @@ def same_file(one: Path, other: Path) -> bool:
 
 
 def check_outputs(outputs: Sequence[Output], inputs: Iterable[Path] = ()) -> None:
-    """Raise ``UsageError``, one line, for an output that must not be written. Makes the folders of the outputs.
+    """Raise ``UsageError``, one line, for an output that must not be written. Makes the folders of
+    the outputs.
 
-    It must be none of the inputs and no other output; it must be possible to write it; and what has its name already
-    must be empty or made by this command.
+    It must be none of the inputs and no other output; it must be possible to write it; and what has
+    its name already must be empty or made by this command.
     """
     read = list(inputs)
     for index, output in enumerate(outputs):
         for other in outputs[:index]:
             if _meet(output.path, other.path):
-                raise UsageError(f"{output.path}: two options name the same file, the other {other.path}")
+                raise UsageError(
+                    f"{output.path}: two options name the same file, the other {other.path}"
+                )
         check_not_input(output.path, read)
         if output.path.suffix == ".py":
-            raise UsageError(f"{output.path}: a Python file is not overwritten; write FILE.json or FILE.html")
+            raise UsageError(
+                f"{output.path}: a Python file is not overwritten; write FILE.json or FILE.html"
+            )
         check_writable(output.path)
         check_replaceable(output)
 
 
 def check_not_input(path: Path, inputs: Iterable[Path]) -> None:
-    """Raise ``UsageError`` if writing this path would replace one of the files that the command reads."""
+    """Raise ``UsageError`` if writing this path would replace one of the files that the command
+    reads.
+    """
     for read in inputs:
         if _meet(path, read):
             same = "" if str(path) == str(read) else f", the file {read}"
-            raise UsageError(f"{path}: this is what the command reads{same}; give the output another name")
-        if any(_meet(path, read.with_name(read.name + suffix)) for suffix in _SQLITE_SUFFIXES if read.name):
-            raise UsageError(f"{path}: this name belongs to the database {read}, which the command reads; give another")
+            raise UsageError(
+                f"{path}: this is what the command reads{same}; give the output another name"
+            )
+        if any(
+            _meet(path, read.with_name(read.name + suffix))
+            for suffix in _SQLITE_SUFFIXES
+            if read.name
+        ):
+            raise UsageError(
+                f"{path}: this name belongs to the database {read}, which the command reads; give"
+                " another"
+            )
 
 
 def is_made(output: Output) -> bool:
@@ -103,11 +128,17 @@ def check_replaceable(output: Output) -> None:
     """Raise ``CannotWrite`` if a file is there that this command did not make."""
     if not is_made(output):
         raise CannotWrite(
-            f"{output.path}: exists, and this command did not make it, so it is not overwritten; remove it or give "
-            "another name"
+            f"{output.path}: exists, and this command did not make it, so it is not overwritten;"
+            " remove it or give another name"
         )
 
 
 def _meet(output: Path, other: Path) -> bool:
-    """Whether writing the output touches the other file, also by the name that it has while it is written."""
-    return same_file(output, other) or same_file(part_path(output), other) or same_file(output, part_path(other))
+    """Whether writing the output touches the other file, also by the name that it has while it is
+    written.
+    """
+    return (
+        same_file(output, other)
+        or same_file(part_path(output), other)
+        or same_file(output, part_path(other))
+    )

@@ -46,7 +46,8 @@ _OF_TARGET = [name for name in Target.__struct_fields__ if name in Record.__stru
 
 
 def load(path: str | Path) -> Fingerprint:
-    """The fingerprint (all figures of a run) in a file, or the newest of a folder; a journal is reduced to one.
+    """The fingerprint (all figures of a run) in a file, or the newest of a folder; a journal is
+    reduced to one.
 
     Raises ``BadFile``.
     """
@@ -55,7 +56,9 @@ def load(path: str | Path) -> Fingerprint:
 
 
 def load_file(path: Path) -> Fingerprint:
-    """The fingerprint in a file, a journal or a download of the browser page. Raises ``BadFile``, also for a folder."""
+    """The fingerprint in a file, a journal or a download of the browser page. Raises ``BadFile``,
+    also for a folder.
+    """
     if files.is_journal(path):
         return reduce_journal(path)
     try:
@@ -87,7 +90,9 @@ class _Key:
 
     @property
     def own(self) -> bool:
-        """Whether the worker belongs to this target. If not, the case ran as a companion in another target's worker."""
+        """Whether the worker belongs to this target. If not, the case ran as a companion in another
+        target's worker.
+        """
         return self.worker == self.target
 
     @property
@@ -106,8 +111,12 @@ class _Journal:
         self.opened: dict[_Key, results.OpenedLine] = {}
         self.failed: dict[_Key, dict[int, results.FailedLine]] = defaultdict(dict)
         self.died: dict[str, list[results.DiedLine]] = defaultdict(list)
-        self.rounds: dict[_Key, dict[int, list[results.RoundLine]]] = defaultdict(lambda: defaultdict(list))
-        self.once: dict[_Key, dict[int, dict[str, results.OneOffLine]]] = defaultdict(lambda: defaultdict(dict))
+        self.rounds: dict[_Key, dict[int, list[results.RoundLine]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        self.once: dict[_Key, dict[int, dict[str, results.OneOffLine]]] = defaultdict(
+            lambda: defaultdict(dict)
+        )
         self.rules: dict[tuple[str, int], results.Why] = {}
         self.canary: dict[tuple[str, int], list[results.RoundLine]] = defaultdict(list)
         self.missing: list[results.MissingStack] = []
@@ -123,7 +132,12 @@ class _Journal:
             case results.PlannedLine(worker=worker, target=target, case=case):
                 self.planned[_Key(worker, target.key, case.key)] = (target, case)
                 self.wanted[worker] = line.planned_processes(self.header.profile)
-            case results.OpenedLine() | results.RoundLine() | results.OneOffLine() | results.FailedLine():
+            case (
+                results.OpenedLine()
+                | results.RoundLine()
+                | results.OneOffLine()
+                | results.FailedLine()
+            ):
                 self._add_of_case(line)
             case results.DiedLine(worker=worker):
                 self.died[worker].append(line)
@@ -164,7 +178,12 @@ class _Journal:
     def series(self, key: _Key) -> Series:
         rounds, once, pace = self.rounds[key], self.once[key], self.paces.get
         processes = [
-            Process(rounds.get(number, ()), once.get(number, {}), number, pace((key.worker, number), 0.0))
+            Process(
+                rounds.get(number, ()),
+                once.get(number, {}),
+                number,
+                pace((key.worker, number), 0.0),
+            )
             for number in self._counted(key)
         ]
         opened = self.opened.get(key)
@@ -179,7 +198,9 @@ class _Journal:
         return {which: best_pace(rounds) for which, rounds in self.canary.items()}
 
     def _counted(self, key: _Key) -> list[int]:
-        """The processes of the case to use: the complete ones if there are as many as planned, else all."""
+        """The processes of the case to use: the complete ones if there are as many as planned, else
+        all.
+        """
         whole = self._whole(key)
         if self.failed[key] or len(whole) >= self.wanted[key.worker]:
             return whole
@@ -191,9 +212,14 @@ class _Journal:
         return [process for process in found if (key.worker, process) in self.rules]
 
     def _loss(self, key: _Key) -> results.FailedLine | None:
-        """The failure that leaves the case without figures: wrong values, or another where no process is whole."""
+        """The failure that leaves the case without figures: wrong values, or another where no
+        process is whole.
+        """
         kept = bool(self._whole(key))
-        return next((line for line in self.failed[key].values() if line.status != "failed" or not kept), None)
+        return next(
+            (line for line in self.failed[key].values() if line.status != "failed" or not kept),
+            None,
+        )
 
     def fingerprint(self) -> Fingerprint:
         own = {name: getattr(self.header, name) for name in RunFacts.__struct_fields__}
@@ -202,19 +228,29 @@ class _Journal:
             kernels={n: h for o in self.opened.values() for n, h in o.kernels.items()},
             records=[self._record(key) for key in self.planned if key.own],
             comparisons=self._comparisons(),
-            contention=[one for slice in of_slices("reducing") for one in slice.reduce(self.shared, self.target)],
+            contention=[
+                one
+                for slice in of_slices("reducing")
+                for one in slice.reduce(self.shared, self.target)
+            ],
             unavailable=self.missing,
             left_out=self.left_out,
             flags=self._flags(),
         )
 
     def _canaries(self) -> results.Volatile:
-        """Median canary times of processes, us: the median of all processes, the fastest and the slowest process."""
+        """Median canary times of processes, us: the median of all processes, the fastest and the
+        slowest process.
+        """
         sums = [[sum(one.canary) for one in rounds] for rounds in self.canary.values()]
         found = [statistics.median(values) / 1e3 for values in sums if any(values)]
         if not found:
             return {}
-        paces = {"canary_us": statistics.median(found), "canary_us_least": min(found), "canary_us_most": max(found)}
+        paces = {
+            "canary_us": statistics.median(found),
+            "canary_us_least": min(found),
+            "canary_us_most": max(found),
+        }
         return {name: round(value, 1) for name, value in paces.items()}
 
     def _record(self, key: _Key) -> Record:
@@ -233,12 +269,22 @@ class _Journal:
             found = estimate(series, self.target)
             bound = limited_by(series, found)
             flags += ["failed-later"] * bool(self.failed[key])
-            flags += ["drifting"] * any(codes_of(figure.reason) & DRIFTS for figure in found.values())
-            if series.anchored and found["complete"].value is not None and not is_drift_judged(series):
+            flags += ["drifting"] * any(
+                codes_of(figure.reason) & DRIFTS for figure in found.values()
+            )
+            if (
+                series.anchored
+                and found["complete"].value is not None
+                and not is_drift_judged(series)
+            ):
                 flags.append("drift-not-judged")
-            rules = dict.fromkeys(r for (worker, _), r in self.rules.items() if worker == key.worker and r)
+            rules = dict.fromkeys(
+                r for (worker, _), r in self.rules.items() if worker == key.worker and r
+            )
             stopped = together(*rules)
-            figures = [f if f.rule else msgspec.structs.replace(f, rule=stopped) for f in found.values()]
+            figures = [
+                f if f.rule else msgspec.structs.replace(f, rule=stopped) for f in found.values()
+            ]
             status, reason = found["complete"].status, found["complete"].reason
         return Record(
             **{name: getattr(target, name) for name in _OF_TARGET},
@@ -259,25 +305,37 @@ class _Journal:
         found = []
         for worker in self.wanted:
             keys = [key for key in self.planned if key.worker == worker]
-            keys = [key for key in keys if self._loss(key) is None and any(self.rounds[key].values())]
+            keys = [
+                key for key in keys if self._loss(key) is None and any(self.rounds[key].values())
+            ]
             for named, *pair in comparable_pairs([self.planned[key] for key in keys]):
                 of, against = (_Key(worker, target.key, case.key) for target, case in pair)
                 times = float(self._window(of).get(named.times, 1))
-                paired = difference_and_ratio(self.series(of), self.series(against), named.figure, self.target, times)
+                paired = difference_and_ratio(
+                    self.series(of), self.series(against), named.figure, self.target, times
+                )
                 found.append(_comparison(named.name, [of, against], paired))
             found.extend(self._marginal(keys))
         order = {named.name: i for i, named in enumerate(NAMED_COMPARISONS)}
         return sorted(found, key=lambda c: order.get(c.name, len(order)))
 
     def _marginal(self, keys: Sequence[_Key]) -> Iterator[Comparison]:
-        """What one more submit, pass, dispatch or bind change costs, from own cases that differ only in these."""
+        """What one more submit, pass, dispatch or bind change costs, from own cases that differ
+        only in these.
+        """
         alike: dict[str, dict[PerDispatch, _Key]] = defaultdict(dict)
         for key in keys:
             case = self.planned[key][1]
             counts = PerDispatch.of(case)
             if counts is not None and key.own:
-                rest = {name: value for name, value in case.params.items() if name not in ("k", "bindgroup")}
-                alike[msgspec.structs.replace(case, pattern="one-pass", params=rest).key].setdefault(counts, key)
+                rest = {
+                    name: value
+                    for name, value in case.params.items()
+                    if name not in ("k", "bindgroup")
+                }
+                alike[
+                    msgspec.structs.replace(case, pattern="one-pass", params=rest).key
+                ].setdefault(counts, key)
         for members in alike.values():
             if {PerDispatch(1.0, 1.0), PerDispatch(0.0, 0.0)} <= members.keys():
                 own = list(members.values())
@@ -307,12 +365,18 @@ class _Journal:
         for worker, deaths in self.died.items():
             last = deaths[-1].reason
             if len(deaths) > 1:
-                flags.append(because("workers-died", worker=worker, processes=len(deaths), why=last))
+                flags.append(
+                    because("workers-died", worker=worker, processes=len(deaths), why=last)
+                )
             else:
                 flags.append(because("worker-died", worker=worker, why=last))
-        trend = find_drift([_canary_by_round(rounds) for rounds in self.canary.values()], self.target)
+        trend = find_drift(
+            [_canary_by_round(rounds) for rounds in self.canary.values()], self.target
+        )
         if trend:
-            flags.append(because("processor-drifts", early_us=trend.early / 1e3, late_us=trend.late / 1e3))
+            flags.append(
+                because("processor-drifts", early_us=trend.early / 1e3, late_us=trend.late / 1e3)
+            )
         return flags
 
 
@@ -337,7 +401,9 @@ def _comparison(name: str, keys: Sequence[_Key], figures: Iterable[Figure]) -> C
 
 
 def _curve(series: Series, most: int = 24) -> list[results.Point]:
-    """Median and quartiles of the samples of each n over all processes; at most ``most`` n, spread over their range."""
+    """Median and quartiles of the samples of each n over all processes; at most ``most`` n, spread
+    over their range.
+    """
     by_n: dict[int, list[list[int]]] = defaultdict(list)
     for process in series.processes:
         for row in (row for one in process.rounds for row in one.samples if len(row) == 3):
@@ -351,15 +417,22 @@ def _curve(series: Series, most: int = 24) -> list[results.Point]:
         totals = sorted(total for _, _, total in by_n[n])
         issue = statistics.median(issue for _, issue, _ in by_n[n])
         q1, q3 = totals[len(totals) // 4], totals[(3 * len(totals)) // 4]
-        points.append(results.Point(n=n, issue=issue, total=statistics.median(totals), q1=q1, q3=q3))
+        points.append(
+            results.Point(n=n, issue=issue, total=statistics.median(totals), q1=q1, q3=q3)
+        )
     return points
 
 
 def _by_processor(series: Series) -> list[results.ProcessorCost]:
-    """The met cost on each processor, which only older journals have, from the first process that measured it."""
+    """The met cost on each processor, which only older journals have, from the first process that
+    measured it.
+    """
     for process in series.processes:
         if measured := process.one_off.get("met_by_processor"):
             serving = process.values("interrupt_processors")
             costs = zip(measured.at, measured.values, strict=True)
-            return [results.ProcessorCost(cpu=cpu, ns=ns, serves_interrupts=cpu in serving) for cpu, ns in costs]
+            return [
+                results.ProcessorCost(cpu=cpu, ns=ns, serves_interrupts=cpu in serving)
+                for cpu, ns in costs
+            ]
     return []

@@ -18,30 +18,46 @@ from overhead.results import Fingerprint, HeaderLine
 
 @dataclasses.dataclass(frozen=True)
 class ProcessMedians:
-    """Median T(n) of one process by n, ns. ``ladder``: the n of the line; ``anchors``: larger n, beyond the line."""
+    """Median T(n) of one process by n, ns. ``ladder``: the n of the line; ``anchors``: larger n,
+    beyond the line.
+    """
 
     ladder: Mapping[int, float]
     anchors: Mapping[int, float]
 
 
 def medians_by_record(run: Fingerprint, path: Path | None) -> dict[str, list[ProcessMedians]]:
-    """What each process measured, by the key of the record; empty where the run's samples are not found.
+    """What each process measured, by the key of the record; empty where the run's samples are not
+    found.
 
-    ``path``: the file of the run. Samples lie beside it, or in a folder ``samples`` beside its folder.
+    ``path``: the file of the run. Samples lie beside it, or in a folder ``samples`` beside its
+    folder.
     """
-    folders = [path.parent, *(folder / "samples" for folder in path.absolute().parents[1:3])] if path else []
+    folders = (
+        [path.parent, *(folder / "samples" for folder in path.absolute().parents[1:3])]
+        if path
+        else []
+    )
     files = [folder / f"{path.stem}.samples.jsonl.gz" for folder in folders] if path else []
     for file in [path] if path and is_journal(path) else files:
         with contextlib.suppress(BadFile):
             header = next(iter(read_journal(file)))
-            if isinstance(header, HeaderLine) and (header.created, header.machine.id) == (run.created, run.machine.id):
+            if isinstance(header, HeaderLine) and (header.created, header.machine.id) == (
+                run.created,
+                run.machine.id,
+            ):
                 series = series_by_record(file)
-                return {key: [_medians(process) for process in own.processes] for key, own in series.items()}
+                return {
+                    key: [_medians(process) for process in own.processes]
+                    for key, own in series.items()
+                }
     return {}
 
 
 def _medians(process: Process) -> ProcessMedians:
-    ladder = () if wait_quantum(process) else process.values("ladder")  # at other n calibration looked for the knee
+    ladder = (
+        () if wait_quantum(process) else process.values("ladder")
+    )  # at other n calibration looked for the knee
     rows = wall_rows(process.rounds)[:, ::2]
     own = _by_n((int(n), ns) for n, ns in rows.tolist() if not ladder or n in ladder)
     anchor = process.one_off.get("anchor")

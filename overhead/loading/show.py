@@ -13,4 +13,7 @@ from overhead.words.reasons import one_line
 def report_skipped(skipped: Iterable[Skipped]) -> None:
     """List the skipped files on standard error."""
     for one in skipped:
-        print(f"overhead: skipped {plain(one.path.name, 80)}: {one_line(one.reason, 300)}", file=sys.stderr)
+        print(
+            f"overhead: skipped {plain(one.path.name, 80)}: {one_line(one.reason, 300)}",
+            file=sys.stderr,
+        )

@@ -1,4 +1,6 @@
-"""Checks for everything that would disturb a measurement on this machine. ``overhead.words.doctor`` has the advice."""
+"""Checks for everything that would disturb a measurement on this machine. ``overhead.words.doctor``
+has the advice.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,19 @@ from overhead.machine.identity import identity
 from overhead.machine.state import volatile
 from overhead.results import Why, because
 
-# The names of Windows' plans are translated, their ids are not: "high performance" and "ultimate performance".
-_PERFORMANCE_PLANS = ("8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c", "e9a42b02-d5df-448d-aa00-03f14749eb61")
-_GOOD_CLOCKS = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "riscv_clocksource")
+# The names of Windows' plans are translated, their ids are not: "high performance" and "ultimate
+# performance".
+_PERFORMANCE_PLANS = (
+    "8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c",
+    "e9a42b02-d5df-448d-aa00-03f14749eb61",
+)
+_GOOD_CLOCKS = (
+    "tsc",
+    "arch_sys_counter",
+    "kvm-clock",
+    "hyperv_clocksource_tsc_page",
+    "riscv_clocksource",
+)
 # Drivers install these layers. They only sort the devices, and do not intercept calls.
 _HARMLESS_LAYERS = ("VK_LAYER_MESA_device_select", "VK_LAYER_NV_optimus")
 
@@ -22,7 +34,8 @@ CheckStatus = Literal["ok", "warn", "bad"]
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """The result of one check. ``warn``: the figures may be disturbed. ``bad``: they would be wrong or missing.
+    """The result of one check. ``warn``: the figures may be disturbed. ``bad``: they would be wrong
+    or missing.
 
     ``found``: what the system says, or a code with numbers.
     """
@@ -57,7 +70,11 @@ def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     cores, load = state.get("usable_cores", 0), state.get("load_1m")
     if cores and load is not None:
         free = max(0.0, cores - load)
-        yield _check("free cores", free < min(2, cores) - 0.5, because("cores-free", free=free, cores=cores, load=load))
+        yield _check(
+            "free cores",
+            free < min(2, cores) - 0.5,
+            because("cores-free", free=free, cores=cores, load=load),
+        )
     if source := state.get("clock_source"):
         yield _check("clock source", source not in _GOOD_CLOCKS, source)
     if smt := state.get("smt"):
@@ -72,16 +89,29 @@ def _surroundings(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     layers = [layer for layer in state.get("injected", []) if layer not in _HARMLESS_LAYERS]
     yield _check("injected layers", bool(layers), ", ".join(layers) or "none", "bad")
     debugged = state.get("debugged", [])
-    yield _check("interpreter", bool(debugged), ", ".join(debugged) or because("interpreter-without-checks"), "bad")
+    yield _check(
+        "interpreter",
+        bool(debugged),
+        ", ".join(debugged) or because("interpreter-without-checks"),
+        "bad",
+    )
 
 
 def _devices(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
     gpus = [gpu.name for gpu in identity(host).gpus]
     yield _check("hardware GPU", not gpus, ", ".join(gpus) or "none")
-    if busy := [percent for percent in state.get("gpu_busy_percent", []) if percent.isdecimal() and int(percent) > 5]:
+    if busy := [
+        percent
+        for percent in state.get("gpu_busy_percent", [])
+        if percent.isdecimal() and int(percent) > 5
+    ]:
         yield _check("GPU in use", True, because("gpus-busy", percent=", ".join(busy)))
     if host.platform == "linux":
         if serving := state.get("gpu_interrupts"):
-            yield _check("GPU interrupts", False, because("interrupts-served-by", processors=", ".join(serving)))
+            yield _check(
+                "GPU interrupts",
+                False,
+                because("interrupts-served-by", processors=", ".join(serving)),
+            )
         loader = host.vulkan_loader()
         yield _check("Vulkan loader", not loader, loader or "missing", "bad")

@@ -1,4 +1,6 @@
-"""The only module that reads from the host: files, commands, counters. It raises no errors. Tests replace ``Host``."""
+"""The only module that reads from the host: files, commands, counters. It raises no errors. Tests
+replace ``Host``.
+"""
 
 from __future__ import annotations
 
@@ -43,33 +45,46 @@ class Host:
         return sorted(glob.glob(pattern))
 
     def run(self, *command: str) -> str:
-        """The output of a program without space around it; empty if it is missing, fails, or takes more than 10 s."""
+        """The output of a program without space around it; empty if it is missing, fails, or takes
+        more than 10 s.
+        """
         program = shutil.which(command[0])
         if program is None:
             return ""
         try:
             done = subprocess.run(
-                [program, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=True
+                [program, *command[1:]],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=10,
+                check=True,
             )
         except (OSError, subprocess.SubprocessError):
             return ""
         return self._text(done.stdout).strip()
 
     def _text(self, output: bytes) -> str:
-        """The text of a program's output. Old programs of Windows write in the system's OEM code page."""
+        """The text of a program's output. Old programs of Windows write in the system's OEM code
+        page.
+        """
         try:
             return output.decode("utf-8")
         except UnicodeDecodeError:
             return output.decode("oem" if self.platform == "win32" else "utf-8", "replace")
 
     def nvidia_smi(self, *fields: str) -> list[list[str]]:
-        """These fields of ``nvidia-smi``, one row per GPU; empty if the program, a GPU or a field is missing."""
-        text = self.run("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
+        """These fields of ``nvidia-smi``, one row per GPU; empty if the program, a GPU or a field
+        is missing.
+        """
+        text = self.run(
+            "nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"
+        )
         rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
         return [row for row in rows if len(row) == len(fields)]
 
     def processors_beside(self, bus: str) -> str:
-        """The processors next to a PCI device as ranges, such as ``0-3,8``; empty where the system does not tell.
+        """The processors next to a PCI device as ranges, such as ``0-3,8``; empty where the system
+        does not tell.
 
         ``bus``: as in ``pci.bus_id`` of ``nvidia-smi``.
         """
@@ -78,8 +93,8 @@ class Host:
     def psutil(self, function: str, **arguments: Any) -> Any:
         """The result of a psutil function.
 
-        None if the function is missing or raises, which rare systems cause, or if psutil is not installed: a worker
-        may run in another Python.
+        None if the function is missing or raises, which rare systems cause, or if psutil is not
+        installed: a worker may run in another Python.
         """
         try:
             import psutil
@@ -95,7 +110,9 @@ class Host:
         return os.cpu_count()
 
     def load(self) -> float | None:
-        """The mean number of runnable processes in the last minute. None on Windows, which does not count them."""
+        """The mean number of runnable processes in the last minute. None on Windows, which does not
+        count them.
+        """
         return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
     def system(self) -> tuple[str, str]:
@@ -117,7 +134,10 @@ class Host:
 
     def debugged(self) -> list[str]:
         """Reasons why this interpreter and the workers are slow; empty for a plain interpreter."""
-        slow = {"debug build of Python": hasattr(sys, "gettotalrefcount"), "development mode": sys.flags.dev_mode}
+        slow = {
+            "debug build of Python": hasattr(sys, "gettotalrefcount"),
+            "development mode": sys.flags.dev_mode,
+        }
         return [words for words, present in slow.items() if present]
 
     def vulkan_loader(self) -> str:
@@ -128,7 +148,10 @@ class Host:
                 ctypes.CDLL(name).vkEnumerateInstanceVersion(ctypes.byref(version))
             except (OSError, AttributeError):
                 continue
-            return f"{version.value >> 22 & 0x7F}.{version.value >> 12 & 0x3FF}.{version.value & 0xFFF}"
+            major = version.value >> 22 & 0x7F
+            minor = version.value >> 12 & 0x3FF
+            patch = version.value & 0xFFF
+            return f"{major}.{minor}.{patch}"
         return ""
 
 

@@ -12,11 +12,19 @@ from collections.abc import Iterable
 from overhead.machine.host import HOST, Host
 from overhead.results import Gpu, Machine
 
-_VENDORS = {"1002": "AMD", "10de": "NVIDIA", "1ed5": "Moore Threads", "5143": "Qualcomm", "8086": "Intel"}
+_VENDORS = {
+    "1002": "AMD",
+    "10de": "NVIDIA",
+    "1ed5": "Moore Threads",
+    "5143": "Qualcomm",
+    "8086": "Intel",
+}
 
 
 def identity(host: Host = HOST) -> Machine:
-    """This machine: CPU, cores (physical ones if known), memory (GiB), hardware GPUs, and a hash of these as the id."""
+    """This machine: CPU, cores (physical ones if known), memory (GiB), hardware GPUs, and a hash of
+    these as the id.
+    """
     cpu = _cpu(host)
     cores = host.psutil("cpu_count", logical=False) or host.psutil("cpu_count") or 0
     memory = round(getattr(host.psutil("virtual_memory"), "total", 0) / 2**30)
@@ -32,7 +40,9 @@ def identity(host: Host = HOST) -> Machine:
 
 
 def versions(distributions: Iterable[str] = (), host: Host = HOST) -> dict[str, str]:
-    """Versions of Python, operating system, kernel, drivers, and the installed ``distributions``, by name."""
+    """Versions of Python, operating system, kernel, drivers, and the installed ``distributions``,
+    by name.
+    """
     system, kernel = host.system()
     python = f"{platform.python_implementation()} {platform.python_version()}"
     found = {"python": python, "os": system, "kernel": kernel}
@@ -61,7 +71,9 @@ def _cpu(host: Host) -> str:
 
 
 def _gpus(host: Host) -> list[tuple[str, str]]:
-    """For each hardware GPU a key and a name. The key is PCI vendor and device, which drivers do not change."""
+    """For each hardware GPU a key and a name. The key is PCI vendor and device, which drivers do
+    not change.
+    """
     nvidia = [
         (f"10de:{device[2:6].lower()}" if device.startswith("0x") else name, name)
         for name, device in host.nvidia_smi("name", "pci.device_id")
@@ -72,15 +84,20 @@ def _gpus(host: Host) -> list[tuple[str, str]]:
         others = _windows_gpus(host)
     else:
         others = _pci_gpus(host)
-    return nvidia + [(key, name[:200]) for key, name in others if not (nvidia and key.startswith("10de:"))]
+    return nvidia + [
+        (key, name[:200]) for key, name in others if not (nvidia and key.startswith("10de:"))
+    ]
 
 
 def _pci_gpus(host: Host) -> list[tuple[str, str]]:
     found = []
     for path in host.names("/sys/bus/pci/devices/*/class"):
         folder = path.rpartition("/")[0]
-        vendor, device = (host.read(f"{folder}/{name}").removeprefix("0x") for name in ("vendor", "device"))
-        # The PCI classes of display controllers and of processing accelerators; AMD's accelerators have the latter.
+        vendor, device = (
+            host.read(f"{folder}/{name}").removeprefix("0x") for name in ("vendor", "device")
+        )
+        # The PCI classes of display controllers and of processing accelerators; AMD's accelerators
+        # have the latter.
         if host.read(path).startswith(("0x03", "0x12")) and vendor in _VENDORS:
             found.append((f"{vendor}:{device}", f"{_VENDORS[vendor]} {vendor}:{device}"))
     return found
@@ -88,7 +105,9 @@ def _pci_gpus(host: Host) -> list[tuple[str, str]]:
 
 def _mac_gpus(host: Host) -> list[tuple[str, str]]:
     try:
-        displays = json.loads(host.run("system_profiler", "-json", "SPDisplaysDataType"))["SPDisplaysDataType"]
+        displays = json.loads(host.run("system_profiler", "-json", "SPDisplaysDataType"))[
+            "SPDisplaysDataType"
+        ]
         # A virtual or an external display may have no model; the others keep theirs.
         names = [str(display["sppci_model"]) for display in displays if "sppci_model" in display]
     except (ValueError, KeyError, TypeError):
@@ -97,7 +116,9 @@ def _mac_gpus(host: Host) -> list[tuple[str, str]]:
 
 
 def _windows_gpus(host: Host) -> list[tuple[str, str]]:
-    query = "Get-CimInstance Win32_VideoController | ForEach-Object { $_.PNPDeviceID + '|' + $_.Name }"
+    query = (
+        "Get-CimInstance Win32_VideoController | ForEach-Object { $_.PNPDeviceID + '|' + $_.Name }"
+    )
     rows = host.run("powershell", "-NoProfile", "-Command", query).splitlines()
     matches = [re.match(r"PCI\\VEN_(\w{4})&DEV_(\w{4}).*?\|(.*)", row) for row in rows]
     found = [(match[1].lower(), match[2].lower(), match[3].strip()) for match in matches if match]

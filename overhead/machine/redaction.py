@@ -1,4 +1,6 @@
-"""Remove what identifies the owner of the machine from texts: host, user, absolute paths. Hide secret values."""
+"""Remove what identifies the owner of the machine from texts: host, user, absolute paths. Hide
+secret values.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,31 @@ import msgspec
 from overhead.results import JournalLine, LongText, Reason, Scalar, Why
 
 L = TypeVar("L", bound=JournalLine)
-# Fields whose text comes from outside the suite. Names of stacks, cases and targets are not redacted: a host with the
-# name "torch" must not change them.
+# Fields whose text comes from outside the suite. Names of stacks, cases and targets are not
+# redacted: a host with the name "torch" must not change them.
 _FREE_TEXT = frozenset({"reason", "mend", "environment", "window", "driver", "rule"})
 
-# Default names of systems and images identify no owner, and a reason may contain them as ordinary words.
+# Default names of systems and images identify no owner, and a reason may contain them as ordinary
+# words.
 _DEFAULT_NAMES = frozenset(
-    {"", "admin", "debian", "host", "localhost", "nvidia", "pi", "root", "runner", "ubuntu", "user", "vm"}
+    {
+        "",
+        "admin",
+        "debian",
+        "host",
+        "localhost",
+        "nvidia",
+        "pi",
+        "root",
+        "runner",
+        "ubuntu",
+        "user",
+        "vm",
+    }
 )
 _START = (
-    r"(?:(?:(?<![\w./~…-])|(?<=\s-[ILF]))(?:file://)?(?:~[\\/]|/)(?!/)"  # /x, ~/x, file:///x, -I/x; not a/b, not https://x
+    # /x, ~/x, file:///x, -I/x; not a/b, not https://x
+    r"(?:(?:(?<![\w./~…-])|(?<=\s-[ILF]))(?:file://)?(?:~[\\/]|/)(?!/)"
     r"|(?<!\w)(?:file:///)?[A-Za-z]:[\\/](?!/)"  # C:\x, C:/x
     r"|(?<![\w\\])\\\\(?=\w))"  # \\server\x
 )
@@ -34,7 +51,8 @@ _BARE = re.compile(rf"{_START}[\w.~+@$%-][^\s:;,'\"<>|()\[\]]*")
 
 _SECRET_NAME = re.compile(
     r"SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|SESSION|BEARER|TOKEN(?!IZ)|AUTH(?!OR(?!I))"
-    r"|(?:KEY|PASS|PWD|CRED|JWT)S?\d*(?![A-Za-z0-9])",  # TOKENIZERS_PARALLELISM and AUTHOR hold no secret
+    # TOKENIZERS_PARALLELISM and AUTHOR hold no secret
+    r"|(?:KEY|PASS|PWD|CRED|JWT)S?\d*(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 _SECRET_VALUE = re.compile(
@@ -50,7 +68,9 @@ _PAIR = re.compile(r"([\w-]+)=([^\s&;,]+)")
 
 @dataclass(frozen=True)
 class Owner:
-    """The words that identify the owner of a machine: names of hosts, the user's name, and the home folder."""
+    """The words that identify the owner of a machine: names of hosts, the user's name, and the home
+    folder.
+    """
 
     hosts: frozenset[str]
     user: str
@@ -65,18 +85,28 @@ def owner() -> Owner:
     except (KeyError, OSError, ImportError):
         user = ""
     host = socket.gethostname()
-    return Owner(frozenset({host, host.partition(".")[0]}) - _DEFAULT_NAMES, user, str(Path("~").expanduser()))
+    return Owner(
+        frozenset({host, host.partition(".")[0]}) - _DEFAULT_NAMES,
+        user,
+        str(Path("~").expanduser()),
+    )
 
 
 def redact(text: str, of: Owner | None = None) -> str:
-    """The text without host and user name. Only the last part of an absolute path remains (``…/lib.so``).
+    """The text without host and user name. Only the last part of an absolute path remains
+    (``…/lib.so``).
 
     Redacting twice gives the same. ``of``: whose names; None for the owner of this machine.
     """
     of = of or owner()
-    # File systems of Windows and macOS ignore the case of letters, and programs there print a path in either.
+    # File systems of Windows and macOS ignore the case of letters, and programs there print a path
+    # in either.
     case = re.IGNORECASE if re.match(r"[A-Za-z]:|/Users/", of.home) else 0
-    for home in {of.home, of.home.replace("\\", "/"), of.home.replace("\\", "\\\\")} - {"", "/", "~"}:
+    for home in {of.home, of.home.replace("\\", "/"), of.home.replace("\\", "\\\\")} - {
+        "",
+        "/",
+        "~",
+    }:
         text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text, flags=case)
     text = _QUOTED.sub(lambda match: match[1] + _last_part(match[0][1:-1]) + match[1], text)
     text = _BARE.sub(lambda match: _last_part(match[0]), text)
@@ -94,20 +124,25 @@ def redact_reason(why: Why, of: Owner | None = None) -> Why:
     return Reason(why.code, values, [redact_reason(one, of) for one in why.also])
 
 
-def _redact_value(value: Scalar | LongText | Reason, of: Owner | None) -> Scalar | LongText | Reason:
+def _redact_value(
+    value: Scalar | LongText | Reason, of: Owner | None
+) -> Scalar | LongText | Reason:
     return redact_reason(value, of) if isinstance(value, str | Reason) else value
 
 
 def hide_secrets(name: str, value: str) -> str:
-    """The value of a variable without passwords and keys: all of it if the name is that of a secret.
+    """The value of a variable without passwords and keys: all of it if the name is that of a
+    secret.
 
-    A secret becomes ``<hidden 3fa9>``. The digits are 16 bits of its SHA-256: they differ for different secrets, but do
-    not tell the secret.
+    A secret becomes ``<hidden 3fa9>``. The digits are 16 bits of its SHA-256: they differ for
+    different secrets, but do not tell the secret.
     """
     if value and _SECRET_NAME.search(name):
         return _hidden(value)
     value = _SECRET_VALUE.sub(lambda match: _hidden(match[0]), value)
-    return _PAIR.sub(lambda m: f"{m[1]}={_hidden(m[2])}" if _SECRET_NAME.search(m[1]) else m[0], value)
+    return _PAIR.sub(
+        lambda m: f"{m[1]}={_hidden(m[2])}" if _SECRET_NAME.search(m[1]) else m[0], value
+    )
 
 
 def _hidden(secret: str) -> str:
@@ -124,7 +159,9 @@ def redacted(line: L, of: Owner | None = None) -> L:
 
 
 def _is_free(name: str, free: bool) -> bool:
-    """Whether a field is free text: one of those named, or a value of a reason; not the reason's code."""
+    """Whether a field is free text: one of those named, or a value of a reason; not the reason's
+    code.
+    """
     return name in _FREE_TEXT or (free and name != "code")
 
 
@@ -133,7 +170,10 @@ def _redact_fields(value: Any, of: Owner | None, free: bool) -> Any:
         case str():
             return redact(value, of) if free else value
         case dict():
-            return {name: _redact_fields(inner, of, _is_free(name, free)) for name, inner in value.items()}
+            return {
+                name: _redact_fields(inner, of, _is_free(name, free))
+                for name, inner in value.items()
+            }
         case list():
             return [_redact_fields(inner, of, free) for inner in value]
         case _:

@@ -1,4 +1,6 @@
-"""The present state of the machine: clocks, load, power, injected libraries, virtual machine, container."""
+"""The present state of the machine: clocks, load, power, injected libraries, virtual machine,
+container.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,20 @@ from overhead.results import Volatile
 
 _CPU = "/sys/devices/system/cpu"
 _INJECTING = (
-    "CUDA_INJECTION64_PATH", "DYLD_INSERT_LIBRARIES", "ENABLE_VKBASALT", "LD_AUDIT", "LD_PRELOAD", "MANGOHUD",
-    "MTL_CAPTURE_ENABLED", "MTL_DEBUG_LAYER", "NVTX_INJECTION64_PATH", "VK_ADD_LAYER_PATH", "VK_INSTANCE_LAYERS",
-    "VK_LAYER_PATH", "VK_LOADER_LAYERS_ENABLE",
+    "CUDA_INJECTION64_PATH", "DYLD_INSERT_LIBRARIES", "ENABLE_VKBASALT", "LD_AUDIT", "LD_PRELOAD",
+    "MANGOHUD", "MTL_CAPTURE_ENABLED", "MTL_DEBUG_LAYER", "NVTX_INJECTION64_PATH",
+    "VK_ADD_LAYER_PATH", "VK_INSTANCE_LAYERS", "VK_LAYER_PATH", "VK_LOADER_LAYERS_ENABLE",
 )  # fmt: skip
 _FREQUENCIES = ("cpu_mhz", "cpu_mhz_min", "cpu_mhz_max")
-_LAYERS = tuple(f"{root}/vulkan/implicit_layer.d/*.json" for root in ("/etc", "/usr/share", "/usr/local/share"))
+_LAYERS = tuple(
+    f"{root}/vulkan/implicit_layer.d/*.json" for root in ("/etc", "/usr/share", "/usr/local/share")
+)
 
 
 def volatile(host: Host = HOST) -> Volatile:
-    """What may differ in the next run on this machine, by name; without what the system does not report."""
+    """What may differ in the next run on this machine, by name; without what the system does not
+    report.
+    """
     found: Volatile = {
         "load_1m": round(load, 2) if (load := host.load()) is not None else "",
         "usable_cores": host.usable_cores() or "",
@@ -29,7 +35,11 @@ def volatile(host: Host = HOST) -> Volatile:
         "debugged": host.debugged(),
         "virtual": hypervisor(host),
         "container": container_kind(host),
-        **{name: round(mhz) for name, mhz in zip(_FREQUENCIES, host.psutil("cpu_freq") or (), strict=False) if mhz},
+        **{
+            name: round(mhz)
+            for name, mhz in zip(_FREQUENCIES, host.psutil("cpu_freq") or (), strict=False)
+            if mhz
+        },
         **_power(host),
         **_gpu(host),
     }
@@ -39,8 +49,14 @@ def volatile(host: Host = HOST) -> Volatile:
 
 
 def injected_code(host: Host) -> list[str]:
-    """What loads code into the measured processes: environment variables (``NAME=value``) and Vulkan layers."""
-    variables = [f"{name}={redact(host.environ[name])}"[:200] for name in _INJECTING if host.environ.get(name)]
+    """What loads code into the measured processes: environment variables (``NAME=value``) and
+    Vulkan layers.
+    """
+    variables = [
+        f"{name}={redact(host.environ[name])}"[:200]
+        for name in _INJECTING
+        if host.environ.get(name)
+    ]
     layers = []
     for pattern in _LAYERS:
         for path in host.names(pattern):
@@ -57,7 +73,9 @@ def hypervisor(host: Host) -> str:
     if host.platform == "darwin":
         return "yes" if host.run("sysctl", "-n", "kern.hv_vmm_present") == "1" else ""
     if host.platform == "win32":
-        model = host.run("powershell", "-NoProfile", "-Command", "(Get-CimInstance Win32_ComputerSystem).Model")
+        model = host.run(
+            "powershell", "-NoProfile", "-Command", "(Get-CimInstance Win32_ComputerSystem).Model"
+        )
         return model[:200] if "virtual" in model.lower() or "vmware" in model.lower() else ""
     if "microsoft" in host.read("/proc/version").lower():
         return "wsl"
@@ -83,14 +101,18 @@ def _power(host: Host) -> Volatile:
     if host.platform == "win32":
         active = host.run("powercfg", "/getactivescheme")
         found["power_plan"] = "".join(re.findall(r"\(([^()]*)\)\s*$", active))
-        found["power_plan_id"] = "".join(re.findall(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", active.lower()))
+        found["power_plan_id"] = "".join(
+            re.findall(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", active.lower())
+        )
     if host.platform == "darwin":
         found["low_power_mode"] = bool(re.search(r"lowpowermode\s+1", host.run("pmset", "-g")))
     return found
 
 
 def _gpu(host: Host) -> Volatile:
-    """Lists with one text per GPU. The driver writes ``[N/A]`` for a value that it does not report."""
+    """Lists with one text per GPU. The driver writes ``[N/A]`` for a value that it does not
+    report.
+    """
     fields = {
         "gpu_mhz": "clocks.sm",
         "gpu_mhz_max": "clocks.max.sm",
@@ -107,7 +129,11 @@ def _gpu(host: Host) -> Volatile:
 
 def _linux(host: Host) -> Volatile:
     def spread(name: str) -> str:
-        return ", ".join(sorted({host.read(path) for path in host.names(f"{_CPU}/cpu[0-9]*/cpufreq/{name}")} - {""}))
+        return ", ".join(
+            sorted(
+                {host.read(path) for path in host.names(f"{_CPU}/cpu[0-9]*/cpufreq/{name}")} - {""}
+            )
+        )
 
     turbo = {"0": "on", "1": "off"}.get(host.read(f"{_CPU}/intel_pstate/no_turbo"), "")
     turbo = turbo or {"1": "on", "0": "off"}.get(host.read(f"{_CPU}/cpufreq/boost"), "")
@@ -119,9 +145,13 @@ def _linux(host: Host) -> Volatile:
         "energy_preference": spread("energy_performance_preference"),
         "turbo": turbo,
         "numa_nodes": nodes if len(nodes) > 1 else [],
-        "gpu_interrupts": [str(one) for one in sorted(processors_serving_gpus(host.read(INTERRUPTS.as_posix())))],
+        "gpu_interrupts": [
+            str(one) for one in sorted(processors_serving_gpus(host.read(INTERRUPTS.as_posix())))
+        ],
         "smt": {"1": "on", "0": "off"}.get(host.read(f"{_CPU}/smt/active"), ""),
-        "clock_source": host.read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "clock_source": host.read(
+            "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+        ),
         "cpu_quota": quota if (quota := cpu_quota(host)) is not None else "",
         "kernel_mitigations": mitigations[0] if mitigations else "",
     }
@@ -134,7 +164,11 @@ def cpu_quota(host: Host) -> float | None:
 
 
 def control_group(host: Host, file: str) -> str:
-    """This file of the control group of this process (version 2), else that of the container's root; may be empty."""
+    """This file of the control group of this process (version 2), else that of the container's
+    root; may be empty.
+    """
     group = re.search(r"^0::(/.*)$", host.read("/proc/self/cgroup"), re.M)
     folders = [f"/sys/fs/cgroup{group[1].rstrip('/')}"] if group else []
-    return next(filter(None, (host.read(f"{folder}/{file}") for folder in [*folders, "/sys/fs/cgroup"])), "")
+    return next(
+        filter(None, (host.read(f"{folder}/{file}") for folder in [*folders, "/sys/fs/cgroup"])), ""
+    )

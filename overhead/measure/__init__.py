@@ -1,1 +1,3 @@
-"""How a cost is measured: ``sampling`` takes the samples, ``fitting`` computes figures from them."""
+"""How a cost is measured: ``sampling`` takes the samples, ``fitting`` computes figures from
+them.
+"""

@@ -1,7 +1,7 @@
 """The registry of stacks, and questions to a stack whose answers are checked.
 
-A stack is a class with ``@register``, in a file or a folder of its family here, in a slice (a feature in one folder),
-in another package or in a ``--plugin`` file.
+A stack is a class with ``@register``, in a file or a folder of its family here, in a slice (a
+feature in one folder), in another package or in a ``--plugin`` file.
 """
 
 from __future__ import annotations
@@ -25,13 +25,25 @@ from overhead.probes.base import Probe, Space
 from overhead.probes.common import entry_points
 from overhead.probes.common.availability import cannot_here
 from overhead.registry import Registry, owner_of
-from overhead.results import Case, MissingStack, Reason, StackFacts, Target, Why, about, because, own_stacks
+from overhead.results import (
+    Case,
+    MissingStack,
+    Reason,
+    StackFacts,
+    Target,
+    Why,
+    about,
+    because,
+    own_stacks,
+)
 from overhead.workloads import WORKLOADS
 
 _registry: Registry[Probe] = Registry(
     "stack",
     __name__,
-    skip=frozenset({"arms", "base", "common", "held_chain", "in_order", "kernels", "workload_chain"}),
+    skip=frozenset(
+        {"arms", "base", "common", "held_chain", "in_order", "kernels", "workload_chain"}
+    ),
     in_slices="stacks",
 )
 _REGISTRIES: tuple[Registry[Any], ...] = (_registry, WORKLOADS)
@@ -52,9 +64,13 @@ def register(cls: type[Probe]) -> type[Probe]:
 
 
 def registry() -> dict[str, Probe]:
-    """All stacks by name, sorted. The first call imports the built-in ones, then those of installed packages."""
+    """All stacks by name, sorted. The first call imports the built-in ones, then those of installed
+    packages.
+    """
     if _registry.load():
-        entries = sorted(importlib.metadata.entry_points(group=entry_points.GROUP), key=entry_points.text_of)
+        entries = sorted(
+            importlib.metadata.entry_points(group=entry_points.GROUP), key=entry_points.text_of
+        )
         if _allowed is not None:
             entries = [entry for entry in entries if entry_points.text_of(entry) in _allowed]
         reasons: list[Why] = [""] * len(entries)
@@ -78,7 +94,9 @@ def facts_of_stack(name: str) -> StackFacts:
 
 
 def stacks_with(role: str) -> list[str]:
-    """The registered stacks with this ``StackRole``: the suite's own in their order, then the others by name."""
+    """The registered stacks with this ``StackRole``: the suite's own in their order, then the
+    others by name.
+    """
     known = registry()
     ours = [name for name in own_stacks() if name in known]
     others = [name for name in known if name not in own_stacks()]
@@ -92,13 +110,17 @@ def unavailable_packages() -> list[MissingStack]:
 
 
 def usable_entry_points() -> list[str]:
-    """The entry points of installed packages that were loaded, as ``name = module``, for ``allow_entry_points``."""
+    """The entry points of installed packages that were loaded, as ``name = module``, for
+    ``allow_entry_points``.
+    """
     registry()
     return list(_usable)
 
 
 def allow_entry_points(allowed: Container[str]) -> None:
-    """Let ``registry`` load only these entry points, without a trial in a child process: the parent has tried them."""
+    """Let ``registry`` load only these entry points, without a trial in a child process: the parent
+    has tried them.
+    """
     global _allowed
     _allowed = allowed
 
@@ -111,7 +133,9 @@ def unload_plugin(path: Path, stack: str) -> None:
 
 @contextlib.contextmanager
 def _importing(package: str = "") -> Iterator[list[list[str]]]:
-    """Collect what the block adds to each registry. What it prints goes to standard error, as output may be JSON."""
+    """Collect what the block adds to each registry. What it prints goes to standard error, as
+    output may be JSON.
+    """
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.redirect_stderr(sys.stderr))
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
@@ -121,7 +145,8 @@ def _importing(package: str = "") -> Iterator[list[list[str]]]:
 def load_entry_point(entry: EntryPoint) -> Why:
     """Import the module of an entry point. Returns why it cannot be used; '' if it can.
 
-    ``os._exit`` and a crash in native code end this process: only the trial in a child process finds them.
+    ``os._exit`` and a crash in native code end this process: only the trial in a child process
+    finds them.
     """
     _registry.load()
     imported_before = entry.module in sys.modules
@@ -142,9 +167,9 @@ def load_entry_point(entry: EntryPoint) -> Why:
 def load_plugin(path: Path, *, trial: bool = False) -> dict[str, Reason]:
     """Import a file that registers stacks or workloads, unless it was imported before.
 
-    ``trial``: import it in a child process first, because a file that calls ``os._exit`` or hangs would end or stop
-    this process. Returns, by name, what to say of each stack or workload of an installed package that the file
-    replaces. Raises ``BadPlugin`` with the reason in one line.
+    ``trial``: import it in a child process first, because a file that calls ``os._exit`` or hangs
+    would end or stop this process. Returns, by name, what to say of each stack or workload of an
+    installed package that the file replaces. Raises ``BadPlugin`` with the reason in one line.
     """
     registry()
     if not is_utf8(str(path)):
@@ -178,7 +203,9 @@ def load_plugin(path: Path, *, trial: bool = False) -> dict[str, Reason]:
 
 
 def environments_of(probe: Probe) -> list[dict[str, str]]:
-    """The answer of ``Probe.environments``: variables by name. Raises ``BadValue`` if no process can have them."""
+    """The answer of ``Probe.environments``: variables by name. Raises ``BadValue`` if no process
+    can have them.
+    """
     where = _where(probe, "environments")
     found: list[dict[str, str]] = checked(where, probe.environments(), list[dict[str, str]])
     for name, value in (item for environment in found for item in environment.items()):
@@ -188,7 +215,8 @@ def environments_of(probe: Probe) -> list[dict[str, str]]:
 
 
 def targets_of(probe: Probe) -> list[Target]:
-    """The answer of ``Probe.targets``, with ``same_calls``. Raises ``BadValue`` for another type or another stack.
+    """The answer of ``Probe.targets``, with ``same_calls``. Raises ``BadValue`` for another type or
+    another stack.
 
     An error of the library becomes ``Unavailable``, because nothing has run on this machine yet.
     """
@@ -208,7 +236,9 @@ def targets_of(probe: Probe) -> list[Target]:
 
 
 def space_of(probe: Probe, target: Target) -> Space:
-    """The answer of ``Probe.space``, with the cases that slices add. Raises ``BadValue`` if it has another type."""
+    """The answer of ``Probe.space``, with the cases that slices add. Raises ``BadValue`` if it has
+    another type.
+    """
     where = _where(probe, "space")
     space = with_arms(_instance(where, probe.space(target), Space), target)
     for case in space.star():
@@ -222,5 +252,7 @@ def _where(probe: Probe, method: str) -> str:
 
 def _instance(where: str, value: Any, kind: Any) -> Any:
     if not isinstance(value, kind):
-        raise BadValue(f"{where} gave {type(value).__name__}; it must be {getattr(kind, '__name__', 'list')}")
+        raise BadValue(
+            f"{where} gave {type(value).__name__}; it must be {getattr(kind, '__name__', 'list')}"
+        )
     return value

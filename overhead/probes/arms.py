@@ -1,4 +1,6 @@
-"""Arms: cases that a feature (a slice of the package) adds to stacks which do not know the feature."""
+"""Arms: cases that a feature (a slice of the package) adds to stacks which do not know the
+feature.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,11 @@ from overhead.slices import of_slices
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
-    """The cases that a feature adds to the stack with the name ``stack``, after the stack's own cases.
+    """The cases that a feature adds to the stack with the name ``stack``, after the stack's own
+    cases.
 
-    ``cases``: returns those of a target. ``owns``: returns True if a case is one of them. ``open``: opens one, and
-    raises what ``Probe.open`` raises.
+    ``cases``: returns those of a target. ``owns``: returns True if a case is one of them. ``open``:
+    opens one, and raises what ``Probe.open`` raises.
     """
 
     stack: str
@@ -34,13 +37,17 @@ def register_arm(arm: Arm) -> None:
 
 
 def arms_of(stack: str) -> list[Arm]:
-    """The arms of the stack with this name, in the order in which the slices register them; empty if it has none."""
+    """The arms of the stack with this name, in the order in which the slices register them; empty
+    if it has none.
+    """
     of_slices("arms")
     return _arms.get(stack, [])
 
 
 def with_arms(space: Space, target: Target) -> Space:
-    """The space (the cases of a target), extended by the cases of the arms of the target's stack."""
+    """The space (the cases of a target), extended by the cases of the arms of the target's
+    stack.
+    """
     arms, allowed = arms_of(target.stack), space.allowed
     if not arms:
         return space
@@ -52,10 +59,11 @@ def with_arms(space: Space, target: Target) -> Space:
 
 
 def open_case(probe: Probe, target: Target, case: Case, *, is_first: bool = False) -> Chain:
-    """Open a chain for the case, by the arm that owns the case, else by ``probe``. Raises what ``Probe.open`` does.
+    """Open a chain for the case, by the arm that owns the case, else by ``probe``. Raises what
+    ``Probe.open`` does.
 
-    ``is_first``: no case of the target has been opened yet, so an error of the library means that the stack cannot be
-    used on this machine, and becomes ``Unavailable``.
+    ``is_first``: no case of the target has been opened yet, so an error of the library means that
+    the stack cannot be used on this machine, and becomes ``Unavailable``.
     """
     owner = next((arm for arm in arms_of(target.stack) if arm.owns(case)), None)
     try:

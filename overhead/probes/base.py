@@ -1,7 +1,9 @@
-"""The interface of a stack: a ``Probe`` finds devices (targets), names what it can measure on them (cases), and opens a
-``Chain`` for each case. A chain runs n units of work, such as n launches of a kernel.
+"""The interface of a stack: a ``Probe`` finds devices (targets), names what it can measure on them
+(cases), and opens a ``Chain`` for each case. A chain runs n units of work, such as n launches of a
+kernel.
 
-A probe file imports no GPU library at module level: ``overhead list`` imports every probe file in the parent process.
+A probe file imports no GPU library at module level: ``overhead list`` imports every probe file in
+the parent process.
 """
 
 from __future__ import annotations
@@ -19,7 +21,18 @@ import msgspec
 from overhead.errors import BadValue, Unavailable, Unsupported, Unverified
 from overhead.fields import checked
 from overhead.measure.sampling.chain import Chain, DeviceTime
-from overhead.results import BOARD, Case, Name, Reason, Scalar, StackFacts, StackRow, Target, Why, because
+from overhead.results import (
+    BOARD,
+    Case,
+    Name,
+    Reason,
+    Scalar,
+    StackFacts,
+    StackRow,
+    Target,
+    Why,
+    because,
+)
 
 _FIELDS = ("pattern", "caller", "dependency", "workload", "unit")
 _Cost = Literal["cheap", "fast", "slow", "polling"]
@@ -40,14 +53,15 @@ class Space:
     """The cases of a target: a base case, and other values for each axis of the base case.
 
     - ``base``: the base case.
-    - ``axes``: for each axis, its other values, the most important first. An axis is a field of ``Case``
-      (``pattern``, ``caller``, ``dependency``) or a key of the base's ``params``. A key that the base lacks is an
-      error, unless None is among its values. None stands for a case without the parameter.
-    - ``extra``: further cases that differ from the base in more than one axis, for example two cases whose costs
-      will be subtracted.
+    - ``axes``: for each axis, its other values, the most important first. An axis is a field of
+      ``Case`` (``pattern``, ``caller``, ``dependency``) or a key of the base's ``params``. A key
+      that the base lacks is an error, unless None is among its values. None stands for a case
+      without the parameter.
+    - ``extra``: further cases that differ from the base in more than one axis, for example two
+      cases whose costs will be subtracted.
     - ``early``: cases that every run measures, as it measures the base.
-    - ``allowed``: a function that returns False for a case that must be left out, such as a meaningless
-      combination.
+    - ``allowed``: a function that returns False for a case that must be left out, such as a
+      meaningless combination.
     """
 
     base: Case
@@ -63,24 +77,42 @@ class Space:
                 raise BadValue(f"Space.axes[{axis!r}] is {values!r}; it must be a list of values")
             if axis not in _FIELDS and axis not in self.base.params and None not in values:
                 known = ", ".join([*_FIELDS, *self.base.params])
-                raise BadValue(f"Space.axes has {axis!r}, which the base case lacks; allowed: {known}")
+                raise BadValue(
+                    f"Space.axes has {axis!r}, which the base case lacks; allowed: {known}"
+                )
             for value in values:
                 vary(self.base, axis, value)
 
     def star(self) -> Iterator[Case]:
-        """The cases of a usual run, each once: base, early cases, those with one axis changed, extra cases."""
-        varied = (vary(self.base, axis, value) for axis, values in self.axes.items() for value in values)
-        yield from _unique(itertools.chain([self.base], self.early, varied, self.extra), self.allowed)
+        """The cases of a usual run, each once: base, early cases, those with one axis changed,
+        extra cases.
+        """
+        varied = (
+            vary(self.base, axis, value) for axis, values in self.axes.items() for value in values
+        )
+        yield from _unique(
+            itertools.chain([self.base], self.early, varied, self.extra), self.allowed
+        )
 
     def cross(self) -> Iterator[Case]:
-        """All combinations of the values of all axes, each once: the base first; then the early and the extra cases."""
-        axes = [[(axis, v) for v in (current(self.base, axis), *values)] for axis, values in self.axes.items()]
-        combined = (functools.reduce(lambda c, to: vary(c, *to), each, self.base) for each in itertools.product(*axes))
+        """All combinations of the values of all axes, each once: the base first; then the early and
+        the extra cases.
+        """
+        axes = [
+            [(axis, v) for v in (current(self.base, axis), *values)]
+            for axis, values in self.axes.items()
+        ]
+        combined = (
+            functools.reduce(lambda c, to: vary(c, *to), each, self.base)
+            for each in itertools.product(*axes)
+        )
         yield from _unique(itertools.chain(combined, self.early, self.extra), self.allowed)
 
 
 def vary(case: Case, axis: str, value: Scalar | None) -> Case:
-    """A copy of the case with one axis (a field or a parameter) set to ``value``; None removes a parameter."""
+    """A copy of the case with one axis (a field or a parameter) set to ``value``; None removes a
+    parameter.
+    """
     if axis in _FIELDS:
         return msgspec.structs.replace(case, **{axis: value})
     params = {**case.params, axis: value}
@@ -88,7 +120,9 @@ def vary(case: Case, axis: str, value: Scalar | None) -> Case:
 
 
 def current(case: Case, axis: str) -> Scalar | None:
-    """The value of the case on an axis (a field or a parameter); None if the case lacks the parameter."""
+    """The value of the case on an axis (a field or a parameter); None if the case lacks the
+    parameter.
+    """
     return getattr(case, axis) if axis in _FIELDS else case.params.get(axis)
 
 
@@ -101,7 +135,9 @@ def _unique(cases: Iterable[Case], allowed: Callable[[Case], bool]) -> Iterator[
 
 
 def device_id(uuid: bytes) -> str:
-    """A short hash of a device's UUID, in hexadecimal. It is the same in every API, and reveals no serial number."""
+    """A short hash of a device's UUID, in hexadecimal. It is the same in every API, and reveals no
+    serial number.
+    """
     return hashlib.sha256(uuid).hexdigest()[:BOARD]
 
 
@@ -119,7 +155,8 @@ def whole_units(steps: int, size: int) -> int:
 class Probe(abc.ABC):
     """One stack: a library or an API, with the cases that are measured on its devices.
 
-    Instances are made without arguments. Methods run in a worker process, unless their docstring says otherwise.
+    Instances are made without arguments. Methods run in a worker process, unless their docstring
+    says otherwise.
     """
 
     name: ClassVar[str]
@@ -131,23 +168,33 @@ class Probe(abc.ABC):
     distributions: ClassVar[tuple[str, ...]] = ()
     """Names of installed packages whose versions the file of a run shall have."""
     worker_packages: ClassVar[tuple[str, ...]] = ()
-    """Packages that its worker imports besides the library, msgspec and NumPy; they must be in another Python too."""
+    """Packages that its worker imports besides the library, msgspec and NumPy; they must be in
+    another Python too.
+    """
     on_request: ClassVar[bool] = False
-    """True if a run measures the stack only if you name the stack, because it takes long or opens windows, as a
-    browser does."""
+    """True if a run measures the stack only if you name the stack, because it takes long or opens
+    windows, as a browser does.
+    """
     same_calls: ClassVar[bool] = False
-    """True if all callers make the same calls of the library (docs/callers.md). Only then does a run compute the share
-    of Python."""
+    """True if all callers make the same calls of the library (docs/callers.md). Only then does a
+    run compute the share of Python.
+    """
     cost: ClassVar[_Cost] = "fast"
-    """How long a sample takes. ``cheap``: a call without a device; ``fast``: one call and its wait take well under 1
-    ms; ``slow``: a call takes milliseconds; ``polling``: the wait rarely looks whether the work is done."""
+    """How long a sample takes. ``cheap``: a call without a device; ``fast``: one call and its wait
+    take well under 1 ms; ``slow``: a call takes milliseconds; ``polling``: the wait rarely looks
+    whether the work is done.
+    """
     facts: ClassVar[StackFacts] = StackFacts()
-    """How readers name, colour and group the stack; the file of a run carries these facts. Those of the suite's own
-    stacks are in ``results/stack_facts.toml`` instead. Without a label, the stack is called by its title."""
+    """How readers name, colour and group the stack; the file of a run carries these facts. Those of
+    the suite's own stacks are in ``results/stack_facts.toml`` instead. Without a label, the stack
+    is called by its title.
+    """
 
     @classmethod
     def check_attributes(cls) -> None:
-        """Raise ``BadValue`` if an attribute of the class has a wrong value. Called by ``register``."""
+        """Raise ``BadValue`` if an attribute of the class has a wrong value. Called by
+        ``register``.
+        """
         for name, kind in _ATTRIBUTES.items():
             checked(f"{cls.__name__}.{name}", getattr(cls, name, None), kind)
 
@@ -162,7 +209,9 @@ class Probe(abc.ABC):
 
     @abc.abstractmethod
     def targets(self) -> list[Target]:
-        """The devices that the stack can use in this environment. Raises ``Unavailable`` if there are none."""
+        """The devices that the stack can use in this environment. Raises ``Unavailable`` if there
+        are none.
+        """
 
     @abc.abstractmethod
     def space(self, target: Target) -> Space:
@@ -172,8 +221,8 @@ class Probe(abc.ABC):
     def open(self, target: Target, case: Case) -> Chain:
         """A new chain for the case, with compiled kernels and allocated memory.
 
-        Raises ``Unsupported`` if this target cannot run the case, ``Unavailable`` if the target cannot be used, and
-        ``Unverified`` if the chain computes wrong values.
+        Raises ``Unsupported`` if this target cannot run the case, ``Unavailable`` if the target
+        cannot be used, and ``Unverified`` if the chain computes wrong values.
         """
 
 

@@ -1,6 +1,7 @@
 """The lowest cost of a foreign call: one C function, called by ctypes and from a compiled loop.
 
-It is ``Py_IncRef``, which every Python exports. It adds one to a word in memory, so the word shows how often it ran.
+It is ``Py_IncRef``, which every Python exports. It adds one to a word in memory, so the word shows
+how often it ran.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from typing import Any
 
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported
-from overhead.probes.common.native_loop import NativeCall, NativeProgram, address_of, compile_ffi, compile_native
+from overhead.probes.common.native_loop import (
+    NativeCall,
+    NativeProgram,
+    address_of,
+    compile_ffi,
+    compile_native,
+)
 from overhead.results import Caller, Case, Scalar, Target, because
 
 _CALLERS: dict[str, Caller] = {"native": "native", "ctypes": "ffi"}
@@ -21,7 +28,9 @@ _CALLERS: dict[str, Caller] = {"native": "native", "ctypes": "ffi"}
 
 @register
 class Floor(Probe):
-    """The cost of a foreign call that does almost nothing. ``call``: ``ctypes`` or ``native``, from a compiled loop."""
+    """The cost of a foreign call that does almost nothing. ``call``: ``ctypes`` or ``native``, from
+    a compiled loop.
+    """
 
     name = "floor"
     title = "foreign-call floor"
@@ -32,7 +41,14 @@ class Floor(Probe):
 
     def targets(self) -> list[Target]:
         """The CPU."""
-        return [Target(stack=self.name, api="CPU", adapter="CPU", versions={"python": sys.version.split()[0]})]
+        return [
+            Target(
+                stack=self.name,
+                api="CPU",
+                adapter="CPU",
+                versions={"python": sys.version.split()[0]},
+            )
+        ]
 
     def space(self, target: Target) -> Space:
         """One case for each kind of call; none from a compiled loop without numba."""
@@ -40,19 +56,27 @@ class Floor(Probe):
         return Space(_case(calls[0]), extra=[_case(call) for call in calls[1:]])
 
     def open(self, target: Target, case: Case) -> Chain:
-        """The chain of the calls. Raises ``Unsupported`` if the case has another caller or parameter."""
+        """The chain of the calls. Raises ``Unsupported`` if the case has another caller or
+        parameter.
+        """
         call = str(case.params.get("call", ""))
         if case != _case(call):
-            raise Unsupported(because("no-such-foreign-call", case=case.key, calls=", ".join(_CALLERS)))
+            raise Unsupported(
+                because("no-such-foreign-call", case=case.key, calls=", ".join(_CALLERS))
+            )
         return ForeignCalls(call)
 
 
 def _case(call: str) -> Case:
-    return Case(pattern="per-submit", caller=_CALLERS.get(call, "ffi"), unit="call", params={"call": call})
+    return Case(
+        pattern="per-submit", caller=_CALLERS.get(call, "ffi"), unit="call", params={"call": call}
+    )
 
 
 class ForeignCalls(Chain):
-    """Calls of ``Py_IncRef`` on an object without other references. Its reference count is the number of calls."""
+    """Calls of ``Py_IncRef`` on an object without other references. Its reference count is the
+    number of calls.
+    """
 
     overlap = "serial"
     synchronous = True
@@ -60,13 +84,19 @@ class ForeignCalls(Chain):
 
     def __init__(self, call: str) -> None:
         self._object = object()
-        self._word = ctypes.c_uint32.from_address(id(self._object) + (4 if sys.byteorder == "big" else 0))
+        self._word = ctypes.c_uint32.from_address(
+            id(self._object) + (4 if sys.byteorder == "big" else 0)
+        )
         self._start = self._word.value
         self._done = 0
         address = address_of(ctypes.pythonapi, "Py_IncRef")
         function, argument = _function(address), ctypes.c_void_p(id(self._object))
-        increment = NativeCall("Py_IncRef", function, address, (id(self._object),), ffi_args=(argument,))
-        self._loop = (compile_native if call == "native" else compile_ffi)(NativeProgram(body=(increment,)))
+        increment = NativeCall(
+            "Py_IncRef", function, address, (id(self._object),), ffi_args=(argument,)
+        )
+        self._loop = (compile_native if call == "native" else compile_ffi)(
+            NativeProgram(body=(increment,))
+        )
         self._loop(3)
         if self.executed() != 3 or sys.getrefcount(self._object) != 2:
             raise Unsupported(because("no-plain-reference-count"))
@@ -85,7 +115,9 @@ class ForeignCalls(Chain):
         return {"operation": "Py_IncRef", "calls": 1}
 
     def executed(self) -> int:
-        """The number of calls so far. It must be read at least every 2^31 calls, because the count has 32 bits."""
+        """The number of calls so far. It must be read at least every 2^31 calls, because the count
+        has 32 bits.
+        """
         self._done += self._word.value - self._start
         self._word.value = self._start
         return self._done

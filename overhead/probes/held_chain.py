@@ -1,6 +1,7 @@
 """Device time of a chain on a CUDA stream.
 
-A long kernel, the blocker, holds the stream until all units are queued. So the device never waits between units.
+A long kernel, the blocker, holds the stream until all units are queued. So the device never waits
+between units.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ LONGEST_BLOCKER_NS = 50e6
 
 
 class StreamHolder(abc.ABC):
-    """Blocks a stream with a kernel that spins for a given time, and measures device time between events."""
+    """Blocks a stream with a kernel that spins for a given time, and measures device time between
+    events.
+    """
 
     method: str
     """How it measures, in words, for the record."""
@@ -58,11 +61,15 @@ class HeldChain(Chain):
 
     @property
     def held_n(self) -> int:
-        """The most units that fit into half of the queue, where 1024 launches fit; 1 if none fits."""
+        """The most units that fit into half of the queue, where 1024 launches fit; 1 if none
+        fits.
+        """
         return max(1, min(self.max_n, _MOST_HELD // self.launches)) if self.launches else self.max_n
 
     def held(self, clock: StreamHolder, n: int) -> DeviceTime:
-        """Device time of n units, at most ``held_n``, measured by ``clock``. Raises ``Unsupported`` if none fits."""
+        """Device time of n units, at most ``held_n``, measured by ``clock``. Raises ``Unsupported``
+        if none fits.
+        """
         if self.launches > _MOST_HELD:
             raise Unsupported(because("unit-exceeds-queue", launches=self.launches))
         n = min(n, self.held_n)
@@ -73,18 +80,24 @@ class HeldChain(Chain):
 
         def prepare() -> None:
             self.prepare(n)
-            if self.recorded:  # the first launch of a graph takes 1/6 longer on the device (H200, driver 580.159)
+            if (
+                self.recorded
+            ):  # the first launch of a graph takes 1/6 longer on the device (H200, driver 580.159)
                 issue(n)
                 self.wait()
 
         return time_held(clock, prepare, issue, n)
 
 
-def time_held(clock: StreamHolder, prepare: Callable[[], object], issue: Callable[[int], None], n: int) -> DeviceTime:
-    """Device time of the n units that ``issue(n)`` queues behind a blocker. ``prepare`` is called before every attempt.
+def time_held(
+    clock: StreamHolder, prepare: Callable[[], object], issue: Callable[[int], None], n: int
+) -> DeviceTime:
+    """Device time of the n units that ``issue(n)`` queues behind a blocker. ``prepare`` is called
+    before every attempt.
 
-    ``busy`` of the result is True if the blocker still ran when all units had been issued, so that no unit started
-    before all were queued. The blocker is made longer until this is so, or until it takes ``LONGEST_BLOCKER_NS``.
+    ``busy`` of the result is True if the blocker still ran when all units had been issued, so that
+    no unit started before all were queued. The blocker is made longer until this is so, or until it
+    takes ``LONGEST_BLOCKER_NS``.
     """
     ns = _FIRST_BLOCKER_NS
     while True:

@@ -1,4 +1,6 @@
-"""A ready chain for the usual stack, a queue that runs its work in order. Give three calls, get three patterns."""
+"""A ready chain for the usual stack, a queue that runs its work in order. Give three calls, get
+three patterns.
+"""
 
 from __future__ import annotations
 
@@ -11,36 +13,35 @@ from overhead.probes.common.loops import Action, Issue, alternating, nothing, re
 from overhead.results import Case, Scalar, because
 
 _PATTERNS = ("per-submit", "wait-each", "read-each")
-"""The patterns of ``InOrderChain``: a launch for each unit; a launch and a wait; a launch and a read of a value."""
+"""The patterns of ``InOrderChain``: a launch for each unit; a launch and a wait; a launch and a
+read of a value.
+"""
 
 
 class InOrderChain(Chain):
-    """A chain on a queue that runs its work in order. A unit is one call of the function ``launch``.
+    """A chain on a queue that runs its work in order. A unit is one call of the function
+    ``launch``.
 
     - ``launch()`` puts one unit into the queue.
     - ``finish()`` returns when everything in the queue has run.
-    - ``read()`` returns when a value of the last unit has reached the host. Without ``read``, the pattern
-      ``read-each`` is unsupported.
+    - ``read()`` returns when a value of the last unit has reached the host. Without ``read``, the
+      pattern ``read-each`` is unsupported.
     - ``count()`` returns how many units have run, counted from values that the units wrote.
     - ``window`` says what is timed, such as ``{"operation": "x = x * a + b", "wait": "clFinish"}``.
     - ``device(n)`` returns the device time of n units; see ``Chain.device``.
     - ``loop(n)`` issues n units, if that is faster than n calls of ``launch``.
     - ``synchronous`` is True if ``launch`` returns only when the work is done.
 
-    Give a bound method or a ``functools.partial`` for ``launch``: a Python function around the call adds about 50
-    ns to each unit.
+    Give a bound method or a ``functools.partial`` for ``launch``: a Python function around the call
+    adds about 50 ns to each unit.
 
-    The chain sets ``latency`` and ``overlap`` by the pattern, which is ``per-submit``, ``wait-each`` or
-    ``read-each``. Any other pattern raises ``Unsupported``.
+    The chain sets ``latency`` and ``overlap`` by the pattern, which is ``per-submit``,
+    ``wait-each`` or ``read-each``. Any other pattern raises ``Unsupported``.
 
-    >>> from overhead.results import Case
-    >>> done = []
-    >>> chain = InOrderChain(Case(pattern="wait-each"), lambda: done.append(1), lambda: None, count=lambda: len(done))
-    >>> chain.warm_up(2)
-    >>> chain.issue(3)
-    >>> chain.wait()
-    >>> chain.executed(), len(done), chain.latency
-    (3, 5, True)
+    >>> from overhead.results import Case >>> done = [] >>> chain =
+    InOrderChain(Case(pattern="wait-each"), lambda: done.append(1), lambda: None, count=lambda:
+    len(done)) >>> chain.warm_up(2) >>> chain.issue(3) >>> chain.wait() >>> chain.executed(),
+    len(done), chain.latency (3, 5, True)
     """
 
     def __init__(  # noqa: PLR0913 - a frozen public interface
@@ -59,7 +60,9 @@ class InOrderChain(Chain):
         calls = {"launch": launch, "finish": finish, "read": read, "count": count, "device": device}
         for name, call in calls.items():
             if not callable(call) and (call is not None or name in ("launch", "finish", "count")):
-                raise TypeError(f"{name} is {call!r:.100}; it must be a function, given without calling it")
+                raise TypeError(
+                    f"{name} is {call!r:.100}; it must be a function, given without calling it"
+                )
         each = {"wait-each": finish, "read-each": read}
         if case.pattern not in _PATTERNS or (case.pattern in each and each[case.pattern] is None):
             raise Unsupported(because("queue-has-no-pattern", pattern=case.pattern))
@@ -80,7 +83,9 @@ class InOrderChain(Chain):
         self.__finish()
 
     def executed(self) -> int:
-        """The number of units that have run according to ``count``, without those of ``warm_up`` and ``device``."""
+        """The number of units that have run according to ``count``, without those of ``warm_up``
+        and ``device``.
+        """
         count: object = self.__count()
         if not isinstance(count, Integral):
             raise TypeError(f"count returned {count!r:.100}; it must be a number of units")
@@ -93,10 +98,11 @@ class InOrderChain(Chain):
         self.__finish()
 
     def leftover(self, n: int) -> tuple[int, int]:
-        """Times of two calls of ``finish``, ns: after n launches; after n launches and the wait or read of the pattern.
+        """Times of two calls of ``finish``, ns: after n launches; after n launches and the wait or
+        read of the pattern.
 
-        If that wait or read returns only when the last unit has run, the second call finds nothing to wait for. Used by
-        ``overhead check``. The units do not count as executed.
+        If that wait or read returns only when the last unit has run, the second call finds nothing
+        to wait for. Used by ``overhead check``. The units do not count as executed.
         """
         times = []
         for second in (nothing, self.__second):
@@ -110,7 +116,9 @@ class InOrderChain(Chain):
         return times[0], times[1]
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time of n units, which do not count as executed; None if each unit waits or ``device`` is None."""
+        """Device time of n units, which do not count as executed; None if each unit waits or
+        ``device`` is None.
+        """
         if self.__time is None or self.latency:
             return None
         self.aside += n

@@ -1,4 +1,6 @@
-"""MLX: additions that are evaluated one by one or all at once, and workloads, on the CPU, on CUDA and on Metal."""
+"""MLX: additions that are evaluated one by one or all at once, and workloads, on the CPU, on CUDA
+and on Metal.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,19 @@ from overhead.probes.workload_chain import WorkloadArm, verified, with_workloads
 from overhead.results import Case, Pattern, Scalar, Target, because
 
 _AFTER_EACH: dict[Pattern, str] = {"per-submit": "async_eval", "wait-each": "eval", "one-pass": ""}
-"""The call after each addition, by pattern. Without a call the addition waits for the next evaluation."""
+"""The call after each addition, by pattern. Without a call the addition waits for the next
+evaluation.
+"""
 
 
 @register
 class MlxProbe(Probe):
-    """MLX. A unit is ``x = mx.add(x, 1)``. MLX computes nothing until an evaluation, which runs all units so far.
+    """MLX. A unit is ``x = mx.add(x, 1)``. MLX computes nothing until an evaluation, which runs all
+    units so far.
 
-    ``per-submit`` starts an evaluation after each unit, and ``one-pass`` after all. MLX divides an evaluation into
-    command buffers or CUDA graphs (``MLX_MAX_OPS_PER_BUFFER``)."""
+    ``per-submit`` starts an evaluation after each unit, and ``one-pass`` after all. MLX divides an
+    evaluation into command buffers or CUDA graphs (``MLX_MAX_OPS_PER_BUFFER``).
+    """
 
     name = "mlx"
     title = "MLX"
@@ -40,19 +46,27 @@ class MlxProbe(Probe):
         api = "Metal" if mx.metal.is_available() else "CUDA"
         for index in range(mx.device_count(mx.gpu) if mx.is_available(mx.gpu) else 0):
             name = str(mx.device_info(mx.Device(mx.gpu, index))["device_name"])
-            found.append(Target(stack=self.name, api=api, adapter=name, device=str(index), versions=versions))
+            found.append(
+                Target(stack=self.name, api=api, adapter=name, device=str(index), versions=versions)
+            )
         return found
 
     def space(self, target: Target) -> Space:
         """The cases of the addition by pattern, and of the workloads."""
         base = Case(pattern="per-submit", unit="launch")
-        star = Space(base, early=[vary(base, "pattern", pattern) for pattern in ("one-pass", "wait-each")])
-        return with_workloads(star, [WorkloadArm("per-submit", bodies=("separate",))], software=target.api == "CPU")
+        star = Space(
+            base, early=[vary(base, "pattern", pattern) for pattern in ("one-pass", "wait-each")]
+        )
+        return with_workloads(
+            star, [WorkloadArm("per-submit", bodies=("separate",))], software=target.api == "CPU"
+        )
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target, which becomes MLX's default one."""
         mx = import_library("mlx.core", self.mend)
-        mx.set_default_device(mx.Device(mx.cpu if target.api == "CPU" else mx.gpu, int(target.device or 0)))
+        mx.set_default_device(
+            mx.Device(mx.cpu if target.api == "CPU" else mx.gpu, int(target.device or 0))
+        )
         if "elements" in case.params:
             return verified(MlxWork(mx, case))
         if case.pattern not in _AFTER_EACH:
@@ -67,7 +81,9 @@ class MlxAdditions(Chain):
         self._mx, self._called = mx, _AFTER_EACH[case.pattern]
         self.latency = case.pattern == "wait-each"
         self.overlap = "pipelined" if case.pattern == "per-submit" else "serial"
-        self.max_n = 1 << 20 if self._called else 1 << 16  # an operation that waits takes 1.7 kB on the host
+        self.max_n = (
+            1 << 20 if self._called else 1 << 16
+        )  # an operation that waits takes 1.7 kB on the host
         self._x = mx.array(start_values())
 
     def issue(self, n: int) -> None:
@@ -92,9 +108,18 @@ class MlxAdditions(Chain):
         return count_steps(np.array(self._x))
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed: operation, what follows each, precision, and the variables that MLX reads."""
-        variables = {name: value[:200] for name, value in os.environ.items() if name.startswith("MLX_")}
-        return {"operation": "mx.add(x, 1)", "after_each": self._called, "precision": "int32", **variables}
+        """What is timed: operation, what follows each, precision, and the variables that MLX
+        reads.
+        """
+        variables = {
+            name: value[:200] for name, value in os.environ.items() if name.startswith("MLX_")
+        }
+        return {
+            "operation": "mx.add(x, 1)",
+            "after_each": self._called,
+            "precision": "int32",
+            **variables,
+        }
 
 
 class MlxWork(ArrayWork):

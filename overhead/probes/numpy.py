@@ -29,12 +29,16 @@ class NumpyProbe(Probe):
 
     def targets(self) -> list[Target]:
         """The CPU."""
-        return [Target(stack=self.name, api="CPU", adapter="CPU", versions={"numpy": np.__version__})]
+        return [
+            Target(stack=self.name, api="CPU", adapter="CPU", versions={"numpy": np.__version__})
+        ]
 
     def space(self, target: Target) -> Space:
         """The case of one ufunc, and the workloads."""
         base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place"})
-        return with_workloads(Space(base), [WorkloadArm("per-submit", bodies=("separate",))], software=True)
+        return with_workloads(
+            Space(base), [WorkloadArm("per-submit", bodies=("separate",))], software=True
+        )
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the ufunc or of the workload."""
@@ -64,7 +68,9 @@ class UfuncCalls(Chain):
         """Return at once: the work is done."""
 
     def executed(self) -> int:
-        """The number of calls, which is what was added to each value. Raises ``Unverified`` if values disagree."""
+        """The number of calls, which is what was added to each value. Raises ``Unverified`` if
+        values disagree.
+        """
         return count_steps(self._values)
 
     def window(self) -> dict[str, Scalar]:
@@ -73,7 +79,9 @@ class UfuncCalls(Chain):
 
 
 def _aligned(values: NDArray[np.int32]) -> NDArray[np.int32]:
-    """A copy of the values at the start of a cache line. The inner loop takes 8 ns longer at other addresses."""
+    """A copy of the values at the start of a cache line. The inner loop takes 8 ns longer at other
+    addresses.
+    """
     room = np.empty(values.nbytes + _CACHE_LINE_BYTES, "u1")
     start = -room.ctypes.data % _CACHE_LINE_BYTES
     own = room[start : start + values.nbytes].view(values.dtype)

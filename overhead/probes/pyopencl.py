@@ -1,4 +1,6 @@
-"""PyOpenCL: the step as an OpenCL kernel, on every device of every OpenCL platform, such as NVIDIA's driver or PoCL."""
+"""PyOpenCL: the step as an OpenCL kernel, on every device of every OpenCL platform, such as
+NVIDIA's driver or PoCL.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ _FILE, _GROUPS = "step.cl", ((256,), (64,))
 
 @register
 class PyopenclProbe(Probe):
-    """PyOpenCL. ``entry=enqueue`` sets the argument once and calls ``enqueue_nd_range_kernel``; ``entry=call`` calls
-    the kernel, which sets its argument each time."""
+    """PyOpenCL. ``entry=enqueue`` sets the argument once and calls ``enqueue_nd_range_kernel``;
+    ``entry=call`` calls the kernel, which sets its argument each time.
+    """
 
     name = "pyopencl"
     title = "PyOpenCL"
@@ -45,7 +48,9 @@ class PyopenclProbe(Probe):
         ]
 
     def _devices(self, cl: Any) -> list[Any]:
-        """The devices of all platforms, in the loader's order. Raises ``Unavailable`` if there is none."""
+        """The devices of all platforms, in the loader's order. Raises ``Unavailable`` if there is
+        none.
+        """
         try:
             return [device for platform in cl.get_platforms() for device in platform.get_devices()]
         except cl.Error as error:
@@ -55,7 +60,9 @@ class PyopenclProbe(Probe):
 
     def space(self, target: Target) -> Space:
         """The cases of the launch by entry, and with a wait or a read after each."""
-        base = Case(pattern="per-submit", unit="launch", params={"entry": "enqueue", "wait": "finish"})
+        base = Case(
+            pattern="per-submit", unit="launch", params={"entry": "enqueue", "wait": "finish"}
+        )
         early = [vary(base, "entry", "call"), vary(base, "pattern", "wait-each")]
         return Space(base, extra=[vary(base, "pattern", "read-each")], early=early)
 
@@ -64,12 +71,16 @@ class PyopenclProbe(Probe):
         cl = import_library("pyopencl", self.mend)
         found = self._devices(cl)[int(target.device) :][:1]
         if [device.name.strip() for device in found] != [target.adapter]:
-            raise Unavailable(because("device-is-another-now", device=target.device, adapter=target.adapter))
+            raise Unavailable(
+                because("device-is-another-now", device=target.device, adapter=target.adapter)
+            )
         return OpenclChain(cl, found[0], case)
 
 
 class OpenclChain(InOrderChain):
-    """A chain of n launches on an in-order queue. Device time is measured on another queue, which has profiling."""
+    """A chain of n launches on an in-order queue. Device time is measured on another queue, which
+    has profiling.
+    """
 
     held_n = 512
 
@@ -84,7 +95,8 @@ class OpenclChain(InOrderChain):
         calls = self._launch(self._queue), self._queue.finish, read
         window: dict[str, Scalar] = {"precision": "uint32", **case.params}
         super().__init__(case, *calls, count=self._steps, device=self._time, window=window)
-        # PoCL's threads sleep while the queue is empty, and the first launches wake them: 17 us each, later ones 2 us.
+        # PoCL's threads sleep while the queue is empty, and the first launches wake them: 17 us
+        # each, later ones 2 us.
         self.least_ns = 20_000_000 if device.type & cl.device_type.CPU and not self.latency else 0
         self.warm_up(1)
 
@@ -105,15 +117,23 @@ class OpenclChain(InOrderChain):
         cl, profiling = self._cl, self._cl.command_queue_properties.PROFILING_ENABLE
         queue = cl.CommandQueue(self._context, properties=profiling)
         launch, scratch = self._launch(queue), cl.Buffer(self._context, cl.mem_flags.READ_WRITE, 4)
-        # A turn takes at least 1 ns, and a launch less than 30 us: the kernel outlasts the launches behind it.
-        blocker = last = cl.Kernel(self._program, "spin")(queue, (1,), (1,), scratch, np.uint32(n * 30_000))
+        # A turn takes at least 1 ns, and a launch less than 30 us: the kernel outlasts the launches
+        # behind it.
+        blocker = last = cl.Kernel(self._program, "spin")(
+            queue, (1,), (1,), scratch, np.uint32(n * 30_000)
+        )
         queue.flush()
         for _ in range(n):
             last = launch()
         busy = blocker.command_execution_status != cl.command_execution_status.COMPLETE
         queue.finish()
-        span, quantum = last.profile.end - blocker.profile.end, queue.device.profiling_timer_resolution
-        return DeviceTime(n, float(span), busy, float(quantum), "OpenCL profiling events behind a spinning kernel")
+        span, quantum = (
+            last.profile.end - blocker.profile.end,
+            queue.device.profiling_timer_resolution,
+        )
+        return DeviceTime(
+            n, float(span), busy, float(quantum), "OpenCL profiling events behind a spinning kernel"
+        )
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of ``step.cl``."""

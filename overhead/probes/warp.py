@@ -1,4 +1,6 @@
-"""Warp: the step as a Warp kernel, launched by ``wp.launch``, as a recorded launch and in a graph, on CPU and CUDA."""
+"""Warp: the step as a Warp kernel, launched by ``wp.launch``, as a recorded launch and in a graph,
+on CPU and CUDA.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from overhead.results import Case, Scalar, Target, because
 @register
 class WarpProbe(Probe):
     """Warp. ``entry=launch`` calls ``wp.launch``; ``entry=recorded`` calls ``Launch.launch``, which
-    ``wp.launch(record_cmd=True)`` returns. Warp captures graphs on the CPU too. ``arguments``: number of arrays."""
+    ``wp.launch(record_cmd=True)`` returns. Warp captures graphs on the CPU too. ``arguments``:
+    number of arrays.
+    """
 
     name = "warp"
     title = "Warp"
@@ -35,7 +39,11 @@ class WarpProbe(Probe):
                 stack=self.name,
                 api="CUDA" if device.is_cuda else "CPU",
                 adapter=device.name if device.is_cuda else "CPU",
-                device=device_id(uuid.UUID(device.uuid.removeprefix("GPU-")).bytes) if device.is_cuda else "",
+                device=(
+                    device_id(uuid.UUID(device.uuid.removeprefix("GPU-")).bytes)
+                    if device.is_cuda
+                    else ""
+                ),
                 versions={"warp": wp.__version__},
                 options={"device": device.alias},
             )
@@ -49,36 +57,61 @@ class WarpProbe(Probe):
         return wp
 
     def space(self, target: Target) -> Space:
-        """The cases of the launch by entry and number of arguments, of graphs, and on a GPU of waits and reads."""
+        """The cases of the launch by entry and number of arguments, of graphs, and on a GPU of
+        waits and reads.
+        """
         wait: dict[str, Scalar] = {"wait": "stream"} if target.api == "CUDA" else {}
-        base = Case(pattern="per-submit", unit="launch", params={"entry": "launch", "arguments": 1, **wait})
+        base = Case(
+            pattern="per-submit", unit="launch", params={"entry": "launch", "arguments": 1, **wait}
+        )
         each = [vary(base, "pattern", pattern) for pattern in ("wait-each", "read-each") if wait]
         params: dict[str, Scalar] = {**base.params, "entry": "graph"}
-        graphs = [Case(pattern="launches", unit="launch", params={**params, "nodes": nodes}) for nodes in (1, 100)]
-        early = [vary(base, "entry", "recorded"), Case(pattern="replay", unit="node", params=params), *each[:1]]
+        graphs = [
+            Case(pattern="launches", unit="launch", params={**params, "nodes": nodes})
+            for nodes in (1, 100)
+        ]
+        early = [
+            vary(base, "entry", "recorded"),
+            Case(pattern="replay", unit="node", params=params),
+            *each[:1],
+        ]
         return Space(base, {"arguments": [8, 16]}, [*graphs, *each[1:]], early=early)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target."""
-        words = WarpWords(self._library(), str(target.options["device"]), int(case.params["arguments"]))
+        words = WarpWords(
+            self._library(), str(target.options["device"]), int(case.params["arguments"])
+        )
         return (WarpGraph if case.params["entry"] == "graph" else WarpLaunches)(words, case)
 
 
 class WarpWords:
-    """An array of 256 numbers on a device, and calls that launch the step on it. Its kernel is loaded before."""
+    """An array of 256 numbers on a device, and calls that launch the step on it. Its kernel is
+    loaded before.
+    """
 
     def __init__(self, wp: Any, name: str, arguments: int) -> None:
         from overhead.probes.kernels import step_warp
 
-        self.wp, self.device, self.kernels, self._seeds = wp, wp.get_device(name), step_warp, lcg.seeds()
+        self.wp, self.device, self.kernels, self._seeds = (
+            wp,
+            wp.get_device(name),
+            step_warp,
+            lcg.seeds(),
+        )
         self.array = wp.array(self._seeds, dtype=wp.uint32, device=self.device)
         given = {"dim": len(self._seeds), "inputs": [self.array] * arguments, "device": self.device}
         self.launch = functools.partial(wp.launch, getattr(step_warp, f"step{arguments}"), **given)
         self.read = self.array.numpy
-        self.launch()  # CUDA loads a kernel at its first launch, which is not allowed during a capture
+        # CUDA loads a kernel at its first launch, which is not allowed during a capture
+        self.launch()
         self.array.assign(self._seeds)
         self.recorded = self.launch(record_cmd=True)
-        self.wait = functools.partial(wp.synchronize_stream, self.device) if self.device.is_cuda else nothing
+        self.wait = (
+            functools.partial(wp.synchronize_stream, self.device)
+            if self.device.is_cuda
+            else nothing
+        )
 
     def steps(self) -> int:
         """The number of steps of all words. Raises ``Unverified`` if they disagree."""
@@ -96,14 +129,22 @@ class WarpLaunches(InOrderChain):
         window: dict[str, Scalar] = {"precision": "uint32", **case.params}
         device, cpu = (self._time, False) if words.device.is_cuda else (None, True)
         super().__init__(
-            case, launch, words.wait, words.read, count=words.steps, window=window, device=device, synchronous=cpu
+            case,
+            launch,
+            words.wait,
+            words.read,
+            count=words.steps,
+            window=window,
+            device=device,
+            synchronous=cpu,
         )
 
     def _time(self, n: int) -> DeviceTime:
         wp, device = self._words.wp, self._words.device
         start, end = (wp.Event(device, enable_timing=True) for _ in range(2))
         scratch = wp.zeros(1, dtype=wp.uint32, device=device)
-        # A turn takes at least 1 ns, and wp.launch up to 20 us: the kernel outlasts the launches behind it.
+        # A turn takes at least 1 ns, and wp.launch up to 20 us: the kernel outlasts the launches
+        # behind it.
         wp.launch(self._words.kernels.spin, dim=1, inputs=[scratch, n * 20_000], device=device)
         device.stream.record_event(start)
         self.issue(n)
@@ -114,7 +155,9 @@ class WarpLaunches(InOrderChain):
 
 
 class WarpGraph(Chain):
-    """A graph of n launches that runs once (``replay``), or a graph of fixed size that runs n times."""
+    """A graph of n launches that runs once (``replay``), or a graph of fixed size that runs n
+    times.
+    """
 
     def __init__(self, words: WarpWords, case: Case) -> None:
         self._words, self._params, self._kept = words, case.params, dict[int, Any]()
@@ -149,4 +192,9 @@ class WarpGraph(Chain):
 
     def window(self) -> dict[str, Scalar]:
         """What is timed: the call, and the number of nodes if it is fixed."""
-        return {"call": "wp.capture_launch", "recording": "outside", "precision": "uint32", **self._params}
+        return {
+            "call": "wp.capture_launch",
+            "recording": "outside",
+            "precision": "uint32",
+            **self._params,
+        }

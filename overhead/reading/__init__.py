@@ -1,1 +1,3 @@
-"""What a fingerprint says, for every reader of the file: look-ups, tables, derived figures, sentences; no probe."""
+"""What a fingerprint says, for every reader of the file: look-ups, tables, derived figures,
+sentences; no probe.
+"""

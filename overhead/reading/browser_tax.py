@@ -1,4 +1,6 @@
-"""What a browser adds to the cost of its WebGPU library on the same adapter: the named comparison ``browser-tax``."""
+"""What a browser adds to the cost of its WebGPU library on the same adapter: the named comparison
+``browser-tax``.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ LIBRARY_CALLERS: tuple[Caller, ...] = ("binding", "native")
 class Tax:
     """A browser's case beside the same case of the library inside the browser.
 
-    ``against``: the library's case by caller; ``refused``: by caller, why there is none or it may not be compared.
+    ``against``: the library's case by caller; ``refused``: by caller, why there is none or it may
+    not be compared.
     """
 
     target: TargetView
@@ -29,12 +32,16 @@ class Tax:
     refused: dict[Caller, Why]
 
     def figure(self, name: str, caller: Caller = "browser") -> Value | None:
-        """A figure in ns of the browser's case, or of the library's case by ``caller``; None without a value."""
+        """A figure in ns of the browser's case, or of the library's case by ``caller``; None
+        without a value.
+        """
         record = self.record if caller == "browser" else self.against.get(caller)
         return record.measured(name) if record else None
 
     def slope_ratio(self, caller: Caller) -> Value | None:
-        """The browser's slope over the library's; None where the interval of either reaches zero."""
+        """The browser's slope over the library's; None where the interval of either reaches
+        zero.
+        """
         slopes = self.figure("complete"), self.figure("complete", caller)
         reaches_zero = any(s is not None and s.low is not None and s.low <= 0 for s in slopes)
         return None if reaches_zero else ratio(*slopes)
@@ -43,7 +50,8 @@ class Tax:
     def single_ratio(self) -> Value | None:
         """T(1) over the slope: the factor by which timing one unit overstates its cost.
 
-        None where one has no value, or where the device bounds the slope, which then says nothing of the CPU's cost.
+        None where one has no value, or where the device bounds the slope, which then says nothing
+        of the CPU's cost.
         """
         if self.record.bound in ("device", "balanced"):
             return None
@@ -51,7 +59,9 @@ class Tax:
 
 
 def taxes(view: View) -> list[Tax]:
-    """Each case of each browser, beside its library's, in the order of the patterns; [] without a browser."""
+    """Each case of each browser, beside its library's, in the order of the patterns; [] without a
+    browser.
+    """
     return [
         _tax(view, target, record, named)
         for target in view.executing
@@ -83,14 +93,17 @@ def _like(
         return None, because("library-not-measured", library=library)
     near = [t for t in stacks if same_device_if_ids_allow(record, t.first)]
     if not near:
-        return None, because("library-on-another-adapter", library=library, adapter=stacks[0].first.adapter)
+        return None, because(
+            "library-on-another-adapter", library=library, adapter=stacks[0].first.adapter
+        )
     place = near[0].first
     here = _as_target(record, place)
     alike = [
         r
         for t in near
         for r in t.records
-        if r.caller == caller and is_comparable(named, (here, record.case), (_as_target(r, place), r.case))
+        if r.caller == caller
+        and is_comparable(named, (here, record.case), (_as_target(r, place), r.case))
     ]
     if not alike:
         return None, because("library-lacks-case", library=library, caller=caller)
@@ -100,7 +113,9 @@ def _like(
         return None, difference
     if best.value(named.figure) is not None:
         return best, ""
-    return best, because("library-lacks-value", library=library, caller=caller, why=why(best, named.figure))
+    return best, because(
+        "library-lacks-value", library=library, caller=caller, why=why(best, named.figure)
+    )
 
 
 def _as_target(record: Record, place: Record) -> results.Target:
@@ -112,5 +127,7 @@ def _window(one: dict[str, Scalar], other: dict[str, Scalar], differs: frozenset
     for name in sorted({*one, *other} - differs):
         if one.get(name) != other.get(name):
             browser_has, library_has = (window.get(name, "absent") for window in (one, other))
-            return because("windows-differ", field=name, browser_has=browser_has, library_has=library_has)
+            return because(
+                "windows-differ", field=name, browser_has=browser_has, library_has=library_has
+            )
     return ""

@@ -1,9 +1,10 @@
 """What a chain of dependent steps costs by each way to run it.
 
-A chain of n steps takes the time that was measured at this length, between two measured lengths if need be. Only a
-longer chain takes ``fixed + slope * n``, both with intervals, from the record's fit. An arm is a way to run the chain,
-as measured: a stack with a pattern and parameters. Arms are compared inside one run only. Those of different
-stacks ran in different processes: each figure's interval covers several, and a ratio has the widest that both allow.
+A chain of n steps takes the time that was measured at this length, between two measured lengths if
+need be. Only a longer chain takes ``fixed + slope * n``, both with intervals, from the record's
+fit. An arm is a way to run the chain, as measured: a stack with a pattern and parameters. Arms are
+compared inside one run only. Those of different stacks ran in different processes: each figure's
+interval covers several, and a ratio has the widest that both allow.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ Variant = tuple[tuple[str, Scalar], ...]
 class ArmFit:
     """An arm: one record of a workload with its fit, in ns.
 
-    ``short``: the target, without its device where there is one only. ``own``: the parameters that the group does not
-    share, without the maker of a graph. ``maker``: who made its graph; '' where it is none.
+    ``short``: the target, without its device where there is one only. ``own``: the parameters that
+    the group does not share, without the maker of a graph. ``maker``: who made its graph; '' where
+    it is none.
     """
 
     record: Record
@@ -49,9 +51,11 @@ class ArmFit:
         return devices.processor_kind(self.record)
 
     def cost(self, steps: float) -> Value:
-        """The time in ns of a chain of this number of steps and one wait: as measured, and else by the fit.
+        """The time in ns of a chain of this number of steps and one wait: as measured, and else by
+        the fit.
 
-        A measured time is of few processes. So its interval is at least as wide as that of the line, which is of all.
+        A measured time is of few processes. So its interval is at least as wide as that of the
+        line, which is of all.
         """
         line = self.fixed.at_least(0.0) + self.slope.at_least(0.0) * steps
         measured = measured_time(self.record, steps)
@@ -62,10 +66,14 @@ class ArmFit:
         low = min(measured.floor, measured.value - (line.value - line.floor))
         high = max(measured.ceiling, measured.value + (line.ceiling - line.value))
         origin = formed("measured on a line", measured.origin, line.origin)
-        return dataclasses.replace(line, value=measured.value, low=max(low, 0.0), high=high, origin=origin)
+        return dataclasses.replace(
+            line, value=measured.value, low=max(low, 0.0), high=high, origin=origin
+        )
 
     def is_extrapolated(self, steps: float) -> bool:
-        """Whether no measured lengths lie on both sides of this number of steps, so that the line tells its time."""
+        """Whether no measured lengths lie on both sides of this number of steps, so that the line
+        tells its time.
+        """
         return measured_time(self.record, steps) is None
 
 
@@ -84,7 +92,9 @@ class Group:
 
     @property
     def name(self) -> str:
-        """The workload, and its variant in brackets: ``rmsnorm (columns=896, precision=float16)``."""
+        """The workload, and its variant in brackets: ``rmsnorm (columns=896,
+        precision=float16)``.
+        """
         own = f" ({', '.join(words(dict(self.variant)))})" if self.variant else ""
         return plain(self.workload, 40) + own
 
@@ -97,7 +107,11 @@ class Group:
 def groups(view: View) -> list[Group]:
     """The arms of the run by workload, variant, number of elements and board."""
     found: dict[tuple[str, Variant, int], list[Record]] = {}
-    for record in (record for target in view.without_floor for record in with_fields(target.records, unit="step")):
+    for record in (
+        record
+        for target in view.without_floor
+        for record in with_fields(target.records, unit="step")
+    ):
         elements = record.params.get("elements")
         if record.workload != UNROLLED and type(elements) is int and elements > 0:
             found.setdefault((record.workload, _variant(record), elements), []).append(record)
@@ -107,14 +121,21 @@ def groups(view: View) -> list[Group]:
 
 def _variant(record: Record) -> Variant:
     known = workloads().get(record.workload)
-    names = {"precision", *(name for variant in (known.variants if known else ()) for name in variant)}
+    names = {
+        "precision",
+        *(name for variant in (known.variants if known else ()) for name in variant),
+    }
     return tuple((name, value) for name, value in sorted(record.params.items()) if name in names)
 
 
-def _group(view: View, workload: str, variant: Variant, elements: int, records: Sequence[Record]) -> Group:
+def _group(
+    view: View, workload: str, variant: Variant, elements: int, records: Sequence[Record]
+) -> Group:
     arms = [arm for record in records if (arm := _arm(view, record)) is not None]
     kept = {id(a.record) for a in arms}
-    return Group(workload, elements, variant, tuple(arms), tuple(r for r in records if id(r) not in kept))
+    return Group(
+        workload, elements, variant, tuple(arms), tuple(r for r in records if id(r) not in kept)
+    )
 
 
 def _arm(view: View, record: Record) -> ArmFit | None:
@@ -129,7 +150,8 @@ def _arm(view: View, record: Record) -> ArmFit | None:
 
 
 def measured_time(record: Record, steps: float) -> Value | None:
-    """The time in ns of so many steps with its quartiles, between the two measured lengths next to it.
+    """The time in ns of so many steps with its quartiles, between the two measured lengths next to
+    it.
 
     None where the lengths that were measured do not lie on both sides.
     """
@@ -141,11 +163,16 @@ def measured_time(record: Record, steps: float) -> Value | None:
     low = float(np.interp(steps, lengths, [point.q1 for point in points]))
     high = float(np.interp(steps, lengths, [point.q3 for point in points]))
     origin = time_of_units(record, steps)
-    return Value(value, low, high, unit="ns", source=record.device, origin=origin) if value > 0 else None
+    return (
+        Value(value, low, high, unit="ns", source=record.device, origin=origin)
+        if value > 0
+        else None
+    )
 
 
 def bends_below_zero(record: Record) -> bool:
-    """Whether the fit's intercept lies below zero by more than 1 % of the longest chain: no cost does that.
+    """Whether the fit's intercept lies below zero by more than 1 % of the longest chain: no cost
+    does that.
 
     Runs of method 2 call such a figure ``nonlinear``; older files still carry it.
     """
@@ -155,7 +182,9 @@ def bends_below_zero(record: Record) -> bool:
 
 
 def _start(record: Record) -> Value:
-    """The fixed cost of a chain in ns: the fit's intercept, or, where that is not above zero, its shortest chain."""
+    """The fixed cost of a chain in ns: the fit's intercept, or, where that is not above zero, its
+    shortest chain.
+    """
     fixed = record.measured("fixed")
     if fixed is not None and fixed.value > 0:
         return fixed

@@ -1,7 +1,9 @@
-"""CUDA graph or one fused kernel: how long each way takes for a whole chain. The CUDA driver's graph is the base.
+"""CUDA graph or one fused kernel: how long each way takes for a whole chain. The CUDA driver's
+graph is the base.
 
-A row is the work of one workload in one run: its own number of steps with one wait, called from Python. A slice adds
-rows of its own. Without a graph the fused WGSL kernels stand beside a dispatch for each step, in the same stack.
+A row is the work of one workload in one run: its own number of steps with one wait, called from
+Python. A slice adds rows of its own. Without a graph the fused WGSL kernels stand beside a dispatch
+for each step, in the same stack.
 """
 
 from __future__ import annotations
@@ -33,9 +35,13 @@ from overhead.workloads import workloads
 SAME_WITHIN = 0.05
 """A smaller difference is called a tie, because another run may reverse it."""
 _MOST_SPREAD = 1.5
-"""If the interval of a ratio is wider than this factor and holds 1, the verdict is "unclear" and not "tie"."""
+"""If the interval of a ratio is wider than this factor and holds 1, the verdict is "unclear" and
+not "tie".
+"""
 _LEAST_KERNEL_RATIO = 1.3
-"""If a step in WGSL takes this many times as long as in CUDA, the slow kernel is given as the reason."""
+"""If a step in WGSL takes this many times as long as in CUDA, the slow kernel is given as the
+reason.
+"""
 _LITTLE = 0.1
 """If the graph adds a smaller share to a step, a fused kernel can save only little."""
 OTHER = "other"
@@ -46,12 +52,14 @@ _FIRST_KINDS: tuple[WayKind, ...] = ("eager", "launches", "graph-driver", "fused
 
 @dataclasses.dataclass(frozen=True)
 class ChainWay:
-    """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` or ``failed`` says why.
+    """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` or
+    ``failed`` says why.
 
-    ``label``: the name of a known way, and ``through`` that of its stack; '' of one of kind ``other``, which has its
-    ``arm``. ``failed``: a record that has no speed. ``step``, ``fixed``: ns of one step and of none; None if unknown.
-    ``beyond``: the sizes of n end below the chain, so the cost is read off the line. ``run``: when the run began that
-    measured it, if that is another than the row's; then ``run_base`` is the cost of its base there.
+    ``label``: the name of a known way, and ``through`` that of its stack; '' of one of kind
+    ``other``, which has its ``arm``. ``failed``: a record that has no speed. ``step``, ``fixed``:
+    ns of one step and of none; None if unknown. ``beyond``: the sizes of n end below the chain, so
+    the cost is read off the line. ``run``: when the run began that measured it, if that is another
+    than the row's; then ``run_base`` is the cost of its base there.
     """
 
     kind: str
@@ -84,7 +92,8 @@ class ChainWork:
 
 @dataclasses.dataclass(frozen=True)
 class ProgramWork:
-    """The work of a program of different kernels: its number of dispatches, and that when all are fused that can be.
+    """The work of a program of different kernels: its number of dispatches, and that when all are
+    fused that can be.
 
     None where a number is not known.
     """
@@ -96,7 +105,9 @@ class ProgramWork:
 
 @dataclasses.dataclass(frozen=True)
 class StepTimes:
-    """ns a step in the CUDA driver's graph, in fused CUDA, and in the cheapest fused WGSL kernel."""
+    """ns a step in the CUDA driver's graph, in fused CUDA, and in the cheapest fused WGSL
+    kernel.
+    """
 
     graph: Value
     cuda: Value
@@ -117,7 +128,8 @@ WhyLost = Literal["graph-adds-little", "slow-kernel"]
 class WorkRow:
     """The work of a workload in one run. ``run``: when it began, '' for the run shown.
 
-    ``usual``: every run on a GPU measures it. ``shown_run``: when its run began, also of the run shown.
+    ``usual``: every run on a GPU measures it. ``shown_run``: when its run began, also of the run
+    shown.
     """
 
     name: str
@@ -138,8 +150,12 @@ class WorkRow:
         return next((w for w in self.ways if w.kind == "graph-driver" and w.cost is not None), None)
 
     def base(self, way: ChainWay) -> ChainWay | None:
-        """What the way is compared with: the graph, else a dispatch a step in the same stack; None without both."""
-        unfused = (w for w in self.ways if (w.kind, w.stack) == ("wgsl", way.stack) and w.cost is not None)
+        """What the way is compared with: the graph, else a dispatch a step in the same stack; None
+        without both.
+        """
+        unfused = (
+            w for w in self.ways if (w.kind, w.stack) == ("wgsl", way.stack) and w.cost is not None
+        )
         return self.graph or next(unfused, None)
 
     def relative(self, way: ChainWay) -> Value | None:
@@ -151,7 +167,9 @@ class WorkRow:
         return ratio(way.cost, cost)
 
     def verdict(self, way: ChainWay) -> WayVerdict | None:
-        """``cheaper``, ``tie``, ``dearer`` than its base, or ``unclear``, by the interval; None without times."""
+        """``cheaper``, ``tie``, ``dearer`` than its base, or ``unclear``, by the interval; None
+        without times.
+        """
         times = self.relative(way)
         if times is None:
             return None
@@ -159,10 +177,13 @@ class WorkRow:
             return "cheaper"
         if times.floor > 1 and times.value > 1 + SAME_WITHIN:
             return "dearer"
-        return "tie" if times.floor > 0 and times.ceiling < _MOST_SPREAD * times.floor else "unclear"
+        return (
+            "tie" if times.floor > 0 and times.ceiling < _MOST_SPREAD * times.floor else "unclear"
+        )
 
     def cheaper_from(self, way: ChainWay) -> Value | None:
-        """The smallest number of steps at which the way is cheaper than its base; None if it is not surely cheaper.
+        """The smallest number of steps at which the way is cheaper than its base; None if it is not
+        surely cheaper.
 
         None also for a way of another run, which may be of another board.
         """
@@ -199,9 +220,13 @@ class WorkRow:
 
     @property
     def why_lost(self) -> WhyLost | None:
-        """Why no way in fused WGSL is cheaper; None where one is, or where the times do not show it."""
+        """Why no way in fused WGSL is cheaper; None where one is, or where the times do not show
+        it.
+        """
         times = self.step_times
-        if times is None or any(self.verdict(way) == "cheaper" for way in self.of_kind("fused-wgsl")):
+        if times is None or any(
+            self.verdict(way) == "cheaper" for way in self.of_kind("fused-wgsl")
+        ):
             return None
         if times.added.floor < _LITTLE * times.cuda.value:
             return "graph-adds-little"
@@ -219,7 +244,9 @@ _makers: list[MakeRows] = []
 
 
 def register_rows(make: MakeRows) -> MakeRows:
-    """Decorator for a function of a slice that makes more rows from a run; its module ``sections`` uses it."""
+    """Decorator for a function of a slice that makes more rows from a run; its module ``sections``
+    uses it.
+    """
     _makers.append(make)
     return make
 
@@ -227,18 +254,23 @@ def register_rows(make: MakeRows) -> MakeRows:
 def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
     """The rows of the run shown, the best for WGSL first, then those of slices.
 
-    A row without fused WGSL in this run comes from the other that has it with most ways timed, of several the newest.
-    Where another way of any run is surely cheaper than all ways of the row, the row has it too.
+    A row without fused WGSL in this run comes from the other that has it with most ways timed, of
+    several the newest. Where another way of any run is surely cheaper than all ways of the row, the
+    row has it too.
     """
     found: dict[str, list[WorkRow]] = {}
     for view in (own, *others):
         for row in (row for make in (chain_rows, *_makers) for row in make(view)):
             if view is own or row.usual:
-                found.setdefault(row.name, []).append(dataclasses.replace(row, run="") if view is own else row)
+                found.setdefault(row.name, []).append(
+                    dataclasses.replace(row, run="") if view is own else row
+                )
 
     def order(row: WorkRow) -> tuple[bool, float]:
         times = [row.relative(way) for way in row.of_kind("fused-wgsl")]
-        return not row.is_chain, max((t.value for t in times if t is not None), default=float("inf"))
+        return not row.is_chain, max(
+            (t.value for t in times if t is not None), default=float("inf")
+        )
 
     def shown(row: WorkRow) -> tuple[bool, bool, int]:
         return bool(row.of_kind("fused-wgsl")), not row.run, _timed(row.ways)
@@ -248,7 +280,8 @@ def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
 
 
 def with_cheapest(row: WorkRow, views: Sequence[View]) -> WorkRow:
-    """The row, with the cheapest other way of these runs to do its work, if that is surely cheaper than all of its own.
+    """The row, with the cheapest other way of these runs to do its work, if that is surely cheaper
+    than all of its own.
 
     A way of another run is compared with the graph of that run.
     """
@@ -260,7 +293,11 @@ def with_cheapest(row: WorkRow, views: Sequence[View]) -> WorkRow:
     for view in views:
         for way in _other_ways(view, row):
             times = ratio(way.cost, way.run_base)
-            if times is not None and times.ceiling < least and (cheapest is None or times.value < cheapest[0]):
+            if (
+                times is not None
+                and times.ceiling < least
+                and (cheapest is None or times.value < cheapest[0])
+            ):
                 cheapest = times.value, way
     if cheapest is None:
         return row
@@ -271,12 +308,16 @@ def with_cheapest(row: WorkRow, views: Sequence[View]) -> WorkRow:
 
 
 def _other_ways(view: View, row: WorkRow) -> Iterator[ChainWay]:
-    """The ways from Python of this run to do the work of the row on a GPU, with the time of the run's own graph."""
+    """The ways from Python of this run to do the work of the row on a GPU, with the time of the
+    run's own graph.
+    """
     for group in view.once(groups):
         if (group.name, _work(group)) != (row.name, row.work):
             continue
         ways = _ways(view, group)
-        graph = next((way.cost for way in ways if way.kind == "graph-driver" and way.cost is not None), None)
+        graph = next(
+            (way.cost for way in ways if way.kind == "graph-driver" and way.cost is not None), None
+        )
         steps = steps_of(group.workload)
         for arm in group.arms if graph is not None else ():
             if arm.record.caller != "binding" or arm.processor != "gpu":
@@ -290,7 +331,9 @@ def _work(group: Group) -> ChainWork:
 
 
 def chain_rows(view: View) -> Iterator[WorkRow]:
-    """A row for each workload with a fused kernel on a GPU, at the size that comes first among its sizes."""
+    """A row for each workload with a fused kernel on a GPU, at the size that comes first among its
+    sizes.
+    """
     found: dict[str, list[tuple[Group, list[ChainWay]]]] = {}
     for group in view.once(groups):
         found.setdefault(group.workload, []).append((group, _ways(view, group)))
@@ -301,16 +344,22 @@ def chain_rows(view: View) -> Iterator[WorkRow]:
         if any(way.cost is not None for way in ways if way.is_fused):
             usual = known is not None and (known.usual or not known.heavy)
             created = view.fingerprint.created
-            yield WorkRow(group.name, _work(group), created, tuple(ways), usual=usual, shown_run=created)
+            yield WorkRow(
+                group.name, _work(group), created, tuple(ways), usual=usual, shown_run=created
+            )
 
 
 def _timed(ways: Sequence[ChainWay]) -> int:
-    """How many ways have a time with an interval above zero. How wide it is does not count: see ``precision``."""
+    """How many ways have a time with an interval above zero. How wide it is does not count: see
+    ``precision``.
+    """
     return sum(way.cost is not None and way.cost.resolved for way in ways)
 
 
 def _ways(view: View, group: Group) -> list[ChainWay]:
-    """The ways of a workload, without the unfused dispatches where there is a graph to compare with."""
+    """The ways of a workload, without the unfused dispatches where there is a graph to compare
+    with.
+    """
     arms = {id(arm.record): arm for arm in group.arms}
     records = [r for r in (*(a.record for a in group.arms), *group.failed) if not r.software]
     found = []
@@ -319,7 +368,9 @@ def _ways(view: View, group: Group) -> list[ChainWay]:
         fitting = [
             r
             for r in with_fields(records, stack=stack, pattern=pattern, caller="binding")
-            if "checks" not in r.params and r.params.get("maker", "driver") == "driver" and r.api != "CPU"
+            if "checks" not in r.params
+            and r.params.get("maker", "driver") == "driver"
+            and r.api != "CPU"
         ]
         ways = [_way(kind, label, r, arms.get(id(r)), steps_of(group.workload)) for r in fitting]
         if not ways and kind not in ("launches", "wgsl"):
@@ -331,7 +382,11 @@ def _ways(view: View, group: Group) -> list[ChainWay]:
     kinds = {way.kind for way in found if way.cost}
     found = [way for way in found if way.kind != "launches" or "eager" not in kinds]
     has_graph = "graph-driver" in kinds
-    return [way for way in found if (way.kind != "wgsl" if has_graph else way.cost or way.kind == "graph-driver")]
+    return [
+        way
+        for way in found
+        if (way.kind != "wgsl" if has_graph else way.cost or way.kind == "graph-driver")
+    ]
 
 
 def _known_ways(view: View) -> list[tuple[str, ChainWayFacts]]:
@@ -355,15 +410,21 @@ def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) 
         return ChainWay(kind, record.stack, label, None, failed=record)
     modes = figure.modes
     origin = formed("ends of modes", Origin(figure=figure, mode=0), Origin(figure=figure, mode=-1))
-    each = Value(modes[0], min(modes), max(modes), unit="ns", source=record.device, origin=origin) if modes else None
+    each = (
+        Value(modes[0], min(modes), max(modes), unit="ns", source=record.device, origin=origin)
+        if modes
+        else None
+    )
     beyond = measured_time(record, steps) is None
     return ChainWay(kind, record.stack, label, bent, each, reason=record.reason, beyond=beyond)
 
 
 def _read_off(record: Record, steps: int) -> Value | None:
-    """The time of so many steps where T(n) bends: between the measured lengths, with their quartiles.
+    """The time of so many steps where T(n) bends: between the measured lengths, with their
+    quartiles.
 
-    Beyond the longest the two costs of a step, from anchors, go on. None if these are unknown or not above 0.
+    Beyond the longest the two costs of a step, from anchors, go on. None if these are unknown or
+    not above 0.
     """
     figure = record.figure("complete")
     if figure is None or figure.status != "nonlinear" or not record.curve:
@@ -377,7 +438,9 @@ def _read_off(record: Record, steps: int) -> Value | None:
 
 
 def _beyond(record: Record, steps: int, modes: Sequence[float]) -> Value:
-    """The time of more steps than were measured: the longest chain, and the cost of a step for the rest."""
+    """The time of more steps than were measured: the longest chain, and the cost of a step for the
+    rest.
+    """
     longest = max(record.curve, key=lambda point: point.n)
     more = steps - longest.n
     return Value(
@@ -391,7 +454,15 @@ def _beyond(record: Record, steps: int, modes: Sequence[float]) -> Value:
 
 
 def _left_out(run: Fingerprint, stack: str, case: str) -> Why:
-    """Why the run has no such case: the stack is missing, or the plan left the case out; '' if it says nothing."""
-    left = (one for one in run.left_out if one.target.startswith(f"{stack}@") and one.case.startswith(case))
-    reasons = [absent.reason for absent in absent_stacks(run, [stack])] + [one.reason for one in left]
+    """Why the run has no such case: the stack is missing, or the plan left the case out; '' if it
+    says nothing.
+    """
+    left = (
+        one
+        for one in run.left_out
+        if one.target.startswith(f"{stack}@") and one.case.startswith(case)
+    )
+    reasons = [absent.reason for absent in absent_stacks(run, [stack])] + [
+        one.reason for one in left
+    ]
     return reasons[0] if reasons else ""

@@ -1,4 +1,6 @@
-"""CUDA graphs: what making one takes, what a node (a recorded launch) saves, after how many replays that pays off."""
+"""CUDA graphs: what making one takes, what a node (a recorded launch) saves, after how many replays
+that pays off.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,19 @@ from overhead.reading.view import TargetView, View, with_fields
 from overhead.results import Record, Value
 
 NoBreakEven = Literal["no-cost", "no-eager-launch", "saves-nothing", "no-making-time"]
-"""Why it is not known after how many replays a graph pays off: a node has no cost, no eager launch of the same kernel
-was measured, a node costs as much as the launch, or making the graph has no figure."""
+"""Why it is not known after how many replays a graph pays off: a node has no cost, no eager launch
+of the same kernel was measured, a node costs as much as the launch, or making the graph has no
+figure.
+"""
 _PARTS = ("capture", "instantiate", "upload")
 """What happens before a graph's first launch. Torch's graphs upload during that launch instead."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Graph:
-    """A CUDA graph that was replayed (``record``), and the launch without a graph that one of its nodes replaces."""
+    """A CUDA graph that was replayed (``record``), and the launch without a graph that one of its
+    nodes replaces.
+    """
 
     target: TargetView
     record: Record
@@ -29,12 +35,16 @@ class Graph:
 
     @property
     def parts(self) -> list[str]:
-        """What making the graph consists of; ``first_launch`` stands for the upload where that launch does it."""
+        """What making the graph consists of; ``first_launch`` stands for the upload where that
+        launch does it.
+        """
         uploads = any(self.record.figure(f"making:upload{end}") for end in ("", ":fixed"))
         return [*_PARTS] if uploads else [*_PARTS[:-1], "first_launch"]
 
     def making_time(self, nodes: int) -> Value | None:
-        """Time in ns to make a graph of so many nodes ready to launch; None where a part has no value."""
+        """Time in ns to make a graph of so many nodes ready to launch; None where a part has no
+        value.
+        """
         own = [self._part(part, nodes) for part in self.parts]
         return None if None in own else functools.reduce(operator.add, own)
 
@@ -53,11 +63,16 @@ class Graph:
     @property
     def saved_per_node(self) -> Value | None:
         """The cost of the launch less that of the node, in ns; None where either has no value."""
-        eager, node = self.eager.measured("complete") if self.eager else None, self.record.measured("complete")
+        eager, node = (
+            self.eager.measured("complete") if self.eager else None,
+            self.record.measured("complete"),
+        )
         return None if eager is None or node is None else eager - node
 
     def break_even(self, nodes: int) -> Value | None:
-        """How many replays of a graph of n nodes save the time of making it; None if unknown or never."""
+        """How many replays of a graph of n nodes save the time of making it; None if unknown or
+        never.
+        """
         making, saved = self.making_time(nodes), self.saved_per_node
         if making is None or saved is None or saved.value <= 0:
             return None
@@ -76,7 +91,9 @@ class Graph:
 
 
 def graphs(view: View) -> list[Graph]:
-    """Every CUDA graph of steps in the run, with the launch that its nodes replace on the same device."""
+    """Every CUDA graph of steps in the run, with the launch that its nodes replace on the same
+    device.
+    """
     return [
         Graph(t, r, *_eager(view, r))
         for t in view.executing
@@ -86,10 +103,14 @@ def graphs(view: View) -> list[Graph]:
 
 
 def _eager(view: View, graph: Record) -> tuple[TargetView | None, Record | None]:
-    """The base case, from Python, of the stack whose launches the graph records, and its target; or None."""
+    """The base case, from Python, of the stack whose launches the graph records, and its target; or
+    None.
+    """
     makers = view.facts(graph.stack).graphs
     maker = makers.get(str(graph.params.get("maker", next(iter(makers)))))
     for t in view.executing:
         if maker is not None and t.stack == maker.stack and same_device(t.first, graph):
-            return t, next((r for r in with_fields(t.records, caller="binding") if not t.varied(r)), None)
+            return t, next(
+                (r for r in with_fields(t.records, caller="binding") if not t.varied(r)), None
+            )
     return None, None

@@ -1,4 +1,6 @@
-"""What is told of the headline figure: which of its rows, and which of their figures. ``words.headline`` says it."""
+"""What is told of the headline figure: which of its rows, and which of their figures.
+``words.headline`` says it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def cheapest(costs: DispatchCosts) -> DispatchRow | None:
 
 
 def not_told_apart(costs: DispatchCosts, cheapest: DispatchRow) -> list[DispatchRow]:
-    """The other rows that may cost as little as the cheapest row, because their intervals overlap its interval."""
+    """The other rows that may cost as little as the cheapest row, because their intervals overlap
+    its interval.
+    """
     most = cheapest.marks["python"][0].ceiling
     found = []
     for row in costs.rows:
@@ -53,7 +57,9 @@ class Batch:
 
 
 def batches(costs: DispatchCosts) -> list[Batch]:
-    """The batches to tell, by one caller: those of the WebGPU stacks, or else that of the first row that has one."""
+    """The batches to tell, by one caller: those of the WebGPU stacks, or else that of the first row
+    that has one.
+    """
     found = []
     for row in costs.rows:
         alone = _alone(row) if "batched" in row.marks else None
@@ -68,7 +74,11 @@ def _alone(row: DispatchRow) -> Record | None:
     """The single dispatch with the same caller as the batch; None if it has no cost above zero."""
     batch = row.records["batched"]
     for record in row.records.values():
-        if record is not batch and record.caller == batch.caller and resolved(record.figure("complete")):
+        if (
+            record is not batch
+            and record.caller == batch.caller
+            and resolved(record.figure("complete"))
+        ):
             return record
     return None
 
@@ -103,10 +113,12 @@ class Overstated:
 
 
 def most_overstated(costs: DispatchCosts) -> Overstated | None:
-    """The row where the time of a single dispatch and its wait lies furthest above the cost; None without one.
+    """The row where the time of a single dispatch and its wait lies furthest above the cost; None
+    without one.
 
-    Only where the CPU bounds the cost, because a chain that the device bounds hides what one dispatch costs the CPU;
-    and where both figures are precise. On the CPU there is nothing to wait for.
+    Only where the CPU bounds the cost, because a chain that the device bounds hides what one
+    dispatch costs the CPU; and where both figures are precise. On the CPU there is nothing to wait
+    for.
     """
     found = []
     for row in costs.rows:
@@ -119,7 +131,9 @@ def most_overstated(costs: DispatchCosts) -> Overstated | None:
 
 
 def limited(costs: DispatchCosts, limit: Literal["device", "balanced"]) -> list[DispatchRow]:
-    """The rows with calls from compiled code that the device limits, or both; where the time of the CPU is known."""
+    """The rows with calls from compiled code that the device limits, or both; where the time of the
+    CPU is known.
+    """
     found = []
     for row in costs.rows:
         if "compiled" in row.marks and row.limit("compiled") == limit:
@@ -130,7 +144,9 @@ def limited(costs: DispatchCosts, limit: Literal["device", "balanced"]) -> list[
 
 
 def unpinned_pays_more(costs: DispatchCosts) -> bool:
-    """Whether through some stack all processes that are not pinned surely paid more than the undisturbed cost."""
+    """Whether through some stack all processes that are not pinned surely paid more than the
+    undisturbed cost.
+    """
     for row in costs.rows:
         for record in row.records.values():
             ends, quiet = met_range(record), record.measured("complete")

@@ -1,6 +1,7 @@
 """The key figures: fourteen lines, each of one stack and one caller, the same on every machine.
 
-A figure that a machine does not have is missing with a reason; no other stack or caller stands in for it.
+A figure that a machine does not have is missing with a reason; no other stack or caller stands in
+for it.
 """
 
 from __future__ import annotations
@@ -15,20 +16,35 @@ from overhead.reading.missing_values import missing_figure, missing_stack, why
 from overhead.reading.next_run import FigureClass, class_of, next_run
 from overhead.reading.precision import mode_of, two_speeds
 from overhead.reading.view import TargetLabel, TargetView, View, with_fields, words
-from overhead.results import Caller, Pattern, Record, Scalar, Value, Why, about, because, key_figure_lines, ratio
+from overhead.results import (
+    Caller,
+    Pattern,
+    Record,
+    Scalar,
+    Value,
+    Why,
+    about,
+    because,
+    key_figure_lines,
+    ratio,
+)
 
 NodeCondition = Literal["", "alone", "beside-others"]
-"""Of a node of a graph, which has two speeds: whether other processes held the GPU while it was measured."""
+"""Of a node of a graph, which has two speeds: whether other processes held the GPU while it was
+measured.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class KeyFigure:
-    """One line, by its ``key``. ``measured``: its value, with the unit ``ns`` or ``share`` (0.46 is 46 %).
+    """One line, by its ``key``. ``measured``: its value, with the unit ``ns`` or ``share`` (0.46 is
+    46 %).
 
-    ``speeds``: both, in ns, of a figure with two. ``reason``: why there is no value; with one its status, if that is
-    not ``ok``, and why. ``record`` is what was measured, ``of`` its target. ``next_run``: the figure with the range in
-    which another run would put it, ns. ``spread_class``: the class of its spread between runs; None for differences
-    and ratios. ``limit``: "host" or "device", what bounds a cost; '' for the rest.
+    ``speeds``: both, in ns, of a figure with two. ``reason``: why there is no value; with one its
+    status, if that is not ``ok``, and why. ``record`` is what was measured, ``of`` its target.
+    ``next_run``: the figure with the range in which another run would put it, ns. ``spread_class``:
+    the class of its spread between runs; None for differences and ratios. ``limit``: "host" or
+    "device", what bounds a cost; '' for the rest.
     """
 
     key: str
@@ -71,18 +87,23 @@ def key_figures(view: View) -> list[KeyFigure]:
 
 
 def overstatement(record: Record, figure: str) -> Value | None:
-    """A single timing, such as ``naive`` (T(1), one unit and its wait), over the cost of a unit: 4.0 is four times.
+    """A single timing, such as ``naive`` (T(1), one unit and its wait), over the cost of a unit:
+    4.0 is four times.
 
     None without two values above zero. It has no interval where an end of it is not known.
     """
     found = ratio(record.measured(figure), record.measured("complete"))
-    return found if found is None or found.bounded else dataclasses.replace(found, low=None, high=None)
+    return (
+        found if found is None or found.bounded else dataclasses.replace(found, low=None, high=None)
+    )
 
 
 def _key_figure(view: View, line: _Line) -> KeyFigure:
     target = view.best(line.stack)  # other workloads say nothing general about a stack
     if target is None or not target.has_step:
-        return KeyFigure(line.key, reason=about(line.stack, missing_stack(view.fingerprint, line.stack).why))
+        return KeyFigure(
+            line.key, reason=about(line.stack, missing_stack(view.fingerprint, line.stack).why)
+        )
     record = _record(target, line)
     if record is None:
         return KeyFigure(line.key, of=target.named, reason=_not_measured(line))
@@ -99,7 +120,9 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     if found.unit == "ratio":
         found = found.share_saved
     reason = "" if found.status == "ok" else about(found.status, found.reason)
-    condition = _condition(view, target) if line.pattern == "replay" and not two_speeds(figure) else ""
+    condition = (
+        _condition(view, target) if line.pattern == "replay" and not two_speeds(figure) else ""
+    )
     made = dataclasses.replace(made, measured=found, reason=reason, condition=condition)
     if line.compared:
         return made
@@ -122,7 +145,9 @@ def _condition(view: View, target: TargetView) -> NodeCondition:
 
 
 def _not_measured(line: _Line) -> Why:
-    """Which case of the line was not measured; the same pattern of another workload may have been."""
+    """Which case of the line was not measured; the same pattern of another workload may have
+    been.
+    """
     if line.pattern is None:
         return because("caller-not-measured", caller=line.caller)
     case = " ".join([line.workload, line.pattern, *words(line.params)])
@@ -130,9 +155,13 @@ def _not_measured(line: _Line) -> Why:
 
 
 def _record(target: TargetView, line: _Line) -> Record | None:
-    """The record with no other parameters than the line's, or the base case's; None where it was not measured."""
+    """The record with no other parameters than the line's, or the base case's; None where it was
+    not measured.
+    """
     if line.pattern is None:
         same = with_fields(target.records, caller=line.caller, pattern=target.base.pattern)
         return next((r for r in same if not target.varied(r)), None)
-    same = with_fields(target.records, caller=line.caller, pattern=line.pattern, workload=line.workload)
+    same = with_fields(
+        target.records, caller=line.caller, pattern=line.pattern, workload=line.workload
+    )
     return next((r for r in same if r.params.items() <= line.params.items()), None)

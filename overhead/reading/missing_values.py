@@ -5,7 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from overhead.results import VALUED, Figure, Fingerprint, MissingStack, Record, Why, about, because, together
+from overhead.results import (
+    VALUED,
+    Figure,
+    Fingerprint,
+    MissingStack,
+    Record,
+    Why,
+    about,
+    because,
+    together,
+)
 
 _WHOLE_TARGET = "all"
 """In ``LeftOut.case``: the planner left the whole target out."""
@@ -13,14 +23,18 @@ _WHOLE_TARGET = "all"
 
 @dataclasses.dataclass(frozen=True)
 class MissingValue:
-    """Why there is no value. ``status``: as the file has it, or ''; ``detail``: the reason that it holds, or ''."""
+    """Why there is no value. ``status``: as the file has it, or ''; ``detail``: the reason that it
+    holds, or ''.
+    """
 
     status: str = ""
     detail: Why = ""
 
     @property
     def why(self) -> Why:
-        """The detail with the status before it, or the one of them that is there; '' without both."""
+        """The detail with the status before it, or the one of them that is there; '' without
+        both.
+        """
         return about(self.status, self.detail)
 
 
@@ -45,12 +59,16 @@ def missing_figures(record: Record) -> dict[MissingValue, list[str]]:
 
 
 def missing_stack(fingerprint: Fingerprint, stack: str) -> MissingValue:
-    """Why the run has no value of this stack: the stack's own reason, else that of its first case."""
+    """Why the run has no value of this stack: the stack's own reason, else that of its first
+    case.
+    """
     for absent in absent_stacks(fingerprint, [stack]):
         return MissingValue(detail=absent.reason)
     first = next((record for record in fingerprint.records if record.stack == stack), None)
     return (
-        MissingValue(first.status, first.reason) if first else MissingValue(detail=because("not-measured-in-this-run"))
+        MissingValue(first.status, first.reason)
+        if first
+        else MissingValue(detail=because("not-measured-in-this-run"))
     )
 
 
@@ -68,10 +86,16 @@ def by_mend(absent: Sequence[MissingStack]) -> dict[Why, list[MissingStack]]:
 
 
 def missing_record(fingerprint: Fingerprint, like: Record) -> MissingValue:
-    """Why the run lacks a record of this target and case: the stack is missing, or the planner left it out; else ''."""
+    """Why the run lacks a record of this target and case: the stack is missing, or the planner left
+    it out; else ''.
+    """
     reasons = [absent.reason for absent in absent_stacks(fingerprint, [like.stack])]
     cases = (_WHOLE_TARGET, like.case.key)
-    reasons += [left.reason for left in fingerprint.left_out if left.target == like.target_key and left.case in cases]
+    reasons += [
+        left.reason
+        for left in fingerprint.left_out
+        if left.target == like.target_key and left.case in cases
+    ]
     return MissingValue(detail=reasons[0] if reasons else "")
 
 
@@ -80,4 +104,8 @@ def why(record: Record, figure: str) -> Why:
     found = record.figure(figure)
     if found is not None:
         return missing_figure(found, record).why
-    return because("not-measured") if record.status in VALUED else MissingValue(record.status, record.reason).why
+    return (
+        because("not-measured")
+        if record.status in VALUED
+        else MissingValue(record.status, record.reason).why
+    )

@@ -1,9 +1,10 @@
 """The range where another run on this kind of machine would put a figure.
 
-Two runs on one kind of machine differ by more than the 95 % interval of either: board, host and clock differ. The
-committed ``next_run.json`` holds how far committed runs on different boards differ, for three classes of figures on
-each kind of machine. It is written by ``scripts/next_run.py`` from all runs in ``reports/data``, over every figure with
-a value: a reader sees the noisy ones too, and a spread of ``ok`` figures alone is too small for them.
+Two runs on one kind of machine differ by more than the 95 % interval of either: board, host and
+clock differ. The committed ``next_run.json`` holds how far committed runs on different boards
+differ, for three classes of figures on each kind of machine. It is written by
+``scripts/next_run.py`` from all runs in ``reports/data``, over every figure with a value: a reader
+sees the noisy ones too, and a spread of ``ok`` figures alone is too small for them.
 """
 
 from __future__ import annotations
@@ -20,15 +21,20 @@ from overhead.numerics import student_t_quantile
 from overhead.results import Machine, Record, Value, formed
 
 FigureClass = Literal["host", "submission", "device"]
-"""``host``: costs that the host bounds, and waits. ``submission``: ``complete`` where one submission holds all units.
-``device``: ``complete`` of cases that are device-bound or balanced."""
+"""``host``: costs that the host bounds, and waits. ``submission``: ``complete`` where one
+submission holds all units. ``device``: ``complete`` of cases that are device-bound or balanced.
+"""
 NEXT_RUN_SHARE = 0.90
 """The share of next runs that the range should contain."""
 MOST_DEGREES_OF_FREEDOM = 4
-"""All figures of a run move together, so the boards are counted and not the figures, and no more than this."""
+"""All figures of a run move together, so the boards are counted and not the figures, and no more
+than this.
+"""
 _ONE_SUBMISSION = ("fused", "replay", "one-pass", "per-pass", "hybrid")
 _HOST_FIGURES = ("issue", "host", "naive", "empty_wait")
-"""Other figures (``fixed``, ``naive_idle``, ``device_busy``) differ by more between boards than their class does."""
+"""Other figures (``fixed``, ``naive_idle``, ``device_busy``) differ by more between boards than
+their class does.
+"""
 
 
 class ClassSpread(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -47,8 +53,8 @@ class ClassSpread(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 class Coverage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How often a second run lay inside, with both boards of each pair left out of the estimate.
 
-    ``half_width``: the median, as a difference of logarithms. ``oracle``: the one half-width that would contain
-    ``NEXT_RUN_SHARE`` of these differences.
+    ``half_width``: the median, as a difference of logarithms. ``oracle``: the one half-width that
+    would contain ``NEXT_RUN_SHARE`` of these differences.
     """
 
     inside: float
@@ -58,13 +64,13 @@ class Coverage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class NextRunTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The committed table. ``spreads``, ``coverage``: by ``class, kind of machine``; only what ``spreads`` has
-    has a range.
+    """The committed table. ``spreads``, ``coverage``: by ``class, kind of machine``; only what
+    ``spreads`` has has a range.
 
-    ``by_stack``: the share inside of the costs of single stacks. ``boards``: independent boards in all.
-    ``run_pairs_over_90``: the share of pairs of runs in which at least 90 % of the figures lie inside. ``worst_pair``:
-    the lowest share inside of any pair. ``costs``: by kind of machine and case the CPU-bound cost of one more unit on
-    each board, ns, by the board's id.
+    ``by_stack``: the share inside of the costs of single stacks. ``boards``: independent boards in
+    all. ``run_pairs_over_90``: the share of pairs of runs in which at least 90 % of the figures lie
+    inside. ``worst_pair``: the lowest share inside of any pair. ``costs``: by kind of machine and
+    case the CPU-bound cost of one more unit on each board, ns, by the board's id.
     """
 
     runs: int
@@ -106,7 +112,9 @@ def kind_of(machine: Machine) -> str:
 
 
 def spread_of(figure_class: FigureClass | None, machine: Machine) -> ClassSpread | None:
-    """The spread of the class between boards; None for no class, or a kind of machine that the table does not know."""
+    """The spread of the class between boards; None for no class, or a kind of machine that the
+    table does not know.
+    """
     return committed_table().spreads.get(f"{figure_class}, {kind_of(machine)}")
 
 
@@ -121,15 +129,22 @@ def has_next_run(machine: Machine) -> bool:
 
 
 def half_width(spread: ClassSpread, runs: int = 1) -> float:
-    """Half the width of the range of ln(next figure) around the mean of ``runs`` runs on other boards: Student's t."""
-    return student_t_quantile((1 + NEXT_RUN_SHARE) / 2, spread.degrees) * spread.s * math.sqrt(1 + 1 / runs)
+    """Half the width of the range of ln(next figure) around the mean of ``runs`` runs on other
+    boards: Student's t.
+    """
+    return (
+        student_t_quantile((1 + NEXT_RUN_SHARE) / 2, spread.degrees)
+        * spread.s
+        * math.sqrt(1 + 1 / runs)
+    )
 
 
 def next_run(record: Record, machine: Machine, figure: str = "complete") -> Value | None:
-    """The record's figure, with the range in which another run would put it as its interval, in the figure's unit.
+    """The record's figure, with the range in which another run would put it as its interval, in the
+    figure's unit.
 
-    None unless the figure has a value above zero, is not of a software adapter, and is of a class and a kind of machine
-    in the table: coverage was measured for such figures alone.
+    None unless the figure has a value above zero, is not of a software adapter, and is of a class
+    and a kind of machine in the table: coverage was measured for such figures alone.
     """
     found = record.measured(figure)
     if found is None or found.value <= 0 or record.software:

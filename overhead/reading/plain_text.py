@@ -6,7 +6,9 @@ import unicodedata
 
 
 def plain(text: str, limit: int = 200) -> str:
-    """One line without control, format or private characters, cut at ``limit``: safe for terminals and drawings."""
+    """One line without control, format or private characters, cut at ``limit``: safe for terminals
+    and drawings.
+    """
     if not text.isprintable():
         text = "".join(_printable(character) for character in text)
     line = " ".join(text.split())

@@ -1,4 +1,6 @@
-"""What a value can be used for: is it above zero, has it two speeds, is it precise enough to compare two runs?"""
+"""What a value can be used for: is it above zero, has it two speeds, is it precise enough to
+compare two runs?
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,10 @@ import dataclasses
 from overhead.results import Figure, Origin, Value
 
 COMPARED_WITHIN = 0.10
-"""The target of the quick profile, which is the widest of all profiles. A run of another profile calls a value of half
-this width noisy, so the status of a figure says nothing where runs of several profiles stand side by side."""
+"""The target of the quick profile, which is the widest of all profiles. A run of another profile
+calls a value of half this width noisy, so the status of a figure says nothing where runs of several
+profiles stand side by side.
+"""
 
 
 def is_steady(value: Value) -> bool:
@@ -26,15 +30,25 @@ def by_interval(value: Value) -> Value:
 
 
 def resolved(figure: Figure | None) -> bool:
-    """Whether the figure has a value above zero, and its interval, if it has one, lies above zero too."""
+    """Whether the figure has a value above zero, and its interval, if it has one, lies above zero
+    too.
+    """
     return figure is not None and (found := figure.measured) is not None and found.resolved
 
 
 def two_speeds(figure: Figure) -> tuple[float, ...]:
-    """The lower and the higher value of a figure with status ``bimodal``, in its unit; () of any other."""
-    return (min(figure.modes), max(figure.modes)) if figure.status == "bimodal" and len(figure.modes) > 1 else ()
+    """The lower and the higher value of a figure with status ``bimodal``, in its unit; () of any
+    other.
+    """
+    return (
+        (min(figure.modes), max(figure.modes))
+        if figure.status == "bimodal" and len(figure.modes) > 1
+        else ()
+    )
 
 
 def mode_of(figure: Figure, mode: float) -> Value:
     """One of the figure's ``modes`` as a value in its unit, without an interval."""
-    return Value(mode, status=figure.status, origin=Origin(figure=figure, mode=figure.modes.index(mode)))
+    return Value(
+        mode, status=figure.status, origin=Origin(figure=figure, mode=figure.modes.index(mode))
+    )

@@ -12,14 +12,18 @@ from msgspec import Meta, Struct
 
 from overhead.results import Api, Caller, Name
 
-Contract = Literal["slope", "back to back", "sequential", "single", "until start", "host call", "not stated"]
+Contract = Literal[
+    "slope", "back to back", "sequential", "single", "until start", "host call", "not stated"
+]
 """How a figure was taken. Only a slope and a figure taken back to back are the cost of one more."""
 SourceId = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,39}$")]
 SourceText = Annotated[str, Meta(min_length=1, max_length=1000)]
 
 
 class Source(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """A publication. ``where``: its addresses, the main one first. ``date``: the day, or the year."""
+    """A publication. ``where``: its addresses, the main one first. ``date``: the day, or the
+    year.
+    """
 
     title: SourceText
     where: Annotated[list[Annotated[str, Meta(pattern=r"^https://[!-~]+$")]], Meta(min_length=1)]
@@ -28,7 +32,9 @@ class Source(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     @property
     def short(self) -> str:
         """The main address in short: ``ml-explore/mlx#4521``, ``arxiv.org/abs/2604.02344``."""
-        on_github = re.match(r"https://github\.com/([^/]+/[^/]+)(?:/(?:issues|pull)/(\d+))?", self.where[0])
+        on_github = re.match(
+            r"https://github\.com/([^/]+/[^/]+)(?:/(?:issues|pull)/(\d+))?", self.where[0]
+        )
         if on_github is None:
             return self.where[0].removeprefix("https://")
         return "#".join(filter(None, on_github.groups()))
@@ -37,9 +43,9 @@ class Source(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 class PublishedPoint(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """One published figure, often of hardware that we do not have. ``value``: in microseconds.
 
-    ``vendor``: of the device, or "software". ``stack``: ours of that name, or what the source calls it. ``arguments``:
-    how many its kernel has, where that is none and sets it apart. ``versions``: of driver and software, as far as the
-    source tells them.
+    ``vendor``: of the device, or "software". ``stack``: ours of that name, or what the source calls
+    it. ``arguments``: how many its kernel has, where that is none and sets it apart. ``versions``:
+    of driver and software, as far as the source tells them.
     """
 
     id: SourceId
@@ -59,7 +65,9 @@ class PublishedPoint(Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
 
 
 class Publications(Struct, forbid_unknown_fields=True, frozen=True):
-    """All published figures in the order of the file, their sources by id, and what each contract means."""
+    """All published figures in the order of the file, their sources by id, and what each contract
+    means.
+    """
 
     contract: dict[Contract, str]
     source: dict[SourceId, Source]

@@ -14,17 +14,25 @@ _STEADY_RATIO = 1.05
 
 @dataclasses.dataclass(frozen=True)
 class CanaryRange:
-    """The shortest and the longest time of the canary, in microseconds, over the processes of a run."""
+    """The shortest and the longest time of the canary, in microseconds, over the processes of a
+    run.
+    """
 
     least_us: float
     most_us: float
 
 
 def speed_change(view: View) -> CanaryRange | None:
-    """How the processor's speed changed between processes; None where it was steady or is not known."""
+    """How the processor's speed changed between processes; None where it was steady or is not
+    known.
+    """
     state = view.fingerprint.volatile
     least, most = state.get("canary_us_least"), state.get("canary_us_most")
-    if not isinstance(least, float | int) or not isinstance(most, float | int) or not 0 < least * _STEADY_RATIO < most:
+    if (
+        not isinstance(least, float | int)
+        or not isinstance(most, float | int)
+        or not 0 < least * _STEADY_RATIO < most
+    ):
         return None
     return CanaryRange(least, most)
 
@@ -55,7 +63,11 @@ class MissingStacks:
 def missing_stacks(view: View) -> MissingStacks:
     """The stacks that this machine lacks, in the order of the file."""
     measured = {target.stack for target in view.targets}
-    absent = {one.stack: one for one in reversed(view.fingerprint.unavailable) if one.stack not in measured}
+    absent = {
+        one.stack: one
+        for one in reversed(view.fingerprint.unavailable)
+        if one.stack not in measured
+    }
     lacks_gpu = not _has_nvidia(view.fingerprint.machine)
     nvidia_only = view.in_role("nvidia-only") if lacks_gpu else ()
     addable: list[MissingStack] = []

@@ -1,4 +1,5 @@
-"""Cases that wait: the ways to wait of each target, and what a synchronisation after every so many steps costs.
+"""Cases that wait: the ways to wait of each target, and what a synchronisation after every so many
+steps costs.
 
 An act is a call by which the host waits for the device in a loop, such as ``.item()``.
 """
@@ -27,24 +28,34 @@ def synchronises(record: Record) -> bool:
 
 
 def wait_of(record: Record) -> Scalar | None:
-    """How the case waits (``stream``): its act, else its parameter ``wait``, else what its stack says; or None."""
+    """How the case waits (``stream``): its act, else its parameter ``wait``, else what its stack
+    says; or None.
+    """
     return record.params.get("sync", record.params.get("wait", record.window.get("wait")))
 
 
 def varied_for_label(target: TargetView, record: Record) -> dict[str, Scalar]:
-    """The parameters that differ from the base case, for a label: without ``every=1``, which is usual."""
+    """The parameters that differ from the base case, for a label: without ``every=1``, which is
+    usual.
+    """
     return {k: v for k, v in target.varied(record).items() if (k, v) != _AFTER_EACH_STEP}
 
 
 def waited_each(target: TargetView) -> Record | None:
-    """The case that waits after each unit and else is the base case; None if it was not measured."""
-    own = with_fields(target.records, pattern="wait-each", caller=target.base.caller, workload="step")
+    """The case that waits after each unit and else is the base case; None if it was not
+    measured.
+    """
+    own = with_fields(
+        target.records, pattern="wait-each", caller=target.base.caller, workload="step"
+    )
     alike = (r for r in own if set(target.varied(r)) <= ACT_PARAMETERS)
     return next((r for r in alike if r.params.get("sync", "stream") == "stream"), None)
 
 
 def waiting_targets(view: View) -> list[TargetView]:
-    """The targets of the headline figure that wait for a device, without CUDA graphs, which wait as launches do."""
+    """The targets of the headline figure that wait for a device, without CUDA graphs, which wait as
+    launches do.
+    """
     return [t for t in targets_shown(view)[0] if t.first.api != "CPU" and not t.facts.graphs]
 
 
@@ -53,14 +64,18 @@ def all_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
     for target in (t for t in view.without_floor if t.first.api != "CPU"):
         base = target.base
         for r in target.records:
-            same = (r.pattern, r.caller) == (base.pattern, base.caller) and set(target.varied(r)) == {"wait"}
+            same = (r.pattern, r.caller) == (base.pattern, base.caller) and set(
+                target.varied(r)
+            ) == {"wait"}
             if same or r.figure("p50") is not None or r is base:
                 yield target, r
 
 
 @dataclasses.dataclass(frozen=True)
 class StepKind:
-    """The step of a case that synchronises. ``chosen``: what it does otherwise than usual; ``varying``: its shapes."""
+    """The step of a case that synchronises. ``chosen``: what it does otherwise than usual;
+    ``varying``: its shapes.
+    """
 
     workload: str
     chosen: tuple[str, ...]
@@ -75,18 +90,25 @@ def step_kind(record: Record) -> StepKind:
 
 
 def in_capture(view: View) -> dict[str, str]:
-    """By name of each act what happens to it while a CUDA graph is captured; empty where that was not tried."""
+    """By name of each act what happens to it while a CUDA graph is captured; empty where that was
+    not tried.
+    """
     start = "captured "
     windows = (r.window for target in view.executing for r in target.records if target.facts.graphs)
-    found = ({k.removeprefix(start): str(v) for k, v in window.items() if k.startswith(start)} for window in windows)
+    found = (
+        {k.removeprefix(start): str(v) for k, v in window.items() if k.startswith(start)}
+        for window in windows
+    )
     return next(filter(None, found), {})
 
 
 @dataclasses.dataclass(frozen=True)
 class Synchronised:
-    """A case with an act after every so many steps (``record``), and ``alone``, the same steps without the act.
+    """A case with an act after every so many steps (``record``), and ``alone``, the same steps
+    without the act.
 
-    ``paired``: the comparison of both, round by round; None in older files. ``alone`` is None if it was not measured.
+    ``paired``: the comparison of both, round by round; None in older files. ``alone`` is None if it
+    was not measured.
     """
 
     target: TargetView
@@ -114,7 +136,9 @@ class Synchronised:
 
     @property
     def slowdown(self) -> Value | None:
-        """Time of the steps with the act over time of the steps alone; None where either has no value."""
+        """Time of the steps with the act over time of the steps alone; None where either has no
+        value.
+        """
         if self.paired:
             return self.paired.measured("ratio")
         unit, steps = self._parts()
@@ -127,7 +151,9 @@ class Synchronised:
 
     @property
     def doubt(self) -> Literal["", "below-zero", "no-effect"]:
-        """Whether the interval of what the act adds lies below zero or holds it; '' where it lies above."""
+        """Whether the interval of what the act adds lies below zero or holds it; '' where it lies
+        above.
+        """
         if self.cost is None:
             return ""
         if self.cost.ceiling < 0:

@@ -1,4 +1,6 @@
-"""Where the costs of a run lie among those of the committed runs on other boards of its kind of machine."""
+"""Where the costs of a run lie among those of the committed runs on other boards of its kind of
+machine.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,19 @@ LEAST_OTHER_BOARDS = 3
 _LEAST_COSTS = 5
 """Fewer costs tell nothing of a run."""
 _MOST = 0.75
-"""A run is called fast or slow if this share of its costs lies beyond those of every other board. The run
-``nvidia-h100-stacks`` has 9 of 11 below all others, two runs of one board have 10 of 10 and 11 of 11 above; of the
-other committed H100 runs none has any."""
+"""A run is called fast or slow if this share of its costs lies beyond those of every other board.
+The run ``nvidia-h100-stacks`` has 9 of 11 below all others, two runs of one board have 10 of 10 and
+11 of 11 above; of the other committed H100 runs none has any.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
     """The CPU-bound costs of the headline figure (``costs``) among those of other boards.
 
-    ``lowest``, ``highest``: how many lie below or above those of every other board. ``times``: the median over the
-    costs of the other boards' median over the cost here. ``boards``: the number of other boards.
+    ``lowest``, ``highest``: how many lie below or above those of every other board. ``times``: the
+    median over the costs of the other boards' median over the cost here. ``boards``: the number of
+    other boards.
     """
 
     costs: int
@@ -41,18 +45,29 @@ class Place:
 
     @property
     def is_fast(self) -> bool:
-        """Whether so many of the costs lie below those of every other board that the run is no typical one."""
+        """Whether so many of the costs lie below those of every other board that the run is no
+        typical one.
+        """
         return self.lowest >= _MOST * self.costs
 
     @property
     def is_slow(self) -> bool:
-        """Whether so many of the costs lie above those of every other board that the run is no typical one."""
+        """Whether so many of the costs lie above those of every other board that the run is no
+        typical one.
+        """
         return self.highest >= _MOST * self.costs
 
 
 def placed_records(costs: DispatchCosts) -> list[Record]:
-    """The records of single dispatches in the headline figure that the CPU bounds, from Python and compiled code."""
-    single = [row.records[kind] for row in costs.rows for kind in ("python", "compiled") if kind in row.marks]
+    """The records of single dispatches in the headline figure that the CPU bounds, from Python and
+    compiled code.
+    """
+    single = [
+        row.records[kind]
+        for row in costs.rows
+        for kind in ("python", "compiled")
+        if kind in row.marks
+    ]
     return [record for record in single if class_of(record) == "host" and not record.software]
 
 
@@ -99,10 +114,12 @@ class _Candidate:
 
 
 def most_typical(runs: Iterable[View]) -> DispatchCosts | None:
-    """The costs of that run, of some on one kind of machine, which lies nearest to the median of the other boards.
+    """The costs of that run, of some on one kind of machine, which lies nearest to the median of
+    the other boards.
 
-    Only a run counts that has the headline stacks, which are those that at least half of these runs have, and that was
-    measured with the newest method of these runs. None where the place of no run is known.
+    Only a run counts that has the headline stacks, which are those that at least half of these runs
+    have, and that was measured with the newest method of these runs. None where the place of no run
+    is known.
     """
     candidates = [one for run in runs if (one := _candidate(run)) is not None]
     if not candidates:

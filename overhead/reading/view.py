@@ -1,8 +1,8 @@
-"""Look-ups over a fingerprint: its targets (each a stack on a device), their base cases, names for people; which run
-of a machine to show.
+"""Look-ups over a fingerprint: its targets (each a stack on a device), their base cases, names for
+people; which run of a machine to show.
 
-The base case of a target is the one that its other cases vary in one thing. The step is the smallest workload: one
-addition to each of 256 numbers.
+The base case of a target is the one that its other cases vary in one thing. The step is the
+smallest workload: one addition to each of 256 numbers.
 """
 
 from __future__ import annotations
@@ -52,15 +52,18 @@ _API_ORDER = (
 )
 _PATTERN_ORDER: tuple[Pattern, ...] = get_args(Pattern)
 _COMPLETE_SHARE = 0.5
-"""A run is complete if it has this share of the stacks, and then of the records, of the largest run."""
+"""A run is complete if it has this share of the stacks, and then of the records, of the largest
+run.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class TargetLabel:
-    """What a target is called: its stack, and the device as far as that tells it from the other targets of a file.
+    """What a target is called: its stack, and the device as far as that tells it from the other
+    targets of a file.
 
-    ``adapter``: '' on the processor. ``more``: what else is needed, such as the API. ``runs_nothing``: the target has
-    no device of its own.
+    ``adapter``: '' on the processor. ``more``: what else is needed, such as the API.
+    ``runs_nothing``: the target has no device of its own.
     """
 
     stack: str
@@ -89,9 +92,10 @@ class TargetLabel:
 class TargetView:
     """A stack on a device, with its records (the measured cases).
 
-    ``named``: unique in the file, with "(software)" for an adapter that computes on the CPU. ``shortened``: the
-    same without the device, where the file has one GPU only. ``short_names_cpu``: whether it ends with "(CPU)", which
-    tells the target from one of its stack on the GPU. ``facts``: of the stack.
+    ``named``: unique in the file, with "(software)" for an adapter that computes on the CPU.
+    ``shortened``: the same without the device, where the file has one GPU only.
+    ``short_names_cpu``: whether it ends with "(CPU)", which tells the target from one of its stack
+    on the GPU. ``facts``: of the stack.
     """
 
     key: str
@@ -138,15 +142,22 @@ class TargetView:
 
     @property
     def has_step(self) -> bool:
-        """Whether the step was measured, so that the base case is one of it; a run may hold other workloads alone."""
+        """Whether the step was measured, so that the base case is one of it; a run may hold other
+        workloads alone.
+        """
         return self.base.workload == "step"
 
     def varied(self, record: Record) -> dict[str, Scalar]:
-        """The parameters, dependency and workload in which the record differs from the base case; '' for absent ones.
+        """The parameters, dependency and workload in which the record differs from the base case;
+        '' for absent ones.
 
         A NumPy record that enters below NumPy's Python function differs in ``entry`` too.
         """
-        base = {**self.base.params, "dependency": self.base.dependency, "workload": self.base.workload}
+        base = {
+            **self.base.params,
+            "dependency": self.base.dependency,
+            "workload": self.base.workload,
+        }
         own = {**record.params, "dependency": record.dependency, "workload": record.workload}
         if record.is_ufunc_loop:
             own["entry"] = record.window["entry"]
@@ -155,7 +166,8 @@ class TargetView:
     def pattern_label(self, record: Record) -> str:
         """The pattern and the parameters that differ from the base case: ``per-k k=16``.
 
-        A case of another workload than the step is called by it. The parameters that a case lacks are not named.
+        A case of another workload than the step is called by it. The parameters that a case lacks
+        are not named.
         """
         varied = {k: v for k, v in self.varied(record).items() if v != ""}
         if record.workload != "step":
@@ -165,7 +177,9 @@ class TargetView:
 
 
 class View:
-    """Look-ups over one fingerprint, which is the run in the file ``path``; None for a run in memory."""
+    """Look-ups over one fingerprint, which is the run in the file ``path``; None for a run in
+    memory.
+    """
 
     def __init__(self, fingerprint: Fingerprint, path: Path | None = None) -> None:
         self.fingerprint, self.path = fingerprint, path
@@ -176,7 +190,9 @@ class View:
             self._comparisons.setdefault((comparison.name, comparison.of), []).append(comparison)
 
     def once(self, compute: Callable[[View], T]) -> T:
-        """``compute(view)``; later calls with the same function return the same object. Callers must not change it."""
+        """``compute(view)``; later calls with the same function return the same object. Callers
+        must not change it.
+        """
         if compute not in self._made:
             self._made[compute] = compute(self)
         return cast(T, self._made[compute])
@@ -188,7 +204,11 @@ class View:
     @cached_property
     def known_stacks(self) -> Mapping[str, StackFacts]:
         """The facts of the suite's own stacks, then of the others that the file has."""
-        others = {name: facts for name, facts in self.fingerprint.stacks.items() if name not in own_stacks()}
+        others = {
+            name: facts
+            for name, facts in self.fingerprint.stacks.items()
+            if name not in own_stacks()
+        }
         return {**own_stacks(), **others}
 
     def in_role(self, role: StackRole) -> tuple[str, ...]:
@@ -196,7 +216,9 @@ class View:
         return stacks_in(role, self.known_stacks)
 
     def graph_of(self, stack: str) -> tuple[str, str] | None:
-        """The stack of graphs that record the launches of this one, and their ``maker``; None if there is none."""
+        """The stack of graphs that record the launches of this one, and their ``maker``; None if
+        there is none.
+        """
         for name, facts in self.known_stacks.items():
             for maker, made in facts.graphs.items():
                 if made.stack == stack:
@@ -226,7 +248,9 @@ class View:
 
     @cached_property
     def without_floor(self) -> list[TargetView]:
-        """The executing targets without a call that does nothing, which is a reference value and no stack."""
+        """The executing targets without a call that does nothing, which is a reference value and no
+        stack.
+        """
         return [t for t in self.executing if "reference" not in t.facts.roles]
 
     @cached_property
@@ -234,7 +258,9 @@ class View:
         return {t.key: t for t in self.targets}
 
     def target(self, record: Record) -> TargetView:
-        """The target that the record belongs to. Raises ``KeyError`` for a record of another file."""
+        """The target that the record belongs to. Raises ``KeyError`` for a record of another
+        file.
+        """
         return self._by_key[record.target_key]
 
     def record(self, key: str) -> Record | None:
@@ -242,7 +268,9 @@ class View:
         return self._records.get(key)
 
     def comparison(self, name: str, of: str) -> Comparison | None:
-        """The first comparison of that name for the record with key ``of``; None where there is none."""
+        """The first comparison of that name for the record with key ``of``; None where there is
+        none.
+        """
         return next(iter(self._comparisons.get((name, of), ())), None)
 
     def comparisons(self, name: str) -> list[Comparison]:
@@ -250,10 +278,16 @@ class View:
         return [c for c in self.fingerprint.comparisons if c.name == name]
 
     def best(self, stack: str) -> TargetView | None:
-        """The stack's preferred target: hardware before software, its native API before others; None without one."""
+        """The stack's preferred target: hardware before software, its native API before others;
+        None without one.
+        """
         found = [t for t in self.executing if t.stack == stack]
-        order = {api: number for number, api in enumerate(_API_ORDER)}  # a plugin may name an API that it lacks
-        return min(found, key=lambda t: (t.software, order.get(t.first.api, order[_OTHER])), default=None)
+        order = {
+            api: number for number, api in enumerate(_API_ORDER)
+        }  # a plugin may name an API that it lacks
+        return min(
+            found, key=lambda t: (t.software, order.get(t.first.api, order[_OTHER])), default=None
+        )
 
     @cached_property
     def stacks(self) -> list[str]:
@@ -262,18 +296,25 @@ class View:
 
 
 def boards_of(records: Iterable[Record]) -> list[str]:
-    """The ids of the physical boards (GPUs), each once, in the order of the records; [] where none is known."""
+    """The ids of the physical boards (GPUs), each once, in the order of the records; [] where none
+    is known.
+    """
     return list(dict.fromkeys(r.device for r in records if is_board_id(r.device)))
 
 
 def by_board(records: Sequence[Record]) -> list[list[Record]]:
     """A list of records for each board; only records of one list may be compared.
 
-    A record that names no board is in the list of each board whose model its adapter may be, on a CPU in all.
+    A record that names no board is in the list of each board whose model its adapter may be, on a
+    CPU in all.
     """
     first = {r.device: r for r in reversed(records) if is_board_id(r.device)}
     found = [
-        [r for r in records if r.device == board or (r.device not in first and _may_be(r, first[board]))]
+        [
+            r
+            for r in records
+            if r.device == board or (r.device not in first and _may_be(r, first[board]))
+        ]
         for board in boards_of(records)
     ]
     return found or [list(records)]
@@ -289,7 +330,8 @@ def by_patterns(records: Iterable[Record]) -> list[Record]:
 
 
 def base_cases(target: TargetView) -> list[Record]:
-    """For each pattern and caller the case with the fewest differences from the target's base case, in table order.
+    """For each pattern and caller the case with the fewest differences from the target's base case,
+    in table order.
 
     A target without the step has one for each of its workloads.
     """
@@ -310,7 +352,9 @@ def words(params: dict[str, Scalar]) -> list[str]:
 
 
 def with_fields(records: Iterable[Record], **fields: object) -> list[Record]:
-    """The records whose fields have these values, in the same order: ``with_fields(records, caller="native")``."""
+    """The records whose fields have these values, in the same order: ``with_fields(records,
+    caller="native")``.
+    """
     return [r for r in records if all(getattr(r, name) == value for name, value in fields.items())]
 
 
@@ -320,7 +364,9 @@ def first_with(records: Iterable[Record], **fields: object) -> Record | None:
 
 
 def stack_name(target: TargetView) -> str:
-    """The stack inside a sentence: ``Dawn``, ``the CUDA driver``; with "(software)" or "(CPU)" where no GPU works."""
+    """The stack inside a sentence: ``Dawn``, ``the CUDA driver``; with "(software)" or "(CPU)"
+    where no GPU works.
+    """
     where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
     return plain(target.facts.label, 40) + where
 
@@ -334,7 +380,8 @@ def graph_maker(graph: Record, facts: StackFacts) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class MeasuredSteps:
-    """What a run has of the step: (stack, API, adapter) and number of the records that have a value.
+    """What a run has of the step: (stack, API, adapter) and number of the records that have a
+    value.
 
     ``environment``: the variables that were set for the run.
     """
@@ -347,13 +394,16 @@ class MeasuredSteps:
 def measured_steps(run: Fingerprint) -> MeasuredSteps:
     """What the run has of the step, for ``run_to_show``."""
     own = [r for r in run.records if r.status in VALUED and r.workload == "step"]
-    return MeasuredSteps(frozenset((r.stack, r.api, r.adapter) for r in own), len(own), run.environment)
+    return MeasuredSteps(
+        frozenset((r.stack, r.api, r.adapter) for r in own), len(own), run.environment
+    )
 
 
 def run_to_show(runs: Sequence[MeasuredSteps]) -> int:
     """Index of the run that a machine's pages show: the newest that measured the step completely.
 
-    ``runs``: of one machine, newest first. A run that sets no environment variables comes before one that does.
+    ``runs``: of one machine, newest first. A run that sets no environment variables comes before
+    one that does.
     """
     stacks = [len(run.stacks) for run in runs]
     broad = [i for i in range(len(runs)) if stacks[i] >= _COMPLETE_SHARE * max(stacks)]
@@ -365,9 +415,11 @@ def run_to_show(runs: Sequence[MeasuredSteps]) -> int:
 
 
 def without_device(labels: Sequence[TargetLabel]) -> tuple[list[str], str]:
-    """The labels of targets without their device, and the device, if all name the same one; else as they are, and ''.
+    """The labels of targets without their device, and the device, if all name the same one; else as
+    they are, and ''.
 
-    A target on the CPU names no device; it gets "on CPU" if another target of its stack is on the device.
+    A target on the CPU names no device; it gets "on CPU" if another target of its stack is on the
+    device.
     """
     devices = {label.device for label in labels if label.device and not label.runs_nothing}
     if len(devices) != 1:
@@ -384,13 +436,17 @@ def without_device(labels: Sequence[TargetLabel]) -> tuple[list[str], str]:
 
 
 def _labels(firsts: list[Record]) -> dict[str, TargetLabel]:
-    """Short labels by target key: stack and adapter, then API, device and a number as far as needed to be unique."""
+    """Short labels by target key: stack and adapter, then API, device and a number as far as needed
+    to be unique.
+    """
     labels_of = [[_label(r, depth) for depth in range(3)] for r in firsts]
     counts = [Counter(own[depth].text for own in labels_of) for depth in range(3)]
     labels: dict[str, TargetLabel] = {}
     taken: Counter[str] = Counter()
     for r, own in zip(firsts, labels_of, strict=True):
-        label = next((own[depth] for depth in range(3) if counts[depth][own[depth].text] == 1), own[0])
+        label = next(
+            (own[depth] for depth in range(3) if counts[depth][own[depth].text] == 1), own[0]
+        )
         taken[label.text] += 1
         number = taken[label.text]
         labels[r.target_key] = label.followed_by(f" [{number}]") if number > 1 else label
@@ -410,14 +466,24 @@ def _label(r: Record, depth: int) -> TargetLabel:
 
 
 def _without_device(firsts: list[Record], labels: dict[str, TargetLabel]) -> dict[str, TargetLabel]:
-    """Labels by target key that name the stack alone, where that is unique and the file has one GPU only."""
-    gpus = {without_brackets(r.adapter) for r in firsts if r.executes and not r.software and r.api != "CPU"}
+    """Labels by target key that name the stack alone, where that is unique and the file has one GPU
+    only.
+    """
+    gpus = {
+        without_brackets(r.adapter)
+        for r in firsts
+        if r.executes and not r.software and r.api != "CPU"
+    }
     short = dict(labels)
     for r in firsts:
         if r.executes and not r.software and len(gpus) == 1:
-            short[r.target_key] = TargetLabel(plain(r.stack, 40) + (" (CPU)" if r.api == "CPU" else ""))
+            short[r.target_key] = TargetLabel(
+                plain(r.stack, 40) + (" (CPU)" if r.api == "CPU" else "")
+            )
     counts = Counter(label.text for label in short.values())
-    alone = {r.stack for r in firsts if r.api == "CPU"} - {r.stack for r in firsts if r.api != "CPU"}
+    alone = {r.stack for r in firsts if r.api == "CPU"} - {
+        r.stack for r in firsts if r.api != "CPU"
+    }
     for r in firsts:
         if counts[short[r.target_key].text] > 1 or (r.api == "CPU" and r.stack in alone):
             short[r.target_key] = labels[r.target_key]

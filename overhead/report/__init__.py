@@ -1,4 +1,6 @@
-"""The pages: files without scripts or network, made of registered sections, from fingerprint files alone."""
+"""The pages: files without scripts or network, made of registered sections, from fingerprint files
+alone.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,14 @@ __all__ = ["build", "register", "register_across", "render"]
 
 
 def build(paths: Sequence[Path], out: Path, documents: str = "", reference: str = "") -> Path:
-    """Draw the pages from fingerprints, journals and folders of them; returns the first page's path.
+    """Draw the pages from fingerprints, journals and folders of them; returns the first page's
+    path.
 
-    It opens with the newest run of the first path that holds one. A bad file named alone raises ``BadFile``; among
-    several, or in a folder, it is skipped and listed on stderr and in the page. An output folder that cannot be written
-    raises ``UsageError``. ``documents``: where the first page finds the documents, so that all pages link to them.
-    ``reference``: the run to set the machine beside, as ``from_paths`` has it.
+    It opens with the newest run of the first path that holds one. A bad file named alone raises
+    ``BadFile``; among several, or in a folder, it is skipped and listed on stderr and in the page.
+    An output folder that cannot be written raises ``UsageError``. ``documents``: where the first
+    page finds the documents, so that all pages link to them. ``reference``: the run to set the
+    machine beside, as ``from_paths`` has it.
     """
     require_extra("report", "jinja2", "matplotlib", "seaborn")
     from overhead.report.core.machines import from_paths
@@ -35,7 +39,9 @@ def build(paths: Sequence[Path], out: Path, documents: str = "", reference: str 
 
 
 def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Skipped] = ()) -> Path:
-    """Draw the pages from runs in memory; returns the first page's path. The newest machine is shown in full."""
+    """Draw the pages from runs in memory; returns the first page's path. The newest machine is
+    shown in full.
+    """
     require_extra("report", "jinja2", "matplotlib", "seaborn")
     from overhead.report.core.machines import from_fingerprints
 

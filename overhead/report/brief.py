@@ -1,4 +1,6 @@
-"""A fingerprint in short, for the terminal: key figures, base cases, the host's time by layer, what is missing."""
+"""A fingerprint in short, for the terminal: key figures, base cases, the host's time by layer, what
+is missing.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,19 @@ _COLUMNS = [
     "up to n",
     "per",
 ]
-_STACK, _CASE, _CALLED, _COST, _STATUS, _UNPINNED, _CPU_TIME, _ONE_OFF, _SINGLE_SHOT, _UP_TO_N, _PER = range(11)
+(
+    _STACK,
+    _CASE,
+    _CALLED,
+    _COST,
+    _STATUS,
+    _UNPINNED,
+    _CPU_TIME,
+    _ONE_OFF,
+    _SINGLE_SHOT,
+    _UP_TO_N,
+    _PER,
+) = range(11)
 _NUMERIC = (_COST, _UNPINNED, _CPU_TIME, _ONE_OFF, _SINGLE_SHOT, _UP_TO_N)
 _OPTIONAL = (_PER, _ONE_OFF, _UP_TO_N, _SINGLE_SHOT, _CPU_TIME, _UNPINNED)
 _IMPORTANT = (_STATUS,)
@@ -78,16 +92,24 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
 
 
 def _filled_rows_first(table: Table) -> Table:
-    """The table of a page for a terminal, which counts the rows without a number and does not show them."""
+    """The table of a page for a terminal, which counts the rows without a number and does not show
+    them.
+    """
     filled = [row for row in table.rows if any(cell_text(row[i]) for i in table.numeric)]
     others = [row for row in table.rows if row not in filled]
-    return dataclasses.replace(table, rows=[*filled, *others], most=len(filled), folded=False).without_empty()
+    return dataclasses.replace(
+        table, rows=[*filled, *others], most=len(filled), folded=False
+    ).without_empty()
 
 
 def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
-    """What a run prints at its end: each target's base case, what to do, and which chosen stacks are missing."""
+    """What a run prints at its end: each target's base case, what to do, and which chosen stacks
+    are missing.
+    """
     view = View(fingerprint)
-    yield from _cases(BASE_CASES, view, [(t, [t.base] if t.has_step else base_cases(t)) for t in view.targets])
+    yield from _cases(
+        BASE_CASES, view, [(t, [t.base] if t.has_step else base_cases(t)) for t in view.targets]
+    )
     yield from _of_slices(view)
     yield from _findings(view)
     yield from _missing(fingerprint)
@@ -107,7 +129,9 @@ def _findings(view: View) -> Iterator[Part]:
 def _cases(
     title: str, view: View, shown: Sequence[tuple[TargetView, list[Record]]], option: str = ""
 ) -> Iterator[Part]:
-    """One table of these cases of all targets, why some have no cost, and how many cases it leaves out."""
+    """One table of these cases of all targets, why some have no cost, and how many cases it leaves
+    out.
+    """
     if not shown:
         return
     labels, device = without_device([target.named for target, _ in shown])
@@ -134,7 +158,10 @@ def _cases(
 
 def _row(target: TargetView, record: Record) -> list[str]:
     met = met_range(record)
-    cells = {name: micro_cell(record, name) if record.measured(name) else "" for name in ("complete", *_FIGURES)}
+    cells = {
+        name: micro_cell(record, name) if record.measured(name) else ""
+        for name in ("complete", *_FIGURES)
+    }
     if met:
         cells["met"] = between(*met)
     return [

@@ -1,7 +1,8 @@
 """The types of the file and their bounds. ``loading/files.py`` reads and writes the files.
 
-Two shapes hold the same run. A *journal* (``.jsonl``) grows while the run goes on, one line per event. A *fingerprint*
-(``.json``) holds the figures without the raw samples. All times are nanoseconds. Decoding is strict and bounded.
+Two shapes hold the same run. A *journal* (``.jsonl``) grows while the run goes on, one line per
+event. A *fingerprint* (``.json``) holds the figures without the raw samples. All times are
+nanoseconds. Decoding is strict and bounded.
 """
 
 from overhead.results.journal_lines import (
@@ -21,7 +22,11 @@ from overhead.results.journal_lines import (
     decode_line as decode_line,
     encode_line as encode_line,
 )
-from overhead.results.origin import Origin as Origin, formed as formed, time_of_units as time_of_units
+from overhead.results.origin import (
+    Origin as Origin,
+    formed as formed,
+    time_of_units as time_of_units,
+)
 from overhead.results.reason import (
     Reason as Reason,
     Why as Why,

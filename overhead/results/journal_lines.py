@@ -1,4 +1,6 @@
-"""The lines of a journal, which grows while a run goes on: one line per event, with its tag in ``type``."""
+"""The lines of a journal, which grows while a run goes on: one line per event, with its tag in
+``type``.
+"""
 
 from __future__ import annotations
 
@@ -45,17 +47,23 @@ class HeaderLine(_Line, RunFacts, kw_only=True, tag="header"):
 
 
 class PlannedLine(_Line, kw_only=True, tag="planned"):
-    """A case that will be measured. Overlap and window follow in ``OpenedLine`` once the chain is open."""
+    """A case that will be measured. Overlap and window follow in ``OpenedLine`` once the chain is
+    open.
+    """
 
     worker: LongText
-    """Key of the target whose worker measures the case: the case's own target, or the one it accompanies."""
+    """Key of the target whose worker measures the case: the case's own target, or the one it
+    accompanies.
+    """
     target: Target
     case: Case
     processes: Count = 0
     """Planned processes of the worker; 0 in an older journal without this field."""
 
     def planned_processes(self, profile: Profile) -> int:
-        """The number of planned processes; for an older journal that of the profiles of its time."""
+        """The number of planned processes; for an older journal that of the profiles of its
+        time.
+        """
         return self.processes or {"quick": 3, "default": 5, "thorough": 10}.get(profile, 1)
 
 
@@ -71,25 +79,31 @@ class OpenedLine(_CaseLine, kw_only=True, tag="opened"):
 
 
 class RoundLine(_CaseLine, kw_only=True, tag="round"):
-    """Samples of one case in one round of one process: emitted by the sampling, and the input of the fit.
+    """Samples of one case in one round of one process: emitted by the sampling, and the input of
+    the fit.
 
-    ``samples``: ``[n, issue_ns, total_ns]``, or ``[n, issue_ns, total_ns, wait_cpu_ns]`` if the thread's CPU clock was
-    read twice too. ``canary``: ns of the fixed pure-Python loop and of the fixed native loop, which show the
-    processor's speed, each the longer of two readings, before and after the samples. ``queued``: ns for which the
-    thread waited for its processor during the samples of three values; 0 in older journals, and where it is unknown.
+    ``samples``: ``[n, issue_ns, total_ns]``, or ``[n, issue_ns, total_ns, wait_cpu_ns]`` if the
+    thread's CPU clock was read twice too. ``canary``: ns of the fixed pure-Python loop and of the
+    fixed native loop, which show the processor's speed, each the longer of two readings, before and
+    after the samples. ``queued``: ns for which the thread waited for its processor during the
+    samples of three values; 0 in older journals, and where it is unknown.
     """
 
     round: Count
-    samples: Annotated[list[Annotated[list[Nanoseconds], Meta(min_length=3, max_length=4)]], Meta(max_length=4096)]
+    samples: Annotated[
+        list[Annotated[list[Nanoseconds], Meta(min_length=3, max_length=4)]], Meta(max_length=4096)
+    ]
     canary: Annotated[list[Nanoseconds], Meta(max_length=2)] = []
     queued: Nanoseconds = 0
 
 
 class OneOffLine(_CaseLine, kw_only=True, tag="once"):
-    """Values measured outside the ladder, ns unless the name says otherwise: ``first``, ``prepare``, ``naive``,
-    ``naive_idle``, ``latency``, ``empty_wait``, ``clock``, ``device_busy``, ``met``, ``stage:...``.
+    """Values measured outside the ladder, ns unless the name says otherwise: ``first``,
+    ``prepare``, ``naive``, ``naive_idle``, ``latency``, ``empty_wait``, ``clock``, ``device_busy``,
+    ``met``, ``stage:...``.
 
-    ``at``: the n of each value where the values depend on it. ``reason``: why values are missing, or what limited them.
+    ``at``: the n of each value where the values depend on it. ``reason``: why values are missing,
+    or what limited them.
     """
 
     name: FigureName
@@ -118,7 +132,9 @@ class OmittedLine(_Line, kw_only=True, tag="omitted"):
 
 
 class DiedLine(_Line, kw_only=True, tag="died"):
-    """A worker's process that ended too early. Its cases were measured again in another process, or failed."""
+    """A worker's process that ended too early. Its cases were measured again in another process, or
+    failed.
+    """
 
     worker: LongText
     process: Count
@@ -134,7 +150,9 @@ class EndedLine(_Line, kw_only=True, tag="ended"):
 
 
 class PeersLine(_Line, kw_only=True, tag="peers"):
-    """A case that several peers will run at once (see ``Contention``). ``targets``: of each peer, or one for all."""
+    """A case that several peers will run at once (see ``Contention``). ``targets``: of each peer,
+    or one for all.
+    """
 
     way: Way
     targets: Annotated[list[Target], Meta(min_length=1, max_length=64)]
@@ -144,12 +162,13 @@ class PeersLine(_Line, kw_only=True, tag="peers"):
 class WindowLine(_Line, kw_only=True, tag="window"):
     """What peers did in one window of ``length`` ns, which began for all at the same moment.
 
-    ``of``: target (of the first peer) and case in one line. ``process``: the number of the set of fresh processes.
-    ``alone``: no other peer exists yet, and the figures are those that ``slowdown`` and ``work`` refer to. ``kind``:
-    ``long`` chains for throughput, ``short`` ones for the issue; in ``slices`` the first peer runs short chains and the
-    others long ones. ``units``: of a chain. ``chains``: by peer the rows ``[start_ns, issue_ns, total_ns]``, with the
-    start after that of the window. ``cpu``, ``ready``: by peer the CPU time, and the time in which it was ready to run
-    and had no processor, ns. ``reason``: why there is nothing, with ``status``.
+    ``of``: target (of the first peer) and case in one line. ``process``: the number of the set of
+    fresh processes. ``alone``: no other peer exists yet, and the figures are those that
+    ``slowdown`` and ``work`` refer to. ``kind``: ``long`` chains for throughput, ``short`` ones for
+    the issue; in ``slices`` the first peer runs short chains and the others long ones. ``units``:
+    of a chain. ``chains``: by peer the rows ``[start_ns, issue_ns, total_ns]``, with the start
+    after that of the window. ``cpu``, ``ready``: by peer the CPU time, and the time in which it was
+    ready to run and had no processor, ns. ``reason``: why there is nothing, with ``status``.
     """
 
     way: Way
@@ -162,7 +181,9 @@ class WindowLine(_Line, kw_only=True, tag="window"):
     units: Annotated[list[Count], Meta(max_length=256)] = []
     length: Nanoseconds = 0
     devices: Annotated[list[Name], Meta(max_length=64)] = []
-    chains: Annotated[list[Annotated[list[list[Nanoseconds]], Meta(max_length=4096)]], Meta(max_length=256)] = []
+    chains: Annotated[
+        list[Annotated[list[list[Nanoseconds]], Meta(max_length=4096)]], Meta(max_length=256)
+    ] = []
     cpu: Annotated[list[Nanoseconds], Meta(max_length=256)] = []
     ready: Annotated[list[Nanoseconds], Meta(max_length=256)] = []
     status: Status = "ok"
@@ -194,5 +215,7 @@ def encode_line(line: JournalLine) -> bytes:
 
 
 def decode_line(raw: bytes) -> JournalLine:
-    """The journal line in this JSON text. Raises ``msgspec.DecodeError`` or ``msgspec.ValidationError``."""
+    """The journal line in this JSON text. Raises ``msgspec.DecodeError`` or
+    ``msgspec.ValidationError``.
+    """
     return _line_decoder.decode(raw)

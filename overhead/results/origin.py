@@ -42,8 +42,9 @@ HowFormed = Literal[
 class Origin:
     """A figure, or an operation on origins and plain numbers.
 
-    ``mode``: of a figure with two speeds the one that is meant, by its place in ``modes``. ``of``: what the operation
-    reads besides figures. ``words``: what the operation needs to know besides, such as the class of a spread.
+    ``mode``: of a figure with two speeds the one that is meant, by its place in ``modes``. ``of``:
+    what the operation reads besides figures. ``words``: what the operation needs to know besides,
+    such as the class of a spread.
     """
 
     figure: Figure | None = None
@@ -57,7 +58,9 @@ class Origin:
 def formed(operation: HowFormed, *parts: Origin | float | None, words: str = "") -> Origin | None:
     """The origin of what the operation gives; None where the origin of a part is not known."""
     known = tuple(part for part in parts if part is not None)
-    return Origin(operation=operation, parts=known, words=words) if len(known) == len(parts) else None
+    return (
+        Origin(operation=operation, parts=known, words=words) if len(known) == len(parts) else None
+    )
 
 
 def time_of_units(record: Record, n: float) -> Origin:

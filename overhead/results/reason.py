@@ -1,4 +1,6 @@
-"""Why something is so, as a code with its numbers. ``overhead.words.reasons`` makes the sentence of it."""
+"""Why something is so, as a code with its numbers. ``overhead.words.reasons`` makes the sentence of
+it.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ Code = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,63}$(?!\n)")]
 class Reason(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A code, the values that its sentence names, and further reasons (``also``) that hold too.
 
-    A value may be a reason itself. A text in ``also`` comes from outside: an error of a driver, a library or a
-    user's program.
+    A value may be a reason itself. A text in ``also`` comes from outside: an error of a driver, a
+    library or a user's program.
     """
 
     code: Code
@@ -48,15 +50,23 @@ Why = LongText | Reason
 
 
 def because(code: str, /, **values: Any) -> Reason:
-    """The reason with this code. ``overhead.words.reasons`` has its sentence, which names exactly these values."""
+    """The reason with this code. ``overhead.words.reasons`` has its sentence, which names exactly
+    these values.
+    """
     return Reason(code, {name: _value(value) for name, value in values.items()})
 
 
 def _value(given: Any) -> bool | int | float | str | Reason:
-    """The value as one that a file can hold: a scalar of NumPy is its number, and another object is its text."""
+    """The value as one that a file can hold: a scalar of NumPy is its number, and another object is
+    its text.
+    """
     if hasattr(given, "item"):
         given = given.item()
-    return given if isinstance(given, bool | int | float | str | Reason) else " ".join(file_text(given).split())
+    return (
+        given
+        if isinstance(given, bool | int | float | str | Reason)
+        else " ".join(file_text(given).split())
+    )
 
 
 def with_mend(reason: Why, mend: Why) -> Why:
@@ -83,7 +93,8 @@ def parts_of(reason: Why) -> list[Why]:
 
 
 def about(what: str, why: Why) -> Why:
-    """The reason with what it is about, such as a status, a stack or a file; ``what`` alone without a reason.
+    """The reason with what it is about, such as a status, a stack or a file; ``what`` alone without
+    a reason.
 
     A sentence has a colon between them.
     """
@@ -93,7 +104,9 @@ def about(what: str, why: Why) -> Why:
 
 
 def reason_given(error: BaseException) -> Reason | None:
-    """The reason that an exception of any class was raised with; None if it has a text, or nothing."""
+    """The reason that an exception of any class was raised with; None if it has a text, or
+    nothing.
+    """
     if isinstance(error, UsageError):
         given: object = error.why
     else:
@@ -106,11 +119,17 @@ def cause_of(why: Why) -> Hashable:
     if isinstance(why, str):
         return without_details(why)
     said = [value for value in why.values.values() if isinstance(value, str | Reason)]
-    return (why.code, tuple(cause_of(one) for one in said), tuple(cause_of(one) for one in why.also))
+    return (
+        why.code,
+        tuple(cause_of(one) for one in said),
+        tuple(cause_of(one) for one in why.also),
+    )
 
 
 def code_of(reason: Why) -> str:
-    """The code of a reason, and of one that is about something, what holds of that; '' of a text from outside."""
+    """The code of a reason, and of one that is about something, what holds of that; '' of a text
+    from outside.
+    """
     if isinstance(reason, str):
         return ""
     inner = reason.values.get("why") if reason.code == "about" else None

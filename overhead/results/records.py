@@ -1,4 +1,6 @@
-"""The record types of a fingerprint, the file of a whole run without its raw samples. All times are nanoseconds."""
+"""The record types of a fingerprint, the file of a whole run without its raw samples. All times are
+nanoseconds.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +52,10 @@ class _Base(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True)
 class Case(_Base, kw_only=True):
     """What one chain runs on a given target. A value that is not allowed raises ``BadValue``.
 
-    - ``pattern``, ``caller``, ``dependency``: how the work is launched, who calls, and whether each piece of work
-      reads what the piece before it wrote (docs/method.md, docs/callers.md).
-    - ``unit``: the word for one piece of work that is repeated, as readers see it (``launch``, ``dispatch``).
+    - ``pattern``, ``caller``, ``dependency``: how the work is launched, who calls, and whether each
+      piece of work reads what the piece before it wrote (docs/method.md, docs/callers.md).
+    - ``unit``: the word for one piece of work that is repeated, as readers see it (``launch``,
+      ``dispatch``).
     - ``workload``: ``step`` for the stack's own step, otherwise the name of a workload.
     - ``params``: everything else that tells cases apart, such as ``{"wait": "event"}``.
     """
@@ -75,7 +78,9 @@ class Case(_Base, kw_only=True):
 
     @property
     def coordinates(self) -> dict[str, Scalar]:
-        """The value of the case on every axis: pattern, caller, dependency, workload, and each of ``params``."""
+        """The value of the case on every axis: pattern, caller, dependency, workload, and each of
+        ``params``.
+        """
         return {
             "pattern": self.pattern,
             "caller": self.caller,
@@ -97,7 +102,9 @@ class _OnTarget(_Base, kw_only=True):
     @property
     def target_key(self) -> str:
         """``stack@api:adapter``, with ``#device`` where adapters share a name."""
-        return f"{self.stack}@{self.api}:{self.adapter}" + (f"#{self.device}" if self.device else "")
+        return f"{self.stack}@{self.api}:{self.adapter}" + (
+            f"#{self.device}" if self.device else ""
+        )
 
 
 class Target(_OnTarget, kw_only=True):
@@ -106,17 +113,18 @@ class Target(_OnTarget, kw_only=True):
     A value that is not allowed raises ``BadValue``.
 
     - ``stack``: the ``name`` of the probe.
-    - ``api``: any name. Well-known names get the spelling of ``KNOWN_APIS``. "CPU" means that the CPU does the
-      work.
+    - ``api``: any name. Well-known names get the spelling of ``KNOWN_APIS``. "CPU" means that the
+      CPU does the work.
     - ``adapter``: the name of the device.
     - ``device``: an id (``base.device_id``) or number that tells devices of the same name apart.
     - ``software``: True if a CPU imitates a GPU (llvmpipe, pocl).
     - ``executes``: False if nothing runs the work.
     - ``environment``: set by the suite from ``Probe.environments``.
     - ``driver``, ``versions``: written to the file of the run as they are.
-    - ``options``: data with which the probe finds the device again, such as an adapter index. Targets that differ
-      only in ``options`` are the same target.
-    - ``same_calls``: set by the suite from ``Probe.same_calls``. Older journals have no ``same_calls``.
+    - ``options``: data with which the probe finds the device again, such as an adapter index.
+      Targets that differ only in ``options`` are the same target.
+    - ``same_calls``: set by the suite from ``Probe.same_calls``. Older journals have no
+      ``same_calls``.
     """
 
     driver: Name = ""
@@ -127,7 +135,9 @@ class Target(_OnTarget, kw_only=True):
     def __post_init__(self) -> None:
         """Raises ``BadValue``."""
         check_struct(self)
-        known = next((name for name in KNOWN_APIS if name.casefold() == self.api.casefold()), self.api)
+        known = next(
+            (name for name in KNOWN_APIS if name.casefold() == self.api.casefold()), self.api
+        )
         msgspec.structs.force_setattr(self, "api", known)
 
     @property
@@ -139,10 +149,10 @@ class Target(_OnTarget, kw_only=True):
 class Figure(Shown, _Base, kw_only=True):
     """A number with its interval, or the reason why there is no number. Times are in ns.
 
-    - ``holds_from``, ``holds_to``: the smallest and the largest n between which T(n) was seen to be a line with
-      this slope; 0 if that was not checked. A status ``ok`` says nothing about other n.
-    - ``modes``: for a ``bimodal`` figure, its two values. For a ``nonlinear`` figure, the cost up to the largest n
-      of the line and the cost beyond, if longer chains told both.
+    - ``holds_from``, ``holds_to``: the smallest and the largest n between which T(n) was seen to be
+      a line with this slope; 0 if that was not checked. A status ``ok`` says nothing about other n.
+    - ``modes``: for a ``bimodal`` figure, its two values. For a ``nonlinear`` figure, the cost up
+      to the largest n of the line and the cost beyond, if longer chains told both.
     """
 
     name: FigureName
@@ -160,7 +170,8 @@ class Figure(Shown, _Base, kw_only=True):
 
     @property
     def measured(self) -> Value | None:
-        """The value with its interval; None where the status carries none or the size is implausible.
+        """The value with its interval; None where the status carries none or the size is
+        implausible.
 
         It has no interval where an end is missing or implausible.
         """
@@ -168,7 +179,9 @@ class Figure(Shown, _Base, kw_only=True):
             return None
         bounded = all(end is not None and is_plausible(end) for end in (self.low, self.high))
         ends = (self.low, self.high) if bounded else (None, None)
-        return Value(self.value, *ends, self.status, self.reason, self.unit, origin=Origin(figure=self))
+        return Value(
+            self.value, *ends, self.status, self.reason, self.unit, origin=Origin(figure=self)
+        )
 
 
 class Point(_Base, kw_only=True):
@@ -250,7 +263,9 @@ class Record(Shown, _OnTarget, WithFigures, kw_only=True, dict=True):
         return self.window.get("entry") == UFUNC_LOOP
 
     def measured(self, name: str) -> Value | None:
-        """The value of that figure with its interval and this record's device; None where it has no value to show."""
+        """The value of that figure with its interval and this record's device; None where it has no
+        value to show.
+        """
         found = WithFigures.measured(self, name)
         return None if found is None else replace(found, source=self.device)
 
@@ -258,7 +273,8 @@ class Record(Shown, _OnTarget, WithFigures, kw_only=True, dict=True):
 class Comparison(Shown, _Base, WithFigures, kw_only=True):
     """A difference or ratio of cases that took turns in one process. It is computed in each round.
 
-    ``name``: a row of the table in ``named_comparisons.py``. ``of``, ``against``: the keys of the compared records.
+    ``name``: a row of the table in ``named_comparisons.py``. ``of``, ``against``: the keys of the
+    compared records.
     """
 
     name: Name
@@ -273,13 +289,15 @@ class Contention(Shown, _Base, WithFigures, kw_only=True):
 
     T(n) is no line under contention, so this measures how many launches are done in a given time.
 
-    - ``way``: what the peers are. ``peers``: how many there are. With the way ``busy``, ``peers`` is the number of
-      busy processes beside the one that is measured.
-    - ``target``: the target of the first peer. ``devices``: with the way ``devices``, the ids of all devices.
-    - ``figures``, times in ns: ``cost`` (time per launch of one peer), ``issue`` (enqueue time), ``cpu`` (CPU
-      time), ``each`` (time per launch of all peers together), ``slowdown`` and ``work`` (ratios to one peer alone
-      in the same processes), ``ready`` (share of the time in which a peer was ready to run and had no CPU core),
-      ``slice`` (a time slice of the device) and ``hand_over`` (the time to pass the device on).
+    - ``way``: what the peers are. ``peers``: how many there are. With the way ``busy``, ``peers``
+      is the number of busy processes beside the one that is measured.
+    - ``target``: the target of the first peer. ``devices``: with the way ``devices``, the ids of
+      all devices.
+    - ``figures``, times in ns: ``cost`` (time per launch of one peer), ``issue`` (enqueue time),
+      ``cpu`` (CPU time), ``each`` (time per launch of all peers together), ``slowdown`` and
+      ``work`` (ratios to one peer alone in the same processes), ``ready`` (share of the time in
+      which a peer was ready to run and had no CPU core), ``slice`` (a time slice of the device) and
+      ``hand_over`` (the time to pass the device on).
     - ``costs``: the cost of each peer, ns.
     - ``limit``: what slows the peers. ``why``: the evidence for ``limit``.
     """
@@ -299,12 +317,16 @@ class Contention(Shown, _Base, WithFigures, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Target and case in one line, as ``Record.key``; several ways, numbers and placements share it."""
+        """Target and case in one line, as ``Record.key``; several ways, numbers and placements
+        share it.
+        """
         return f"{self.target.key} {self.case.key}"
 
 
 class MissingStack(_Base, kw_only=True):
-    """A stack or device that could not be measured. ``reason``: why. ``mend``: the command or step that adds it."""
+    """A stack or device that could not be measured. ``reason``: why. ``mend``: the command or step
+    that adds it.
+    """
 
     stack: StackName
     reason: Why
@@ -328,7 +350,9 @@ class Gpu(_Base, kw_only=True):
 
 
 class Machine(_Base, kw_only=True):
-    """What identifies a machine. ``id`` is a hash of the CPU model, core count, memory size and hardware GPUs only."""
+    """What identifies a machine. ``id`` is a hash of the CPU model, core count, memory size and
+    hardware GPUs only.
+    """
 
     id: MachineId
     cpu: Name
@@ -341,11 +365,11 @@ Volatile = Annotated[dict[Name, Scalar | list[Name]], Meta(max_length=64)]
 
 
 class Together(_Base, kw_only=True):
-    """The mark of one of two runs that took turns, process by process: two interpreters, or two sets of environment
-    variables.
+    """The mark of one of two runs that took turns, process by process: two interpreters, or two
+    sets of environment variables.
 
-    ``id`` is the same in the files of both runs. Processes with the same number were measured right after each
-    other.
+    ``id`` is the same in the files of both runs. Processes with the same number were measured right
+    after each other.
     """
 
     id: MachineId
@@ -355,7 +379,8 @@ class Together(_Base, kw_only=True):
 class RunFacts(Struct, kw_only=True, frozen=True):
     """The fields of a run that are known when it begins.
 
-    ``stacks``: the facts of stacks that are not the suite's own, so that a reader without their code shows them too.
+    ``stacks``: the facts of stacks that are not the suite's own, so that a reader without their
+    code shows them too.
     """
 
     schema_version: int
@@ -373,9 +398,10 @@ class RunFacts(Struct, kw_only=True, frozen=True):
 class Fingerprint(Shown, _Base, RunFacts, kw_only=True):
     """A whole run, without its raw samples.
 
-    ``environment``: the variables that the run set for its workers. ``example``: True for the run that comes with
-    the program. Commands show the example where this machine has no run of its own. Comparisons with a case that
-    ``is_ufunc_loop`` are dropped, because their sides enter the library at different places.
+    ``environment``: the variables that the run set for its workers. ``example``: True for the run
+    that comes with the program. Commands show the example where this machine has no run of its own.
+    Comparisons with a case that ``is_ufunc_loop`` are dropped, because their sides enter the
+    library at different places.
     """
 
     kernels: Annotated[dict[Name, Name], Meta(max_length=200)] = {}

@@ -1,7 +1,9 @@
-"""What is known of a stack besides how it is measured: its names, its colour, its rows, its part in comparisons.
+"""What is known of a stack besides how it is measured: its names, its colour, its rows, its part in
+comparisons.
 
-``stack_facts.toml`` has the facts of the suite's own stacks. Another stack gives them in ``Probe.facts``, and the file
-of a run carries them (``Fingerprint.stacks``), so that a reader without its code shows it in the same way.
+``stack_facts.toml`` has the facts of the suite's own stacks. Another stack gives them in
+``Probe.facts``, and the file of a run carries them (``Fingerprint.stacks``), so that a reader
+without its code shows it in the same way.
 """
 
 from __future__ import annotations
@@ -36,18 +38,15 @@ StackRole = Literal[
 ]
 """What a stack is to the suite, or takes part in.
 
-``compiled-steps``: it compiles several operations into one step, and the case ``mode=eager`` does not.
-``contention``, ``node``: the profile of that name measures it.
-``driver``: it calls the driver itself, with no library between.
-``nvidia-only``: it works on an NVIDIA GPU only.
-``one-pass``: it can have many dispatches in one pass.
-``reference``: a call that does nothing. It is no stack, and has no row.
-``synchronising-acts``: it has cases with a synchronising act after every so many steps.
-``validation``: its validation can be left out, by the case ``validation=skip``.
-``waits-told``: sentences say what waiting costs through it, where it was measured.
-``webgpu``: a library of WebGPU.
-``whole-model``: one call runs a whole model.
-``without-passes``: its API records dispatches without a pass around them.
+``compiled-steps``: it compiles several operations into one step, and the case ``mode=eager`` does
+not. ``contention``, ``node``: the profile of that name measures it. ``driver``: it calls the driver
+itself, with no library between. ``nvidia-only``: it works on an NVIDIA GPU only. ``one-pass``: it
+can have many dispatches in one pass. ``reference``: a call that does nothing. It is no stack, and
+has no row. ``synchronising-acts``: it has cases with a synchronising act after every so many steps.
+``validation``: its validation can be left out, by the case ``validation=skip``. ``waits-told``:
+sentences say what waiting costs through it, where it was measured. ``webgpu``: a library of WebGPU.
+``whole-model``: one call runs a whole model. ``without-passes``: its API records dispatches without
+a pass around them.
 """
 RowGroup = Literal["arrays", "kernels", "webgpu", "others"]
 WayKind = Literal["eager", "launches", "graph-driver", "fused-cuda", "wgsl", "fused-wgsl"]
@@ -69,9 +68,12 @@ class StackRow(_Facts):
     - ``label``: the name of the row.
     - ``name``: the name of the row inside a sentence; '' where the sentence uses ``label``.
     - ``group``: the group of rows in which the row stands.
-    - ``order``: if the chart has too little room, the rows with the highest ``order`` are left out first.
-    - ``params``: the parameters of the row's case. Without ``params`` this is the stack's base case.
-    - ``other_operand``: the operation that compiled code runs, if compiled code runs another operation than Python.
+    - ``order``: if the chart has too little room, the rows with the highest ``order`` are left out
+      first.
+    - ``params``: the parameters of the row's case. Without ``params`` this is the stack's base
+      case.
+    - ``other_operand``: the operation that compiled code runs, if compiled code runs another
+      operation than Python.
     - ``split_name``: the name of the row with the operation ``other_operand``.
     """
 
@@ -85,8 +87,8 @@ class StackRow(_Facts):
 
 
 class ChainWayFacts(_Facts):
-    """A way to run a whole chain, which is compared with a CUDA graph of the same chain: the kind, pattern and label
-    of this way.
+    """A way to run a whole chain, which is compared with a CUDA graph of the same chain: the kind,
+    pattern and label of this way.
     """
 
     kind: WayKind
@@ -95,8 +97,8 @@ class ChainWayFacts(_Facts):
 
 
 class GraphMaker(_Facts):
-    """The library that makes a graph. ``stack``: the stack whose launches the graph records; '' if its nodes belong to
-    the row of no stack.
+    """The library that makes a graph. ``stack``: the stack whose launches the graph records; '' if
+    its nodes belong to the row of no stack.
     """
 
     label: Name
@@ -111,8 +113,8 @@ class ShortWay(_Facts):
 
 
 class OneThread(_Facts):
-    """Why a process may use the stack in one thread only: all chains share the object ``shares`` of a library or an
-    API ``of``.
+    """Why a process may use the stack in one thread only: all chains share the object ``shares`` of
+    a library or an API ``of``.
     """
 
     shares: Name
@@ -123,18 +125,20 @@ class StackFacts(_Facts):
     """How readers name, colour and group one stack. All fields have a default.
 
     - ``label``: the name of the stack in sentences; '' for ``Probe.name``.
-    - ``colour``: written as ``#rrggbb``, with a contrast of at least 4.5:1 to white; '' for a colour that is
-      computed from the name.
-    - ``rows``: the rows of the stack on the front page. Without ``rows``, the base case has one row.
+    - ``colour``: written as ``#rrggbb``, with a contrast of at least 4.5:1 to white; '' for a
+      colour that is computed from the name.
+    - ``rows``: the rows of the stack on the front page. Without ``rows``, the base case has one
+      row.
     - ``roles``: what the stack is for the suite, by the words of ``StackRole``.
     - ``below``: the stack that does the same work with less code between the caller and the driver.
     - ``library``: for a browser, the stack of the WebGPU library inside the browser.
-    - ``graphs``: for a stack of graphs, the libraries that make them, by the parameter ``maker``. A case without
-      ``maker`` has the first of them.
-    - ``ways``: the ways to run a whole chain that are compared with a CUDA graph (``ChainWayFacts``).
+    - ``graphs``: for a stack of graphs, the libraries that make them, by the parameter ``maker``. A
+      case without ``maker`` has the first of them.
+    - ``ways``: the ways to run a whole chain that are compared with a CUDA graph
+      (``ChainWayFacts``).
     - ``module``: the Python module of a WebGPU library.
-    - ``kernel_files``: the endings of the names of the files that hold the stack's kernels; [] if its kernels are
-      in a library, None if this is not known.
+    - ``kernel_files``: the endings of the names of the files that hold the stack's kernels; [] if
+      its kernels are in a library, None if this is not known.
     """
 
     label: Name = ""
@@ -169,13 +173,16 @@ def key_figure_lines() -> list[dict[str, Any]]:
 
 
 def stacks_in(role: StackRole, stacks: Mapping[str, StackFacts] | None = None) -> tuple[str, ...]:
-    """The names of the stacks with this role, in their order. ``stacks``: without them the suite's own."""
+    """The names of the stacks with this role, in their order. ``stacks``: without them the suite's
+    own.
+    """
     found = own_stacks() if stacks is None else stacks
     return tuple(name for name, facts in found.items() if role in facts.roles)
 
 
 def facts_of(stack: str, others: Mapping[str, StackFacts] | None = None) -> StackFacts:
-    """The facts of a stack, with a label, a colour and, unless it is one of graphs or a reference, a row.
+    """The facts of a stack, with a label, a colour and, unless it is one of graphs or a reference,
+    a row.
 
     ``others``: the facts that a file carries. Those of the suite's own stacks are the suite's.
     """
@@ -183,7 +190,9 @@ def facts_of(stack: str, others: Mapping[str, StackFacts] | None = None) -> Stac
     label = found.label or stack
     has_row = found.rows or found.graphs or "reference" in found.roles
     rows = found.rows if has_row else [StackRow(label=label)]
-    return msgspec.structs.replace(found, label=label, colour=found.colour or _colour_by_name(stack), rows=rows)
+    return msgspec.structs.replace(
+        found, label=label, colour=found.colour or _colour_by_name(stack), rows=rows
+    )
 
 
 def _colour_by_name(stack: str) -> str:

@@ -1,4 +1,6 @@
-"""A value with its interval, and arithmetic that keeps the widest interval that the operands' intervals allow."""
+"""A value with its interval, and arithmetic that keeps the widest interval that the operands'
+intervals allow.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,14 @@ class DifferentBoardsError(ValueError):
 
 @dataclass(frozen=True)
 class Value:
-    """A value with its interval; an end is None where it is unknown or unbounded. Equal ones have the same numbers.
+    """A value with its interval; an end is None where it is unknown or unbounded. Equal ones have
+    the same numbers.
 
-    ``status``, ``reason``: of the figure; a result has those of its first operand that is not ``ok``. ``unit``: of a
-    quotient ``ratio`` where both have one unit. ``source``: the device that was measured; '' for a plain number or a
-    comparison that a run formed itself. ``origin``: what it was formed from; None where that is not known. Operators
-    raise ``DifferentBoardsError`` for values of two boards.
+    ``status``, ``reason``: of the figure; a result has those of its first operand that is not
+    ``ok``. ``unit``: of a quotient ``ratio`` where both have one unit. ``source``: the device that
+    was measured; '' for a plain number or a comparison that a run formed itself. ``origin``: what
+    it was formed from; None where that is not known. Operators raise ``DifferentBoardsError`` for
+    values of two boards.
     """
 
     value: float
@@ -58,17 +62,32 @@ class Value:
 
     @property
     def share_saved(self) -> Value:
-        """Of a ratio ``first / second``: the share of ``first`` (0.46 is 46 %) that ``second`` saves."""
-        low, high = (None if end is None or end <= 0 else 1 - 1 / end for end in (self.low, self.high))
+        """Of a ratio ``first / second``: the share of ``first`` (0.46 is 46 %) that ``second``
+        saves.
+        """
+        low, high = (
+            None if end is None or end <= 0 else 1 - 1 / end for end in (self.low, self.high)
+        )
         return replace(
-            self, value=1 - 1 / self.value, low=low, high=high, unit="share", origin=formed("share saved", self.origin)
+            self,
+            value=1 - 1 / self.value,
+            low=low,
+            high=high,
+            unit="share",
+            origin=formed("share saved", self.origin),
         )
 
     def at_least(self, least: float) -> Value:
-        """The same with all that is below ``least`` raised to ``least``: the value and the ends of its interval."""
+        """The same with all that is below ``least`` raised to ``least``: the value and the ends of
+        its interval.
+        """
         low, high = (None if end is None else max(end, least) for end in (self.low, self.high))
         return replace(
-            self, value=max(self.value, least), low=low, high=high, origin=formed("at least", self.origin, least)
+            self,
+            value=max(self.value, least),
+            low=low,
+            high=high,
+            origin=formed("at least", self.origin, least),
         )
 
     def __add__(self, other: Value) -> Value:
@@ -86,14 +105,23 @@ class Value:
         return self + other * -1
 
     def __mul__(self, by: float) -> Value:
-        low, high = (None if end is None else end * by for end in (self.low, self.high)[:: 1 if by >= 0 else -1])
-        return replace(self, value=self.value * by, low=low, high=high, origin=formed("*", self.origin, by))
+        low, high = (
+            None if end is None else end * by
+            for end in (self.low, self.high)[:: 1 if by >= 0 else -1]
+        )
+        return replace(
+            self, value=self.value * by, low=low, high=high, origin=formed("*", self.origin, by)
+        )
 
     def __truediv__(self, by: Value | float) -> Value:
-        """The quotient by a number or value above zero; no upper end where the divisor's interval reaches zero."""
+        """The quotient by a number or value above zero; no upper end where the divisor's interval
+        reaches zero.
+        """
         if not isinstance(by, Value):
             low, high = (None if end is None else end * (1 / by) for end in (self.low, self.high))
-            return replace(self, value=self.value / by, low=low, high=high, origin=formed("/", self.origin, by))
+            return replace(
+                self, value=self.value / by, low=low, high=high, origin=formed("/", self.origin, by)
+            )
         low = None if self.low is None or by.high is None else self.low / by.high
         high = None if self.high is None or by.low is None or by.low <= 0 else self.high / by.low
         unit = "ratio" if self.unit == by.unit else self.unit
@@ -121,14 +149,17 @@ def exactly(number: float, unit: str = "") -> Value:
 
 
 def ratio(first: Value | None, second: Value | None) -> Value | None:
-    """``first`` over ``second``; None where either is unknown or not above zero, or they come from different boards."""
+    """``first`` over ``second``; None where either is unknown or not above zero, or they come from
+    different boards.
+    """
     if first is None or second is None or first.value <= 0 or second.value <= 0:
         return None
     return None if are_apart(first.source, second.source) else first / second
 
 
 def are_apart(first: str, second: str) -> bool:
-    """Whether values of these two devices must not be subtracted or divided, since they are different boards.
+    """Whether values of these two devices must not be subtracted or divided, since they are
+    different boards.
 
     Two boards of one model differ by more than the intervals of either.
     """

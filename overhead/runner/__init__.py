@@ -1,1 +1,3 @@
-"""Runs a measurement: workers, schedule, turns, journal, progress. ``run.run`` is the entry point."""
+"""Runs a measurement: workers, schedule, turns, journal, progress. ``run.run`` is the entry
+point.
+"""

@@ -1,4 +1,6 @@
-"""Find the targets of each stack (its devices) in a separate worker process, because listing adapters can crash."""
+"""Find the targets of each stack (its devices) in a separate worker process, because listing
+adapters can crash.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,18 @@ class Discovery:
 
 
 def known_stacks(stacks: Sequence[str]) -> list[str]:
-    """The named stacks, or all stacks except those that are measured only on request. Raises ``UsageError``."""
+    """The named stacks, or all stacks except those that are measured only on request. Raises
+    ``UsageError``.
+    """
     known = registry()
     for name in stacks:
         if name not in known:
             unknown = unknown_name("stack", name, known)
             broken = [about("unavailable", package.reason) for package in unavailable_packages()]
             raise UsageError(together(str(unknown), *broken)) if broken else unknown
-    return list(dict.fromkeys(stacks)) or [name for name, probe in known.items() if not probe.on_request]
+    return list(dict.fromkeys(stacks)) or [
+        name for name, probe in known.items() if not probe.on_request
+    ]
 
 
 def ask_stacks(
@@ -47,16 +53,22 @@ def ask_stacks(
     working: Callable[[RunStep], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> list[tuple[str, dict[str, str], FoundTargets]]:
-    """For each stack and each set of environment variables that it wants: its name, the variables, and its answer.
+    """For each stack and each set of environment variables that it wants: its name, the variables,
+    and its answer.
 
-    ``working`` is called at the beginning and after each answer, with how many came and which are awaited.
+    ``working`` is called at the beginning and after each answer, with how many came and which are
+    awaited.
     """
-    pool = ThreadPoolExecutor(max_workers=min(8, (os.cpu_count() or 1) + 1))  # a browser mostly waits
+    pool = ThreadPoolExecutor(
+        max_workers=min(8, (os.cpu_count() or 1) + 1)
+    )  # a browser mostly waits
     asked = [(name, environment) for name in stacks for environment in _environments(name)]
     try:
         answers = [pool.submit(_ask, *one, plugins, interpreter) for one in asked]
         for count, _ in enumerate(chain([None], as_completed(answers))):
-            now = [name for (name, _), answer in zip(asked, answers, strict=True) if answer.running()]
+            now = [
+                name for (name, _), answer in zip(asked, answers, strict=True) if answer.running()
+            ]
             working(AnswersCame(count, len(asked), list(dict.fromkeys(now))))
         return [(*one, answer.result()) for one, answer in zip(asked, answers, strict=True)]
     finally:  # after Ctrl-C the threads end when their workers do
@@ -69,13 +81,17 @@ def discover(
     working: Callable[[RunStep], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> Discovery:
-    """The targets of these stacks, each once, and what is missing. ``working``: as in ``ask_stacks``."""
+    """The targets of these stacks, each once, and what is missing. ``working``: as in
+    ``ask_stacks``.
+    """
     targets: dict[str, Target] = {}
     missing = []
     for name, environment, found in ask_stacks(stacks, plugins, working, interpreter):
         if not found.targets:
             reason = found.reason or because("no-device-found")
-            missing.append(MissingStack(stack=name, reason=reason, mend=found.mend, environment=environment))
+            missing.append(
+                MissingStack(stack=name, reason=reason, mend=found.mend, environment=environment)
+            )
         for target in found.targets:
             targets.setdefault(target.key, msgspec.structs.replace(target, environment=environment))
     return Discovery(list(targets.values()), missing)
@@ -90,11 +106,21 @@ def _environments(name: str) -> list[dict[str, str]]:
         return [{}]
 
 
-def _ask(name: str, environment: dict[str, str], plugins: Sequence[str], interpreter: Interpreter) -> FoundTargets:
-    """The answer of a stack. A worker that dies, unless after a long silence, may be an accident: ask once more."""
-    job, began, again = Job(worker=f"discover {name}", stack=name, plugins=list(plugins)), time.monotonic(), False
+def _ask(
+    name: str, environment: dict[str, str], plugins: Sequence[str], interpreter: Interpreter
+) -> FoundTargets:
+    """The answer of a stack. A worker that dies, unless after a long silence, may be an accident:
+    ask once more.
+    """
+    job, began, again = (
+        Job(worker=f"discover {name}", stack=name, plugins=list(plugins)),
+        time.monotonic(),
+        False,
+    )
     while True:
-        worker = WorkerProcess(job, environment, interpreter, silence_s=_SILENCE_S, memory_bytes=_MEMORY_BYTES)
+        worker = WorkerProcess(
+            job, environment, interpreter, silence_s=_SILENCE_S, memory_bytes=_MEMORY_BYTES
+        )
         try:
             answer = worker.receive()
             worker.release()

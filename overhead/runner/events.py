@@ -1,4 +1,6 @@
-"""What a run tells while it measures: its steps, and notes for the user. ``overhead.words.runner`` has their words."""
+"""What a run tells while it measures: its steps, and notes for the user. ``overhead.words.runner``
+has their words.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from overhead.results import Status, Why
 
 @dataclass(frozen=True)
 class AnswersCame:
-    """So many of the stacks that were asked for their devices have answered; the others run or wait."""
+    """So many of the stacks that were asked for their devices have answered; the others run or
+    wait.
+    """
 
     answered: int
     asked: int
@@ -92,5 +96,7 @@ class MeasuredSoFar:
     files: Sequence[Path]
 
 
-RunNote = CaseFailed | MoreFailedAlike | MeasuredAgain | CasesLeftOut | WorkNeeds | MeasuredSoFar | Why
+RunNote = (
+    CaseFailed | MoreFailedAlike | MeasuredAgain | CasesLeftOut | WorkNeeds | MeasuredSoFar | Why
+)
 """A line for the user. A text is shown as it is."""

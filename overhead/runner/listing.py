@@ -1,4 +1,6 @@
-"""What ``overhead list`` finds and shows: the stacks with their targets here, and what is missing."""
+"""What ``overhead list`` finds and shows: the stacks with their targets here, and what is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from overhead.words.reasons import sentence
 
 
 class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One stack, its targets on this machine, and for each set of environment variables without one the reason."""
+    """One stack, its targets on this machine, and for each set of environment variables without one
+    the reason.
+    """
 
     stack: str
     title: str
@@ -30,13 +34,18 @@ class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def list_stacks(
-    plugins: Sequence[Path] = (), stacks: Sequence[str] = (), working: Callable[[RunStep], None] = lambda what: None
+    plugins: Sequence[Path] = (),
+    stacks: Sequence[str] = (),
+    working: Callable[[RunStep], None] = lambda what: None,
 ) -> list[Listed]:
     """Find the targets of every registered stack, or of those with these names, on this machine.
 
-    Installed packages that cannot be used come last. ``working``: as in ``ask_stacks``. Raises ``UsageError``.
+    Installed packages that cannot be used come last. ``working``: as in ``ask_stacks``. Raises
+    ``UsageError``.
     """
-    replaced = {name: why for plugin in plugins for name, why in load_plugin(plugin, trial=True).items()}
+    replaced = {
+        name: why for plugin in plugins for name, why in load_plugin(plugin, trial=True).items()
+    }
     probes = registry()
     if stacks:
         known_stacks(stacks)
@@ -54,7 +63,9 @@ def list_stacks(
         for name, probe in probes.items()
     ]
     packages = unavailable_packages()
-    return rows + [Listed(stack=m.stack, title=words.UNUSABLE_PACKAGE, missing=[m]) for m in packages]
+    return rows + [
+        Listed(stack=m.stack, title=words.UNUSABLE_PACKAGE, missing=[m]) for m in packages
+    ]
 
 
 def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:
@@ -64,19 +75,25 @@ def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:
         targets.append([t.stack, t.api, words.device(t), words.driver(t)])
     if targets:
         _, _, _, driver = range(4)
-        yield Table(words.STACKS_HERE, ["stack", "api", "device", "driver"], targets, optional=(driver,))
+        yield Table(
+            words.STACKS_HERE, ["stack", "api", "device", "driver"], targets, optional=(driver,)
+        )
     yield from missing_blocks([one for row in rows for one in row.missing])
     if notes := [row.note for row in rows if row.note]:
         yield Text(notes)
 
 
 def missing_blocks(missing: Sequence[MissingStack]) -> Iterator[Part]:
-    """A line for each missing stack; the last of those that one command adds has the command below it."""
+    """A line for each missing stack; the last of those that one command adds has the command below
+    it.
+    """
     if missing:
         yield Heading(words.NOT_HERE)
     for mend, stacks in by_mend(missing).items():
         for one in stacks:
-            where = "".join(f"with {key}={value} " for key, value in one.environment.items()).rstrip()
+            where = "".join(
+                f"with {key}={value} " for key, value in one.environment.items()
+            ).rstrip()
             name = f"{one.stack} {where}".rstrip()
             added = [words.to_add(len(stacks), mend)] if mend and one is stacks[-1] else []
             yield StatusLine(name, sentence(one.reason), added, names=True)

@@ -1,7 +1,9 @@
-"""The files of a run: their names are reserved before anything is measured, and they are written at the end.
+"""The files of a run: their names are reserved before anything is measured, and they are written at
+the end.
 
-A journal holds the raw samples, one line per event. It is created first, is on disk after every ``sync``, and is
-removed last, when the fingerprint (all figures) and the compressed samples are written.
+A journal holds the raw samples, one line per event. It is created first, is on disk after every
+``sync``, and is removed last, when the fingerprint (all figures) and the compressed samples are
+written.
 """
 
 from __future__ import annotations
@@ -28,7 +30,15 @@ from overhead.loading import files
 from overhead.machine import redacted
 from overhead.public import Shown
 from overhead.reading.missing_values import missing_stack
-from overhead.results import Fingerprint, HeaderLine, JournalLine, MissingLine, OmittedLine, PlannedLine, Why
+from overhead.results import (
+    Fingerprint,
+    HeaderLine,
+    JournalLine,
+    MissingLine,
+    OmittedLine,
+    PlannedLine,
+    Why,
+)
 
 SIDES: tuple[Literal["base", "new"], Literal["base", "new"]] = ("base", "new")
 """The two runs that a comparison measures in turn. Each has a folder of this name."""
@@ -48,12 +58,15 @@ class _Exists(UsageError):
 class Journal:
     """A new journal of a run, to which lines are appended. Writes are buffered until ``sync``.
 
-    The header and the plan are held back until the first measurement, so a run that ends earlier leaves at most an
-    empty file. ``kept``: whether the file stays when it is closed, because it is not empty.
+    The header and the plan are held back until the first measurement, so a run that ends earlier
+    leaves at most an empty file. ``kept``: whether the file stays when it is closed, because it is
+    not empty.
     """
 
     def __init__(self, path: Path) -> None:
-        """Create the file. Raises ``UsageError`` if it or another file of the run exists, or cannot have its name."""
+        """Create the file. Raises ``UsageError`` if it or another file of the run exists, or cannot
+        have its name.
+        """
         written = (fingerprint_path(path), samples_path(path))
         for own in (path, *written, *map(files.part_path, written)):
             _check_name(own)
@@ -88,7 +101,8 @@ class Journal:
         self._held.clear()
 
     def sync(self) -> None:
-        """Write everything to the disk. A file that was removed meanwhile is made again, with all its lines.
+        """Write everything to the disk. A file that was removed meanwhile is made again, with all
+        its lines.
 
         Raises ``UsageError``, also if another file has the name now.
         """
@@ -134,14 +148,18 @@ def samples_path(journal: Path) -> Path:
 
 
 def _check_name(path: Path) -> None:
-    """Raise ``UsageError`` if no file can have this name, or if something else than a file has it."""
+    """Raise ``UsageError`` if no file can have this name, or if something else than a file has
+    it.
+    """
     with raising_cannot_write(path):
         try:
             mode = os.stat(path).st_mode
         except FileNotFoundError:
             return
     if not stat.S_ISREG(mode):
-        raise CannotWrite(f"{path}: is a {'folder' if stat.S_ISDIR(mode) else 'special file'}, not a file")
+        raise CannotWrite(
+            f"{path}: is a {'folder' if stat.S_ISDIR(mode) else 'special file'}, not a file"
+        )
 
 
 def _create(path: Path) -> io.BufferedRandom:
@@ -162,7 +180,8 @@ def _is_at(file: io.BufferedRandom, path: Path) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class Outcome(Shown):
-    """A finished run: the fingerprint, its path, and the path of its raw samples (``.samples.jsonl.gz``).
+    """A finished run: the fingerprint, its path, and the path of its raw samples
+    (``.samples.jsonl.gz``).
 
     ``second``: the run under the second interpreter, if two were given.
     """
@@ -177,27 +196,35 @@ class Outcome(Shown):
         """Whether any case was measured, with any of the interpreters."""
         own = self.fingerprint
         found = any(
-            s not in _NOT_MEASURED for s in (*(r.status for r in own.records), *(c.status for c in own.contention))
+            s not in _NOT_MEASURED
+            for s in (*(r.status for r in own.records), *(c.status for c in own.contention))
         )
         return found or (self.second is not None and self.second.measured)
 
     def without_figure(self, stacks: Iterable[str]) -> dict[str, Why]:
         """The stacks among these for which no figure has a value, each with the reason."""
         have = {r.stack for r in self.fingerprint.records if r.status in results.VALUED}
-        return {name: missing_stack(self.fingerprint, name).why for name in stacks if name not in have}
+        return {
+            name: missing_stack(self.fingerprint, name).why for name in stacks if name not in have
+        }
 
 
 def folder_name(text: str) -> str:
-    """The text as the name of a folder: of letters, digits, dots and hyphens, neither hidden nor empty."""
+    """The text as the name of a folder: of letters, digits, dots and hyphens, neither hidden nor
+    empty.
+    """
     return re.sub(r"[^A-Za-z0-9.-]", "-", text).strip(".-") or "node"
 
 
-def reserve_journals(out: Path | None, sides: Sequence[str] = ("",), *, per_node: bool = False) -> list[Journal]:
-    """Create the journals of a run, one for each side; a side is a subfolder of the output, '' for none.
+def reserve_journals(
+    out: Path | None, sides: Sequence[str] = ("",), *, per_node: bool = False
+) -> list[Journal]:
+    """Create the journals of a run, one for each side; a side is a subfolder of the output, '' for
+    none.
 
-    ``out``: the fingerprint to write, or a folder (None: ``reports/local``), where the name is the time in UTC.
-    ``per_node``: in a folder that ``out`` names, this machine has its own folder, and takes the next free name there.
-    Raises ``UsageError``.
+    ``out``: the fingerprint to write, or a folder (None: ``reports/local``), where the name is the
+    time in UTC. ``per_node``: in a folder that ``out`` names, this machine has its own folder, and
+    takes the next free name there. Raises ``UsageError``.
     """
     if out is not None and out.suffix == ".json":
         return _reserve(out.with_suffix(".jsonl"), sides)
@@ -231,7 +258,9 @@ def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
 
 
 def write_files(journals: Sequence[Journal]) -> Outcome:
-    """Write the fingerprint and the raw samples of each journal, then remove the journals. Raises ``UsageError``."""
+    """Write the fingerprint and the raw samples of each journal, then remove the journals. Raises
+    ``UsageError``.
+    """
     outcomes = [_write(journal) for journal in journals]
     for journal in journals:
         journal.discard()
@@ -240,7 +269,9 @@ def write_files(journals: Sequence[Journal]) -> Outcome:
 
 
 def write_lines(lines: Iterable[JournalLine], out: Path | None) -> Outcome:
-    """Write the files of a run that was measured elsewhere, from the lines of its journal. Raises ``UsageError``."""
+    """Write the files of a run that was measured elsewhere, from the lines of its journal. Raises
+    ``UsageError``.
+    """
     (journal,) = reserve_journals(out)
     try:
         journal.write(lines)
@@ -250,7 +281,9 @@ def write_lines(lines: Iterable[JournalLine], out: Path | None) -> Outcome:
 
 
 def _write(journal: Journal) -> Outcome:
-    from overhead.loading.reduce import reduce_journal  # after the measurement: a run begins sooner without it
+    from overhead.loading.reduce import (
+        reduce_journal,
+    )  # after the measurement: a run begins sooner without it
 
     journal.keep()
     journal.sync()

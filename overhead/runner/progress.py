@@ -1,4 +1,6 @@
-"""Show progress and the time left: a bar in a terminal, plain lines elsewhere. No thread refreshes the bar."""
+"""Show progress and the time left: a bar in a terminal, plain lines elsewhere. No thread refreshes
+the bar.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _BESIDE = 50
 
 
 class Listener:
-    """Receives the progress of a run. All times are in seconds. This base class ignores everything."""
+    """Receives the progress of a run. All times are in seconds. This base class ignores
+    everything.
+    """
 
     def note(self, told: RunNote) -> None:
         """Receive a line for the user, such as a case that is left out or an error."""
@@ -34,13 +38,19 @@ class Listener:
         """Receive what the run does now."""
 
     def waiting(self, seconds: float) -> None:
-        """Receive, again and again, that another run measures on this machine, and for how long this one has waited."""
+        """Receive, again and again, that another run measures on this machine, and for how long
+        this one has waited.
+        """
 
     def waited(self, seconds: float) -> None:
-        """Receive how long a wait for other runs took, after its end: a limit of time does not count it."""
+        """Receive how long a wait for other runs took, after its end: a limit of time does not
+        count it.
+        """
 
     def left(self, seconds: float) -> None:
-        """Receive about how much longer the run takes: from its plan at first, then corrected again and again."""
+        """Receive about how much longer the run takes: from its plan at first, then corrected again
+        and again.
+        """
 
     def end(self) -> None:
         """Receive that the run has ended."""
@@ -49,17 +59,27 @@ class Listener:
 _LINE_EVERY_S = 20.0
 """A log gets the time left this often, so that the log of a run of ten minutes stays short."""
 _TELLS_WAIT_AFTER_S = 3.0
-"""A log says nothing of a shorter wait for another run: two runs at once wait for each other again and again."""
+"""A log says nothing of a shorter wait for another run: two runs at once wait for each other again
+and again.
+"""
 _SILENT_AT_MOST_S = 10.0
-"""Until the time left is known, a log says what the run does after so many seconds without a line."""
+"""Until the time left is known, a log says what the run does after so many seconds without a
+line.
+"""
 _SILENT_AT_FIRST_S = 2.0
-"""The first such line comes sooner, but not at once: a run that is refused at once prints its error alone."""
+"""The first such line comes sooner, but not at once: a run that is refused at once prints its error
+alone.
+"""
 
 
 class Progress(Listener):
-    """Shows the progress on standard error, until the end of a ``with`` block. ``clock``: seconds."""
+    """Shows the progress on standard error, until the end of a ``with`` block. ``clock``:
+    seconds.
+    """
 
-    def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, console: Console | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._console = console or Console(stderr=True)
         self._clock = clock
         self._bar = Bar(
@@ -83,7 +103,12 @@ class Progress(Listener):
         """Print a line; in a terminal it wraps between words."""
         text = words.note(told)
         self._last_said = self._clock()
-        self._console.print(plain(text, 4000), markup=False, highlight=False, soft_wrap=not self._console.is_terminal)
+        self._console.print(
+            plain(text, 4000),
+            markup=False,
+            highlight=False,
+            soft_wrap=not self._console.is_terminal,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -96,7 +121,9 @@ class Progress(Listener):
         self._bar.start()
 
     def working(self, now: RunStep) -> None:
-        """Show beside the bar what the run does now; outside a terminal, print it after a silence."""
+        """Show beside the bar what the run does now; outside a terminal, print it after a
+        silence.
+        """
         self._bar.start()
         self._describe(words.step(now))
         is_silent = self._clock() - self._last_said >= _SILENT_AT_MOST_S
@@ -104,9 +131,13 @@ class Progress(Listener):
             self.note(f"  {words.step(now)}")
 
     def waiting(self, seconds: float) -> None:
-        """Say beside the bar for which process this run has waited, and how long; outside a terminal now and then."""
+        """Say beside the bar for which process this run has waited, and how long; outside a
+        terminal now and then.
+        """
         self._holder = self._holder or device_lock_holder()
-        what = words.waiting_for_another_run(seconds, self._holder, str(shared_folder() / DEVICE_LOCK))
+        what = words.waiting_for_another_run(
+            seconds, self._holder, str(shared_folder() / DEVICE_LOCK)
+        )
         self._describe(what)
         is_due = self._clock() - self._last_wait_line >= _LINE_EVERY_S
         if not self._console.is_terminal and is_due and seconds >= _TELLS_WAIT_AFTER_S:
@@ -152,8 +183,8 @@ def shortened(text: str, room: int) -> str:
 def listening(progress: bool | Listener | None) -> Iterator[Listener]:
     """The listener that the argument ``progress`` of the Python API asks for, in a ``with`` block.
 
-    True: print the progress to standard error. False: print nothing. None: True in a terminal and in IPython, where a
-    person waits. A ``Listener`` is used as it is.
+    True: print the progress to standard error. False: print nothing. None: True in a terminal and
+    in IPython, where a person waits. A ``Listener`` is used as it is.
     """
     if isinstance(progress, Listener):
         yield progress
@@ -166,9 +197,11 @@ def listening(progress: bool | Listener | None) -> Iterator[Listener]:
     if not progress:
         yield Listener()
         return
-    # In a notebook rich would draw with widgets, which few have, and the stream says that it is a terminal, which it
-    # is not: plain lines.
-    console = Console(stderr=True, force_jupyter=False, force_terminal=False if in_notebook else None)
+    # In a notebook rich would draw with widgets, which few have, and the stream says that it is a
+    # terminal, which it is not: plain lines.
+    console = Console(
+        stderr=True, force_jupyter=False, force_terminal=False if in_notebook else None
+    )
     with Progress(console) as listener:
         yield listener
 

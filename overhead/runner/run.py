@@ -1,4 +1,6 @@
-"""One complete run: find the targets (stacks on devices), plan, measure, store all samples, write the figures."""
+"""One complete run: find the targets (stacks on devices), plan, measure, store all samples, write
+the figures.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,23 @@ from overhead.results import Pattern, Profile, Target, Why, about, because, toge
 from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
 from overhead.runner.discovery import Discovery, discover, known_stacks
 from overhead.runner.events import CasesLeftOut, MeasuredSoFar
-from overhead.runner.interpreter import HERE, Interpreter, find_interpreters, variables_for_file, with_variables
+from overhead.runner.interpreter import (
+    HERE,
+    Interpreter,
+    find_interpreters,
+    variables_for_file,
+    with_variables,
+)
 from overhead.runner.output import SIDES, Journal, Outcome, reserve_journals, write_files
 from overhead.runner.progress import Listener, listening
-from overhead.runner.schedule import Choice, Task, check_workload_names, choose_targets, schedule, with_seconds_for
+from overhead.runner.schedule import (
+    Choice,
+    Task,
+    check_workload_names,
+    choose_targets,
+    schedule,
+    with_seconds_for,
+)
 from overhead.scratch import ending_on_signals
 
 
@@ -45,7 +60,9 @@ class Interrupted(SaidInOneLine, KeyboardInterrupt):
 
 @dataclasses.dataclass(frozen=True)
 class RunRequest:
-    """What a run is to measure, and where its files go, as in ``run``; ``plan`` is how long it takes."""
+    """What a run is to measure, and where its files go, as in ``run``; ``plan`` is how long it
+    takes.
+    """
 
     stacks: Sequence[str]
     choice: Choice
@@ -64,8 +81,8 @@ class RunRequest:
 class Measuring:
     """What ``Plan.more`` gets, so that a slice can measure more after the cases of a run.
 
-    ``targets``: those that the user wants, in the order of their stacks. ``add``: appends lines to the journal, and
-    puts them on the disk.
+    ``targets``: those that the user wants, in the order of their stacks. ``add``: appends lines to
+    the journal, and puts them on the disk.
     """
 
     request: RunRequest
@@ -98,25 +115,25 @@ def run(  # noqa: PLR0913 - a public interface
     """Measure this machine and return the finished run, whose raw samples are in a file beside it.
 
     stacks: the stacks to measure; empty for all except those that are measured only on request.
-    patterns, workloads: empty for all but the heavy ones.
-    profile: "quick", "default" or "thorough".
-    plugins: files that register stacks or workloads.
-    software: measure software adapters beside a GPU too.
-    out: the file (.json) or the folder; without it reports/local/TIME.json.
-    pythons: the interpreter of the workers. Two interpreters alternate, process by process, and their files go to the
+    patterns, workloads: empty for all but the heavy ones. profile: "quick", "default" or
+    "thorough". plugins: files that register stacks or workloads. software: measure software
+    adapters beside a GPU too. out: the file (.json) or the folder; without it
+    reports/local/TIME.json. pythons: the interpreter of the workers. Two interpreters alternate,
+    process by process, and their files go to the
         folders "base" and "new".
-    env: variables (NAME=VALUE) for the workers.
-    env_new: variables for "new" only. Its workers then alternate with workers without them.
-    require: stacks that the run must measure.
-    plan: in place of that of the profile.
-    progress: True prints what is done now and the time left to standard error, False prints nothing. None: True in a
-        terminal and in a notebook. An object of your own class of ``overhead.runner.progress.Listener`` gets them.
+    env: variables (NAME=VALUE) for the workers. env_new: variables for "new" only. Its workers then
+    alternate with workers without them. require: stacks that the run must measure. plan: in place
+    of that of the profile. progress: True prints what is done now and the time left to standard
+    error, False prints nothing. None: True in a
+        terminal and in a notebook. An object of your own class of
+        ``overhead.runner.progress.Listener`` gets them.
 
-    The result prints as the tables at the end of ``overhead run``. Its ``fingerprint`` holds all figures, its ``path``
-    is the file.
+    The result prints as the tables at the end of ``overhead run``. Its ``fingerprint`` holds all
+    figures, its ``path`` is the file.
 
-    Raises ``UsageError`` for wrong use or if a file cannot be written. Ctrl-C raises ``Interrupted``, whose
-    ``journals`` are the files with everything measured until then; ``overhead.load`` reads them.
+    Raises ``UsageError`` for wrong use or if a file cannot be written. Ctrl-C raises
+    ``Interrupted``, whose ``journals`` are the files with everything measured until then;
+    ``overhead.load`` reads them.
     """
     allowed = Pattern.__args__  # type: ignore[attr-defined]
     for name in _listed(patterns):
@@ -128,7 +145,9 @@ def run(  # noqa: PLR0913 - a public interface
     full = profile == "thorough"
     request = RunRequest(
         stacks=_listed(stacks),
-        choice=Choice(frozenset(_listed(patterns)), frozenset(_listed(workloads)), software, full=full),
+        choice=Choice(
+            frozenset(_listed(patterns)), frozenset(_listed(workloads)), software, full=full
+        ),
         profile=cast(Profile, profile),
         plan=plan or known[profile],
         out=None if out is None else Path(out),
@@ -152,7 +171,9 @@ def _listed(given: str | Path | Sequence[str | Path]) -> list[str]:
 def measure(request: RunRequest, listener: Listener) -> Outcome:
     """Measure what is requested and return the finished run; raises what ``run`` raises."""
     if len(request.pythons) > len(SIDES):
-        raise UsageError(f"--python: {len(request.pythons)} interpreters given; give one, or two to compare")
+        raise UsageError(
+            f"--python: {len(request.pythons)} interpreters given; give one, or two to compare"
+        )
     sides = SIDES if request.env_new or len(request.pythons) == len(SIDES) else ("",)
     with ending_on_signals(), contextlib.ExitStack() as stack:
         stack.callback(scratch.remove)
@@ -167,7 +188,9 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
         for name in known_stacks(request.require) if request.require else ():
             if name not in stacks:
                 raise UsageError(f"--require {name}: this run does not measure it; add -p {name}")
-        given = with_variables(find_interpreters(request.pythons, stacks), request.env, request.env_new)
+        given = with_variables(
+            find_interpreters(request.pythons, stacks), request.env, request.env_new
+        )
         journals = reserve_journals(request.out, sides, per_node=request.plan.folder_per_node)
         for journal in journals:
             stack.callback(journal.close)
@@ -199,7 +222,9 @@ def _measure_planned(
         Campaign(runs, plan, listener, request.plugins, rng, request.limits).run()
     for one in runs:
         if plan.more is not None:
-            plan.more(Measuring(request, one.targets, one.journal.append, listener, one.interpreter))
+            plan.more(
+                Measuring(request, one.targets, one.journal.append, listener, one.interpreter)
+            )
 
 
 _Prepared = tuple[Discovery, list[Task], list[results.LeftOut]]
@@ -224,11 +249,15 @@ def _begin(
         volatile=machine.volatile(),
     )
     common, runs = secrets.token_hex(6), []
-    for number, (interpreter, one, journal) in enumerate(zip(given, prepared, journals, strict=True)):
+    for number, (interpreter, one, journal) in enumerate(
+        zip(given, prepared, journals, strict=True)
+    ):
         found, tasks, _ = one
         together = results.Together(id=common, side=SIDES[number]) if len(given) > 1 else None
         versions = {k: v for t in found.targets for k, v in t.versions.items()}
-        versions |= interpreter.versions(sorted({d for t in found.targets for d in registry()[t.stack].distributions}))
+        versions |= interpreter.versions(
+            sorted({d for t in found.targets for d in registry()[t.stack].distributions})
+        )
         variables = variables_for_file(interpreter)
         of_others = sorted({t.stack for t in found.targets} - results.own_stacks().keys())
         own = msgspec.structs.replace(
@@ -245,7 +274,9 @@ def _begin(
     return runs
 
 
-def _prepare(stacks: Sequence[str], request: RunRequest, interpreter: Interpreter, listener: Listener) -> _Prepared:
+def _prepare(
+    stacks: Sequence[str], request: RunRequest, interpreter: Interpreter, listener: Listener
+) -> _Prepared:
     found = discover(stacks, request.plugins, listener.working, interpreter)
     packages = unavailable_packages()
     for package in packages:
@@ -267,7 +298,9 @@ def _write_plan(journal: Journal, header: results.HeaderLine, prepared: _Prepare
     journal.write(results.OmittedLine(left_out=omitted) for omitted in left_out)
     planned = [(task, a) for task in tasks for a in task.assignments]
     lines = (
-        results.PlannedLine(worker=t.target.key, target=a.target, case=a.case, processes=t.processes)
+        results.PlannedLine(
+            worker=t.target.key, target=a.target, case=a.case, processes=t.processes
+        )
         for t, a in planned
     )
     journal.write(map(machine.redacted, lines))
@@ -277,12 +310,16 @@ def _write_plan(journal: Journal, header: results.HeaderLine, prepared: _Prepare
 def _note_left_out(listener: Listener, left_out: Iterable[results.LeftOut]) -> None:
     by_reason: dict[Why, list[str]] = {}
     for one in left_out:
-        by_reason.setdefault(one.reason, []).append(one.target if one.case == "all" else f"{one.target} {one.case}")
+        by_reason.setdefault(one.reason, []).append(
+            one.target if one.case == "all" else f"{one.target} {one.case}"
+        )
     for reason, names in by_reason.items():
         listener.note(CasesLeftOut(reason, names))
 
 
-def _nothing_to_measure(missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]) -> Why:
+def _nothing_to_measure(
+    missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]
+) -> Why:
     reasons = []
     for mend, stacks in by_mend(missing).items():
         why = together(*(about(one.stack, one.reason) for one in stacks))

@@ -1,6 +1,7 @@
 """The time left of a run: first by its plan, then by how long its processes took.
 
-Callers say what happened and when, in seconds since the run began. Nothing here reads a clock, so tests need none.
+Callers say what happened and when, in seconds since the run began. Nothing here reads a clock, so
+tests need none.
 """
 
 from __future__ import annotations
@@ -14,10 +15,16 @@ from overhead.profiles import Cost
 OPENING_S = 2.5
 """What a process takes beside measuring: to start, to open its cases and to release them.
 
-Measured: 1.7 to 3 s for one case of torch; 2 to 6 s for each process of a run of all stacks on a machine with two CPU
-cores, but 20 s for a stack that compiles."""
+Measured: 1.7 to 3 s for one case of torch; 2 to 6 s for each process of a run of all stacks on a
+machine with two CPU cores, but 20 s for a stack that compiles.
+"""
 BESIDE_SAMPLES_S = 1.0
-CASE_BESIDE_SAMPLES_S: Mapping[Cost, float] = {"cheap": 0.3, "fast": 0.3, "slow": 4.0, "polling": 4.0}
+CASE_BESIDE_SAMPLES_S: Mapping[Cost, float] = {
+    "cheap": 0.3,
+    "fast": 0.3,
+    "slow": 4.0,
+    "polling": 4.0,
+}
 """What a process takes to measure beside its samples: 1 s, and so much more for each of its cases.
 
 | cases | samples, s | measured in, s | expected, s |
@@ -29,18 +36,23 @@ CASE_BESIDE_SAMPLES_S: Mapping[Cost, float] = {"cheap": 0.3, "fast": 0.3, "slow"
 
 The first round may be planned too long; what its processes take corrects the rounds after it."""
 _MOST_TIMES_SLOWER = 2.0
-"""A first process may take so many times as long as later ones: jax measured for 10 s and then for 8, PyOpenCL for 10
-and then for 5."""
+"""A first process may take so many times as long as later ones: jax measured for 10 s and then for
+8, PyOpenCL for 10 and then for 5.
+"""
 _TRUST_S = 5.0
-"""How much the plan counts when its rest is corrected: like so many seconds of work that took as long as planned.
+"""How much the plan counts when its rest is corrected: like so many seconds of work that took as
+long as planned.
 
-Chosen, not measured. Without it, a first process of 1 s that takes 2 would double the time left of the whole run."""
+Chosen, not measured. Without it, a first process of 1 s that takes 2 would double the time left of
+the whole run.
+"""
 
 
 class Durations:
     """What work of each kind takes. ``planned_s``: seconds by kind.
 
-    Work of a kind that was not done yet is expected to exceed its plan as much as the work that was done.
+    Work of a kind that was not done yet is expected to exceed its plan as much as the work that was
+    done.
     """
 
     def __init__(self, planned_s: Mapping[str, float]) -> None:
@@ -63,7 +75,8 @@ class Durations:
         running_s = self._running_s.get(kind, 0.0)
         if running_s <= from_ended_s:
             return from_ended_s
-        # Work that runs for longer than expected shows that more time is needed, before it has ended.
+        # Work that runs for longer than expected shows that more time is needed, before it has
+        # ended.
         is_first = not self._taken_s.get(kind)
         return self._later_s(kind, running_s) if is_first else running_s
 
@@ -73,7 +86,9 @@ class Durations:
         return max(0.0, self._from_ended_s(kind) - running_s)
 
     def _from_ended_s(self, kind: str) -> float:
-        """What work of this kind takes, by the last one that ended, or by the plan where none has."""
+        """What work of this kind takes, by the last one that ended, or by the plan where none
+        has.
+        """
         taken_s = self._taken_s.get(kind, [])
         if not taken_s:
             return self.planned_s.get(kind, 0.0) * self._times_planned()
@@ -84,8 +99,9 @@ class Durations:
     def _later_s(self, kind: str, first_s: float) -> float:
         """What later work takes, after the first of its kind took ``first_s``.
 
-        A first one may be slow for once: it compiles or fills caches. Later ones take between the plan, or
-        ``first_s / _MOST_TIMES_SLOWER`` if that is more, and ``first_s``. The geometric mean of both is expected.
+        A first one may be slow for once: it compiles or fills caches. Later ones take between the
+        plan, or ``first_s / _MOST_TIMES_SLOWER`` if that is more, and ``first_s``. The geometric
+        mean of both is expected.
         """
         planned_s = self.planned_s.get(kind, 0.0)
         least_s = max(planned_s, first_s / _MOST_TIMES_SLOWER)
@@ -93,7 +109,9 @@ class Durations:
         return math.sqrt(first_s * least_s)
 
     def _times_planned(self) -> float:
-        """How many times its planned time the work took so far: the first of each kind, and work that runs too long."""
+        """How many times its planned time the work took so far: the first of each kind, and work
+        that runs too long.
+        """
         firsts_s = {kind: taken_s[0] for kind, taken_s in self._taken_s.items()}
         for kind, running_s in self._running_s.items():
             is_late = running_s > self.planned_s.get(kind, 0.0)
@@ -117,7 +135,9 @@ class PlannedProcess:
 
 
 def measuring_s(sampled_s: float, cases: int, cost: Cost) -> float:
-    """Seconds that a process measures. Its samples take ``sampled_s``, and are of ``cases`` cases of this cost."""
+    """Seconds that a process measures. Its samples take ``sampled_s``, and are of ``cases`` cases
+    of this cost.
+    """
     return BESIDE_SAMPLES_S + sampled_s + CASE_BESIDE_SAMPLES_S[cost] * cases
 
 
@@ -140,10 +160,12 @@ class _Group:
 
 
 class RunTimeLeft:
-    """The time left of a run. Each round has a process of each kind that is due; processes run in groups.
+    """The time left of a run. Each round has a process of each kind that is due; processes run in
+    groups.
 
-    ``limit_s``: no group begins later. A round that would end later is left out, unless it is one of the first
-    ``least_rounds``. ``opening_s``: what a process should take beside measuring (``OPENING_S``).
+    ``limit_s``: no group begins later. A round that would end later is left out, unless it is one
+    of the first ``least_rounds``. ``opening_s``: what a process should take beside measuring
+    (``OPENING_S``).
 
     Two times are kept of each kind: while its process opens and ends, and while it measures.
     """
@@ -159,7 +181,9 @@ class RunTimeLeft:
         self._limit_s, self._least_rounds = limit_s, least_rounds
         self._rounds = max((process.times for process in self._planned.values()), default=0)
         self._beside = Durations(dict.fromkeys(self._planned, opening_s))
-        self._measuring = Durations({kind: process.measuring_s for kind, process in self._planned.items()})
+        self._measuring = Durations(
+            {kind: process.measuring_s for kind, process in self._planned.items()}
+        )
         self._round = -1
         self._waiting: list[str] = []
         self._group: _Group | None = None
@@ -186,7 +210,9 @@ class RunTimeLeft:
             self._group.is_open = True
 
     def measured(self, kind: str, seconds: float) -> None:
-        """The process of this kind in the group has measured for so long, all its turns together."""
+        """The process of this kind in the group has measured for so long, all its turns
+        together.
+        """
         if self._group is not None:
             self._group.measured_s[kind] = seconds
             self._measuring.runs_for(kind, seconds)
@@ -197,7 +223,8 @@ class RunTimeLeft:
         if group is None:
             return
         took_s = at_s - group.began_s
-        # Processes open at the same time. Each counts for an equal part of what the group took beside measuring.
+        # Processes open at the same time. Each counts for an equal part of what the group took
+        # beside measuring.
         beside_s = (took_s - group.spent_measuring_s) / len(group.kinds)
         for kind in group.kinds:
             self._beside.took(kind, beside_s)
@@ -233,7 +260,9 @@ class RunTimeLeft:
         return measuring_s + sum(map(self._beside.rest_s, group.kinds))
 
     def _note_opening(self, group: _Group, at_s: float) -> None:
-        """Note how long each process of the group has been opening, as an equal part of the time of the group."""
+        """Note how long each process of the group has been opening, as an equal part of the time of
+        the group.
+        """
         each_s = (at_s - group.began_s) / len(group.kinds)
         for kind in group.kinds:
             self._beside.runs_for(kind, each_s)

@@ -13,7 +13,14 @@ from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.description import describe, opening_of
 from overhead.measure.sampling.events import Doing, Event, reason_of, status_of
 from overhead.measure.sampling.rounds import measure_cases
-from overhead.probes import allow_entry_points, environments_of, load_plugin, registry, space_of, targets_of
+from overhead.probes import (
+    allow_entry_points,
+    environments_of,
+    load_plugin,
+    registry,
+    space_of,
+    targets_of,
+)
 from overhead.probes.arms import open_case
 from overhead.probes.base import Chain, Unavailable
 from overhead.probes.common.availability import CANNOT, cannot_here
@@ -30,7 +37,9 @@ class Worker:
     def __init__(self, job: Job, parent: Parent) -> None:
         self.job, self.parent = job, parent
         self.note: Note | None = None
-        with contextlib.suppress(OSError):  # someone has deleted the file: it only serves to explain a death
+        with contextlib.suppress(
+            OSError
+        ):  # someone has deleted the file: it only serves to explain a death
             self.note = Note(Path(job.doing_file)) if job.doing_file else None
         self.chains: dict[str, Chain] = {}
         self.opened: set[str] = set()
@@ -47,7 +56,9 @@ class Worker:
             self.note.write(self.index.get(case, -1), what)
 
     def discover(self) -> None:
-        """Answer with the targets of the job's stack, or why it cannot be measured. Check its other answers too."""
+        """Answer with the targets of the job's stack, or why it cannot be measured. Check its other
+        answers too.
+        """
         try:
             probe = registry()[self.job.stack]
             environments_of(probe)
@@ -57,7 +68,9 @@ class Worker:
         except Unavailable as error:
             found = FoundTargets(reason=error.reason, mend=error.mend)
         except BaseException as error:  # a library that fails to load may raise anything
-            found = FoundTargets(reason=reason_of(error), mend=registry()[self.job.stack].mend, failed=True)
+            found = FoundTargets(
+                reason=reason_of(error), mend=registry()[self.job.stack].mend, failed=True
+            )
         self.parent(found)
 
     def open_and_measure(self) -> None:
@@ -72,7 +85,9 @@ class Worker:
         rule: Why = because("no-case-opened")
         if self.chains:
             settings = replace(self.job.settings, names=self.names)
-            rule = measure_cases(self.chains, SystemClock(), settings, self._take, self._judge_first_call)
+            rule = measure_cases(
+                self.chains, SystemClock(), settings, self._take, self._judge_first_call
+            )
         self.note_step("", "ending")
         self.parent(EndedLine(worker=self.job.worker, process=self.job.process, rule=rule))
         self.parent.wait()
@@ -84,13 +99,17 @@ class Worker:
         begin = time.perf_counter_ns()
         try:
             is_first = self._runs_first() and target.key not in self.opened
-            chain = self.chains[name] = open_case(registry()[target.stack], target, case, is_first=is_first)
+            chain = self.chains[name] = open_case(
+                registry()[target.stack], target, case, is_first=is_first
+            )
             took = time.perf_counter_ns() - begin
             self.opened.add(target.key)
             found = describe(chain)
             opening = opening_of(chain)
         except BaseException as error:  # sys.exit in a stack must not end the other cases
-            self.parent.add(FailedLine(**self.names[name], status=status_of(error), reason=reason_of(error)))
+            self.parent.add(
+                FailedLine(**self.names[name], status=status_of(error), reason=reason_of(error))
+            )
             self._close(name)
             return
         self.parent.add(OpenedLine(**self.names[name], **vars(found)))
@@ -98,24 +117,32 @@ class Worker:
             self.parent.add(OneOffLine(**self.names[name], name=figure, values=[value]))
 
     def _runs_first(self) -> bool:
-        """Whether this is the first process of its targets. Later ones run what has run in an earlier one."""
+        """Whether this is the first process of its targets. Later ones run what has run in an
+        earlier one.
+        """
         return self.job.process == 0
 
     def _judge_first_call(self, name: str, error: BaseException) -> BaseException:
-        """The error of a case's first call; ``Unavailable`` if the machine is the cause, because no unit has run."""
+        """The error of a case's first call; ``Unavailable`` if the machine is the cause, because no
+        unit has run.
+        """
         target = self.by_id[name].target
         if not self._runs_first() or target.key in self.ran or not isinstance(error, Exception):
             return error
         return cannot_here(error, registry()[target.stack], CANNOT) or error
 
     def _close(self, name: str) -> None:
-        """Close the chain, if it is open. Errors are ignored, because its results or its failure are delivered."""
+        """Close the chain, if it is open. Errors are ignored, because its results or its failure
+        are delivered.
+        """
         with contextlib.suppress(Exception):
             if chain := self.chains.pop(name, None):
                 chain.close()
 
     def _take(self, event: Event) -> None:
-        """Send a line of the journal; note the next step, and wait at the steps where others may measure."""
+        """Send a line of the journal; note the next step, and wait at the steps where others may
+        measure.
+        """
         if not isinstance(event, Doing):
             if not isinstance(event, FailedLine):
                 self.ran.add(event.target)
@@ -126,7 +153,9 @@ class Worker:
         self.note_step(event.case, event.what)
 
     def _pause(self, others: bool) -> None:
-        """Deliver all lines and wait until the parent has saved them. ``others``: another worker measures first."""
+        """Deliver all lines and wait until the parent has saved them. ``others``: another worker
+        measures first.
+        """
         self.parent(Pause(others=others))
         self.parent.wait()
         self.paused = time.monotonic()

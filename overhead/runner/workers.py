@@ -1,6 +1,7 @@
 """A worker process, the protocol between it and the parent, and what it did when it died.
 
-The parent sends one job. The worker sends journal lines and a few messages, one JSON object per line.
+The parent sends one job. The worker sends journal lines and a few messages, one JSON object per
+line.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _NOTE_BYTES = 4096
 
 
 class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
-    """One chain to open: a case on a target. For a companion, this is not the worker's own target."""
+    """One chain to open: a case on a target. For a companion, this is not the worker's own
+    target.
+    """
 
     target: Target
     case: Case
@@ -42,15 +45,22 @@ class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.target.key} {self.case.key}"
 
     def line_fields(self, worker: str, process: int) -> dict[str, Any]:
-        """The fields of a journal line that name the case, and the worker and the process that measured it."""
-        return {"target": self.target.key, "case": self.case.key, "worker": worker, "process": process}
+        """The fields of a journal line that name the case, and the worker and the process that
+        measured it.
+        """
+        return {
+            "target": self.target.key,
+            "case": self.case.key,
+            "worker": worker,
+            "process": process,
+        }
 
 
 class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole task of one worker process.
 
-    If ``stack`` is set, the worker finds the targets of that stack. Otherwise it measures ``assignments``, whose keys
-    stand for the cases in ``settings``.
+    If ``stack`` is set, the worker finds the targets of that stack. Otherwise it measures
+    ``assignments``, whose keys stand for the cases in ``settings``.
     """
 
     worker: str
@@ -60,9 +70,13 @@ class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     settings: Settings = Settings(0.0)
     plugins: list[str] = []
     entry_points: list[str] = []
-    """The entry points of installed packages that the parent could load. The worker loads no others."""
+    """The entry points of installed packages that the parent could load. The worker loads no
+    others.
+    """
     doing_file: str = ""
-    """The file in which the worker notes its next step. The parent reads it only if the worker dies."""
+    """The file in which the worker notes its next step. The parent reads it only if the worker
+    dies.
+    """
 
 
 class FoundTargets(Struct, frozen=True, tag="found", tag_field="type"):
@@ -82,7 +96,8 @@ class Ready(Struct, frozen=True, tag="ready", tag_field="type"):
 
 
 class Pause(Struct, frozen=True, tag="pause", tag_field="type"):
-    """The worker has sent all measured lines, and waits until they are saved and its next turn begins.
+    """The worker has sent all measured lines, and waits until they are saved and its next turn
+    begins.
 
     ``others``: a waiting worker on the same device must measure first.
     """
@@ -102,7 +117,8 @@ decode = _answers.decode
 class Note:
     """A file in which a worker writes its next step, and which the parent reads if the worker dies.
 
-    It is mapped, because writing to it then wakes no other process. It stays readable if someone deletes the file.
+    It is mapped, because writing to it then wakes no other process. It stays readable if someone
+    deletes the file.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -146,7 +162,9 @@ class WorkerDied(WithReason):
 
 
 class WorkerProcess:
-    """A running worker. It is killed if it sends no line for ``silence_s`` seconds or takes more memory."""
+    """A running worker. It is killed if it sends no line for ``silence_s`` seconds or takes more
+    memory.
+    """
 
     def __init__(
         self,
@@ -161,7 +179,9 @@ class WorkerProcess:
         self._release_until = 0.0
         self._child = ChildProcess(
             "overhead.runner.worker",
-            msgspec.structs.replace(job, doing_file=str(self._note.path), entry_points=usable_entry_points()),
+            msgspec.structs.replace(
+                job, doing_file=str(self._note.path), entry_points=usable_entry_points()
+            ),
             decode,
             ChildLimits(silence_s, memory_bytes, poll_s=_MEMORY_POLL_S),
             {**interpreter.environment, **environment},
@@ -186,6 +206,8 @@ class WorkerProcess:
             raise WorkerDied(index, because("died-while", why=ended.reason, doing=what)) from None
 
     def end(self) -> None:
-        """End the worker. After ``release`` it gets the rest of its time to exit; otherwise it is killed at once."""
+        """End the worker. After ``release`` it gets the rest of its time to exit; otherwise it is
+        killed at once.
+        """
         self._child.end(max(0.0, self._release_until - time.monotonic()))
         self._note.remove()

@@ -21,17 +21,25 @@ _WHERE = {"host": "the CPU is the limit", "device": "the device, or both, are th
 
 
 def beside_sentence(found: Beside, name: str) -> str:
-    """How the figures of the host and of the device compare with those of the run ``name``, and what is outside."""
+    """How the figures of the host and of the device compare with those of the run ``name``, and
+    what is outside.
+    """
     said = " and ".join(filter(None, (_range(found, limit) for limit in _WHERE)))
     over = [pair for pair in found.pairs.values() if pair.outside]
     outside = [f"{label(pair.this)} ({number(within(pair.ratio, 0.01))} times)" for pair in over]
-    beyond = f" These figures differ by more than run-to-run variation: {'; '.join(outside)}." if outside else ""
+    beyond = (
+        f" These figures differ by more than run-to-run variation: {'; '.join(outside)}."
+        if outside
+        else ""
+    )
     compared = f"takes {said}" if said else "has no cost in common that is not noisy"
     return f"Compared with {name}, this machine {compared}.{beyond}"
 
 
 def _range(found: Beside, limit: str) -> str:
-    """``0.97 to 1.3 times as long where the host is the limit (3 figures)``; '' where all are noisy."""
+    """``0.97 to 1.3 times as long where the host is the limit (3 figures)``; '' where all are
+    noisy.
+    """
     times = steady_ratios(found, limit)
     if not times:
         return ""

@@ -23,15 +23,23 @@ def elements_text(elements: int) -> str:
 
 
 def arm_label(arm: ArmFit) -> str:
-    """The way in words: ``dawn, fused checks=off``, ``cuda-graph, replay made by the CUDA driver``."""
+    """The way in words: ``dawn, fused checks=off``, ``cuda-graph, replay made by the CUDA
+    driver``.
+    """
     made = [f"made by {arm.maker}"] if "maker" in arm.record.params else []
     return f"{arm.short}, {' '.join([arm.record.pattern, *words(dict(arm.own)), *made])}"
 
 
 def why_no_speed(record: Record) -> str:
-    """Why a record of a workload has no speed and is no arm: its status and reason, or what is wrong with its fit."""
+    """Why a record of a workload has no speed and is no arm: its status and reason, or what is
+    wrong with its fit.
+    """
     if bends_below_zero(record):
         return _BENDS_BELOW_ZERO
     if record.measured("complete") is not None:
         return unresolved(record.figure("complete"))
-    return with_status(record.status, record.reason) if record.reason else sentence(why(record, "complete"))
+    return (
+        with_status(record.status, record.reason)
+        if record.reason
+        else sentence(why(record, "complete"))
+    )

@@ -31,7 +31,11 @@ WITH_A_VERDICT = "Claims with a verdict"
 WITHOUT_A_VERDICT = "Claims that these files cannot judge"
 ATTRIBUTION = "Attribution: whether the part that the source names really takes most of this time."
 REASONS = "The reasons of each verdict: overhead claims --verbose"
-_PROCESSORS: dict[Processor, str] = {"gpu": "a GPU", "software": "a software adapter", "cpu": "a CPU"}
+_PROCESSORS: dict[Processor, str] = {
+    "gpu": "a GPU",
+    "software": "a software adapter",
+    "cpu": "a CPU",
+}
 _MARKS: dict[Unit, str] = {unit: f" {unit}" for unit in get_args(Unit)} | {
     "us": f" {MICRO}",
     "1/s": " per second",
@@ -39,17 +43,18 @@ _MARKS: dict[Unit, str] = {unit: f" {unit}" for unit in get_args(Unit)} | {
     "share": " %",
 }
 TOLERANCE = (
-    f"We measure each claim again without the known mistake of its source, on other hardware and with other versions. "
-    f"A time is reproduced if it is at most {rules.REPRODUCED_WITHIN:g} times as long or short as the published time "
-    f"(of a range: as its nearer end). Up to {rules.PARTIAL_WITHIN:g} times, it is partly reproduced (partial). "
-    f"For a share, the same limits hold for the share and for the rest of the whole. "
-    f"For a ratio, the same limits hold, and one more: the logarithm of the measured ratio is within a factor of "
-    f"{rules.REPRODUCED_WITHIN:g} of the logarithm of the published ratio ({rules.PARTIAL_GAIN:g} for partial, which "
-    f"means at least half and at most twice the gain). "
-    f"A count, or a claim of no difference, is reproduced within {100 * (rules.SAME_DIRECTION - 1):.0f} %; a count is "
-    f"partial within a factor of {rules.REPRODUCED_WITHIN:g}. "
-    f"The source names the right part (attribution) if this part takes at least {100 * rules.LEAST_SHARE:.0f} % of the "
-    f"number. In all cases the whole interval must lie inside the limit."
+    "We measure each claim again without the known mistake of its source, on other hardware and"
+    f" with other versions. A time is reproduced if it is at most {rules.REPRODUCED_WITHIN:g} times"
+    " as long or short as the published time (of a range: as its nearer end). Up to"
+    f" {rules.PARTIAL_WITHIN:g} times, it is partly reproduced (partial). For a share, the same"
+    " limits hold for the share and for the rest of the whole. For a ratio, the same limits hold,"
+    " and one more: the logarithm of the measured ratio is within a factor of"
+    f" {rules.REPRODUCED_WITHIN:g} of the logarithm of the published ratio ({rules.PARTIAL_GAIN:g}"
+    " for partial, which means at least half and at most twice the gain). A count, or a claim of"
+    f" no difference, is reproduced within {100 * (rules.SAME_DIRECTION - 1):.0f} %; a count is"
+    f" partial within a factor of {rules.REPRODUCED_WITHIN:g}. The source names the right part"
+    f" (attribution) if this part takes at least {100 * rules.LEAST_SHARE:.0f} % of the number. In"
+    " all cases the whole interval must lie inside the limit."
 )
 """The rules, the same for all claims."""
 
@@ -63,7 +68,8 @@ def summary(found: Sequence[Judged]) -> str:
     said += [f"{times} {words}" for words, times in told.items()]
     wrong = sum(one.attribution == "wrong" for one in found)
     blamed = (
-        f" {count(wrong, 'claim')} {'names' if wrong == 1 else 'name'} a part that does not take most of the time."
+        f" {count(wrong, 'claim')} {'names' if wrong == 1 else 'name'} a part that does not take"
+        " most of the time."
         if wrong
         else ""
     )
@@ -71,7 +77,9 @@ def summary(found: Sequence[Judged]) -> str:
 
 
 def verdict(one: Judged) -> str:
-    """The verdict, what was found instead, and what it rests on if that is another kind of hardware."""
+    """The verdict, what was found instead, and what it rests on if that is another kind of
+    hardware.
+    """
     if one.is_implied:
         return f"{one.verdict} by its own published figures"
     found_instead = f"same direction as published, but a {one.size} effect" if one.size else ""
@@ -86,7 +94,11 @@ def verdict_of(one: Judged) -> str:
 def verdicts(one: Judged) -> str:
     """The verdict on the number, on the number by the published method, and on its attribution."""
     by_their_method = f"; with the published method: {one.as_published}" if one.as_published else ""
-    return verdict(one) + by_their_method + (f"; attribution: {one.attribution}" if one.attribution else "")
+    return (
+        verdict(one)
+        + by_their_method
+        + (f"; attribution: {one.attribution}" if one.attribution else "")
+    )
 
 
 def explanation_with_flaw(one: Judged) -> str:
@@ -106,13 +118,21 @@ def explanation(one: Judged) -> str:
         reached = test.quantity.replace(VALUE, value)
         said = [f"By the published figures, {reached}, but the hardware reaches at most {limit}."]
     elif not one.measured:
-        return f"These files have no measurement for this claim. To measure one: {measuring_command(one.measuring)}."
+        return (
+            "These files have no measurement for this claim. To measure one:"
+            f" {measuring_command(one.measuring)}."
+        )
     else:
         said = [*_told(test, [value for value, _ in one.measured])]
     if flaw:
-        said += _told(flaw, [value for value in one.flawed if value.measured], "with the source's method, ")
+        said += _told(
+            flaw, [value for value in one.flawed if value.measured], "with the source's method, "
+        )
     if blamed and (shares := [value for value in one.shares if value.measured]):
-        said += [f"The source says that {blamed.said} takes this time.", *_told(blamed.test, shares)]
+        said += [
+            f"The source says that {blamed.said} takes this time.",
+            *_told(blamed.test, shares),
+        ]
     return " ".join([*said, *_limits(one, test)])
 
 
@@ -130,17 +150,24 @@ def _limits(one: Judged, test: ClaimTest) -> Iterator[str]:
         yield "The source compares two machines, but we measured both sides on one machine."
     on_software = any(value.software for value, _ in one.measured)
     if one.verdict == "inconclusive" and on_software and test.software != "counts":
-        yield "We measured a software adapter, which runs on the CPU. So our measurement cannot judge this claim."
+        yield (
+            "We measured a software adapter, which runs on the CPU. So our measurement cannot judge"
+            " this claim."
+        )
     if one.claim.withdrawn:
         yield one.claim.withdrawn
 
 
 def _other_hardware(one: Judged) -> str:
-    """``we measured on a GPU, the source on: Apple M4``; '' if both are of one kind or nothing is decided."""
+    """``we measured on a GPU, the source on: Apple M4``; '' if both are of one kind or nothing is
+    decided.
+    """
     if not one.is_of_other_hardware:
         return ""
     kinds = {_PROCESSORS[value.on] for value, _ in one.measured}
-    return f"we measured on {listed(sorted(kinds))}, and the source measured on {one.claim.hardware}"
+    return (
+        f"we measured on {listed(sorted(kinds))}, and the source measured on {one.claim.hardware}"
+    )
 
 
 def quantity(of: Value, unit: Unit) -> str:
@@ -153,23 +180,34 @@ def quantity(of: Value, unit: Unit) -> str:
 def published_figure(claim: Claim) -> str:
     """The published figure with its unit and its original digits."""
     share = claim.unit == "share"
-    texts = [f"{100 * v:.10g} %" if share else f"{v:,.10g}" for v in dict.fromkeys(published(claim))]
+    texts = [
+        f"{100 * v:.10g} %" if share else f"{v:,.10g}" for v in dict.fromkeys(published(claim))
+    ]
     return " to ".join(texts) + ("" if share else _MARKS[claim.unit])
 
 
 def publication(claim: Claim) -> str:
     """The published figure, and the hardware it was measured on."""
-    figure = "" if claim.test is not None and claim.test.kind == "fails" else f"{published_figure(claim)}, "
+    figure = (
+        ""
+        if claim.test is not None and claim.test.kind == "fails"
+        else f"{published_figure(claim)}, "
+    )
     return f"{figure}{claim.hardware}"
 
 
 def measured_range(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
-    """The lowest to the highest value in a few characters: ``25.6 to 44.7 µs``; '' without a value."""
+    """The lowest to the highest value in a few characters: ``25.6 to 44.7 µs``; '' without a
+    value.
+    """
     values = sorted(one.measured.value for one in found if one.measured)
     if not values:
         return ""
     scale = 100 if test.unit == "share" else 1
-    ends = [f"{end:,.0f}" if test.unit == "dispatches" else number(scale * end) for end in (values[0], values[-1])]
+    ends = [
+        f"{end:,.0f}" if test.unit == "dispatches" else number(scale * end)
+        for end in (values[0], values[-1])
+    ]
     return " to ".join(dict.fromkeys(ends)) + _MARKS[test.unit]
 
 
@@ -185,7 +223,8 @@ def _capital(text: str) -> str:
 
 
 def _told(test: ClaimTest, found: Sequence[ClaimValue], begin: str = "") -> Iterator[str]:
-    """A sentence for each machine and run: ``On NVIDIA H200, ... 32.9 (32.3 to 33.4)× (dawn) ... (quick run of ...).``
+    """A sentence for each machine and run: ``On NVIDIA H200, ... 32.9 (32.3 to 33.4)× (dawn) ...
+    (quick run of ...).``
 
     ``begin``: what stands before the machine.
     """
@@ -207,7 +246,9 @@ def _told(test: ClaimTest, found: Sequence[ClaimValue], begin: str = "") -> Iter
 
 
 def _reason(one: ClaimValue) -> str:
-    """Why there is no value, without the names of the figure and of the status that JSON has before the reason."""
+    """Why there is no value, without the names of the figure and of the status that JSON has before
+    the reason.
+    """
     why: Why = one.reason or one.status
     while isinstance(why, Reason) and why.code == "about":
         inner = why.values["why"]
@@ -253,7 +294,9 @@ def _cases(named: Sequence[tuple[str, MeasuredCase]]) -> str:
     if len(names) == 1:
         said = " against ".join(_pattern(case) for _, case in named)
         return plain(f"{named[0][0]} ({said})", _LONGEST_LABEL)
-    return plain(" against ".join(f"{name} ({_pattern(case)})" for name, case in named), _LONGEST_LABEL)
+    return plain(
+        " against ".join(f"{name} ({_pattern(case)})" for name, case in named), _LONGEST_LABEL
+    )
 
 
 def _pattern(case: MeasuredCase) -> str:

@@ -25,4 +25,7 @@ def nothing_measured(file: str) -> str:
 
 def page_is_at(path: str) -> str:
     """Where the page for a browser is, and what to do with it."""
-    return f"page: {path}; open it in a browser, let it measure, save its file, then: overhead browser --import FILE"
+    return (
+        f"page: {path}; open it in a browser, let it measure, save its file, then: overhead browser"
+        " --import FILE"
+    )

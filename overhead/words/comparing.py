@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from overhead.blocks.parts import InMicroseconds
 from overhead.comparing.pairing import ABSENT
-from overhead.comparing.verdicts import CaseVerdict, Difference, RunsLeftOut, SkippedRun, Verdict, Verdicts, Yardstick
+from overhead.comparing.verdicts import (
+    CaseVerdict,
+    Difference,
+    RunsLeftOut,
+    SkippedRun,
+    Verdict,
+    Verdicts,
+    Yardstick,
+)
 from overhead.reading.plain_text import plain
 from overhead.results import Machine, Value
 from overhead.words.format import TIMES, count, few, percent, spread
@@ -48,7 +56,9 @@ def verdict_as_title(verdict: Verdict) -> str:
 
 
 def case_label(case: CaseVerdict, target: str = "", *, with_variant: bool = True) -> str:
-    """The target, the case and its caller, and for a variant what it is compared with. ``target``: another name."""
+    """The target, the case and its caller, and for a variant what it is compared with. ``target``:
+    another name.
+    """
     called = f", {CALLER_WORDS[case.caller]}" if case.caller else ""
     label = plain(f"{target or case.target.text}: {case.pattern}{called}")
     return f"{label} \u2192 {plain(case.variant)}" if case.variant and with_variant else label
@@ -97,17 +107,21 @@ def yardstick(of: Yardstick) -> str:
             return f"BASE and NEW were measured in turn; pairs of processes differ by {of_median}"
         case "same-processes":
             return (
-                "BASE and NEW were measured in turn in the same processes; the ratios of the processes differ by "
-                f"{of_median}"
+                "BASE and NEW were measured in turn in the same processes; the ratios of the"
+                f" processes differ by {of_median}"
             )
         case "several-runs":
             base, new = of.runs
-            return f"with {base} runs of BASE and {new} runs of NEW; the means of runs vary by {of_median}"
+            return (
+                f"with {base} runs of BASE and {new} runs of NEW; the means of runs vary by"
+                f" {of_median}"
+            )
         case "one-run":
             speed = " at the same CPU speed" if of.same_speed else ""
             floor = percent(of.spread)
             return (
-                f"BASE and NEW have one run each, and runs are assumed to vary by {floor} (standard deviation){speed}"
+                f"BASE and NEW have one run each, and runs are assumed to vary by {floor} (standard"
+                f" deviation){speed}"
             )
 
 
@@ -123,16 +137,25 @@ def sides(found: Verdicts) -> list[str]:
 
 def counted(found: Verdicts, verdicts: Sequence[Verdict]) -> str:
     """How many cases have each of these verdicts."""
-    counts = [f"{found.count(verdict)} {verdict_word(verdict)}" for verdict in verdicts if found.count(verdict)]
+    counts = [
+        f"{found.count(verdict)} {verdict_word(verdict)}"
+        for verdict in verdicts
+        if found.count(verdict)
+    ]
     return f"Result: {', '.join(counts) or 'no case'}."
 
 
 def changes(found: Verdicts) -> str:
-    """What differs between the sides, in few words: first what both sides have, then what only one has."""
+    """What differs between the sides, in few words: first what both sides have, then what only one
+    has.
+    """
     told = [d for d in found.differences if d.field != "id"]  # a hash, which tells a reader nothing
     both = [d for d in told if ABSENT not in (d.base, d.new)]
     one = [d for d in told if ABSENT in (d.base, d.new)]
-    shown = [plain(f"{d.field} {d.base} \u2192 {d.new}", _LONGEST_CHANGE) for d in [*both, *one][:_MOST_CHANGES]]
+    shown = [
+        plain(f"{d.field} {d.base} \u2192 {d.new}", _LONGEST_CHANGE)
+        for d in [*both, *one][:_MOST_CHANGES]
+    ]
     more = len(told) - len(shown)
     listed = "; ".join([*shown, f"{more} more (--json lists them)"] if more > 0 else shown)
     return f"What changed: {listed or 'nothing that the files record'}."
@@ -183,7 +206,9 @@ def gate(found: Verdicts) -> str:
     with_value = f"{count(found.measured, 'case')} with a value"
     could = f"In {tested} of {with_value}, the test could find a change of {limit}."
     without = len(found.cases) - found.measured
-    not_counted = f" Not counted, as BASE or NEW has no value: {count(without, 'case')}." if without else ""
+    not_counted = (
+        f" Not counted, as BASE or NEW has no value: {count(without, 'case')}." if without else ""
+    )
     return f"{slower} {could}{not_counted}"
 
 
@@ -192,11 +217,14 @@ def _without_test(found: Verdicts) -> str:
 
 
 def gate_untested(found: Verdicts, *, may_forgive: bool) -> str:
-    """Why the gate did not pass, although no case failed. ``may_forgive``: ``--allow-missing`` would let it pass."""
+    """Why the gate did not pass, although no case failed. ``may_forgive``: ``--allow-missing``
+    would let it pass.
+    """
     if not found.any_test:
         return f"the gate did not pass: nothing could be tested ({_without_test(found)})"
     untested = (
-        f"in {len(found.untested)} of {found.measured} cases the test cannot find a change of {found.fail_over:g} %"
+        f"in {len(found.untested)} of {found.measured} cases the test cannot find a change of"
+        f" {found.fail_over:g} %"
     )
     hint = "; --allow-missing accepts this" if may_forgive else ""
     return f"the gate did not pass: {untested}{hint}"

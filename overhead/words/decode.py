@@ -1,4 +1,6 @@
-"""A decoded token in words: the variants that decode it, what fusing saves, and what a batch changes."""
+"""A decoded token in words: the variants that decode it, what fusing saves, and what a batch
+changes.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line
 
 BATCH_MATTERS = (
-    "From the batch on at which a step is device-bound, launch overhead no longer matters: the CPU enqueues the step "
-    "in less time than the device needs for the step."
+    "From the batch on at which a step is device-bound, launch overhead no longer matters: the CPU"
+    " enqueues the step in less time than the device needs for the step."
 )
 BATCH_CAPTION = (
-    "Circles: the time of a step. Triangles: the enqueue time of the step. Squares: the device time of the step. "
-    "Vertical lines: intervals. Hollow: noisy. Both axes are logarithmic."
+    "Circles: the time of a step. Triangles: the enqueue time of the step. Squares: the device time"
+    " of the step. Vertical lines: intervals. Hollow: noisy. Both axes are logarithmic."
 )
 FUSED_CAPTION = "Circle: no fusion. Cross: all fusions. Hollow: noisy. The axis is logarithmic."
 _READ = {"token": ", 4 bytes read after each", "logits": ", all logits read after each"}
@@ -33,27 +35,28 @@ _BOUND = {True: "device", False: "CPU or both", None: ""}
 def intro(found: DecoderResults) -> str:
     """What was decoded, and how it was checked."""
     return (
-        f"{found.name}: one token at batch 1, in float32, with random weights. The token and the key-value cache stay "
-        "on the device. The results of each variant were compared with float64 on 32 given tokens before the variant "
-        "was "
-        "timed. Dispatches are counted in the program that ran: for PyTorch its operations, for ONNX Runtime the "
-        "nodes of its graph."
+        f"{found.name}: one token at batch 1, in float32, with random weights. The token and the"
+        " key-value cache stay on the device. The results of each variant were compared with"
+        " float64 on 32 given tokens before the variant was timed. Dispatches are counted in the"
+        " program that ran: for PyTorch its operations, for ONNX Runtime the nodes of its graph."
     )
 
 
 def batch_intro(found: DecoderResults) -> str:
     """What a step of a batch is."""
     return (
-        f"{found.name}: a step makes one token for each sequence of a batch. The step has as many dispatches as with "
-        "one sequence, so a larger batch costs the device more time, but the CPU hardly more. The kernels of the "
-        "lowered program (all stacks "
-        "but PyTorch and ONNX Runtime) read each weight once for all sequences, but these kernels are slower than "
-        "the matrix products that PyTorch calls. So compare device times only within one variant."
+        f"{found.name}: a step makes one token for each sequence of a batch. The step has as many"
+        " dispatches as with one sequence, so a larger batch costs the device more time, but the"
+        " CPU hardly more. The kernels of the lowered program (all stacks but PyTorch and ONNX"
+        " Runtime) read each weight once for all sequences, but these kernels are slower than the"
+        " matrix products that PyTorch calls. So compare device times only within one variant."
     )
 
 
 def arm_name(arm: DecodeArm) -> str:
-    """The program and how it is issued, in words such as ``fused, one pass a token, from Python``, or ``eager``."""
+    """The program and how it is issued, in words such as ``fused, one pass a token, from Python``,
+    or ``eager``.
+    """
     params = arm.record.params
     if arm.is_lowered:
         return f"{_fusions(int(params['fusions']))}, {issued(arm)}"
@@ -84,14 +87,20 @@ def _each(arm: DecodeArm) -> str:
     """What is handed over for each token, or for each dispatch of it."""
     record, facts = arm.record, arm.target.facts
     if record.pattern == "per-submit":
-        return "a submission for each dispatch" if "one-pass" in facts.roles else "a launch for each dispatch"
+        return (
+            "a submission for each dispatch"
+            if "one-pass" in facts.roles
+            else "a launch for each dispatch"
+        )
     if facts.graphs:
         return f"a graph for each token, made by {graph_maker(record, facts)}"
     return "one pass for each token"
 
 
 def arm_with_reads(arm: DecodeArm) -> str:
-    """The arm; also the bytes read after each token and the length of the prompt, if there are any."""
+    """The arm; also the bytes read after each token and the length of the prompt, if there are
+    any.
+    """
     params = arm.record.params
     read = _READ.get(str(params.get("readback")), "")
     prompt = f", the first token of a prompt of {params['tokens']}" if "tokens" in params else ""

@@ -1,4 +1,6 @@
-"""What one dispatch costs through each stack, in words: the names of rows and callers, costs, and their doubts."""
+"""What one dispatch costs through each stack, in words: the names of rows and callers, costs, and
+their doubts.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +40,16 @@ def device_name(costs: DispatchCosts) -> str:
 
 
 def mark_text(costs: tuple[Value, ...]) -> str:
-    """The printed costs of a mark, with the digits that the intervals allow, as in the tables; ``3.7 or 4.5``."""
+    """The printed costs of a mark, with the digits that the intervals allow, as in the tables;
+    ``3.7 or 4.5``.
+    """
     return " or ".join(number(cost) for cost in costs)
 
 
 def why_unresolved(record: Record) -> str:
-    """Why the cost is not resolved, with its interval in microseconds if it has one; '' if it is resolved."""
+    """Why the cost is not resolved, with its interval in microseconds if it has one; '' if it is
+    resolved.
+    """
     figure, doubt = record.figure("complete"), doubt_of(record)
     if doubt is None:
         return ""
@@ -62,7 +68,9 @@ def why_unresolved(record: Record) -> str:
 
 
 def remark(row: DispatchRow, kind: Kind) -> str:
-    """What is to know of the row's case of this kind: why it is not resolved, and what differs in operation."""
+    """What is to know of the row's case of this kind: why it is not resolved, and what differs in
+    operation.
+    """
     if kind not in row.records:
         return _NO_BATCH if kind == "batched" and row.lacks_batch else ""
     operand = _operand(row) if kind == "compiled" else ""
@@ -84,7 +92,9 @@ def remarks(row: DispatchRow) -> str:
 
 
 def notes(row: DispatchRow) -> str:
-    """What differs from other rows: the unit if it is neither dispatch nor launch, the operand in compiled code."""
+    """What differs from other rows: the unit if it is neither dispatch nor launch, the operand in
+    compiled code.
+    """
     operand = f"compiled code: {row.operand.operation}" if row.operand is not None else ""
     return "; ".join(filter(None, [other_unit(row), operand]))
 

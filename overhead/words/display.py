@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import get_args
 
 from overhead.comparing.verdicts import CaseVerdict, Verdict, Verdicts
-from overhead.results import Comparison, Contention, Figure, Fingerprint, Machine, Record, WithFigures
+from overhead.results import (
+    Comparison,
+    Contention,
+    Figure,
+    Fingerprint,
+    Machine,
+    Record,
+    WithFigures,
+)
 from overhead.runner.output import Outcome
 from overhead.words.comparing import case_label, verdict_cell, verdict_word
 from overhead.words.format import count, factor_spread, spread, time

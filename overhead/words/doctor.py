@@ -1,4 +1,6 @@
-"""What ``overhead doctor`` says: what each check of the machine found, and how to avoid what disturbs."""
+"""What ``overhead doctor`` says: what each check of the machine found, and how to avoid what
+disturbs.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,29 @@ ADVICE = {
         "/sys/devices/system/cpu/smt/control"
     ),
     "virtual machine": (
-        "other virtual machines on this computer may slow this one: repeat a run before you trust a small difference"
+        "other virtual machines on this computer may slow this one: repeat a run before you trust a"
+        " small difference"
     ),
-    "CPU quota": "with fewer than 2 cores the system pauses processes that are measured: raise the container's limit",
-    "injected layers": "the cost of these layers is measured too: unset their variables and turn overlays off",
-    "interpreter": "the cost of the interpreter's debug checks is measured too: use an interpreter without them",
-    "hardware GPU": "only software adapters can be measured, whose figures say nothing about a GPU: use a GPU machine",
+    "CPU quota": (
+        "with fewer than 2 cores the system pauses processes that are measured: raise the"
+        " container's limit"
+    ),
+    "injected layers": (
+        "the cost of these layers is measured too: unset their variables and turn overlays off"
+    ),
+    "interpreter": (
+        "the cost of the interpreter's debug checks is measured too: use an interpreter without"
+        " them"
+    ),
+    "hardware GPU": (
+        "only software adapters can be measured, whose figures say nothing about a GPU: use a GPU"
+        " machine"
+    ),
     "GPU in use": "stop the other programs on it",
-    "Vulkan loader": "no WebGPU or Vulkan without it: sudo apt install libvulkan1, or your system's vulkan-loader",
+    "Vulkan loader": (
+        "no WebGPU or Vulkan without it: sudo apt install libvulkan1, or your system's"
+        " vulkan-loader"
+    ),
 }
 """By the name of a check, how to avoid what it found."""
 

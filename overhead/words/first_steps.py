@@ -13,11 +13,16 @@ def first_steps_text(here: FirstSteps) -> str:
     setup, change = _statement(here)
     answers = {
         "What does this call cost?": f'overhead time "{change}" -s "{setup}"',
-        "Is a program host-bound or device-bound? (a quick example; for your own: FILE.py:FUNCTION)": (
+        "Is a program host-bound or device-bound?"
+        " (a quick example; for your own: FILE.py:FUNCTION)": (
             "overhead explain overhead.explain.example:build --no-compile"
         ),
-        "What does a launch cost through each GPU stack on this machine?": "overhead run --profile quick",
-        "What if several processes or threads do the same?": f"overhead contention -p {here.library}",
+        "What does a launch cost through each GPU stack on this machine?": (
+            "overhead run --profile quick"
+        ),
+        "What if several processes or threads do the same?": (
+            f"overhead contention -p {here.library}"
+        ),
         "What did the last run find?": "overhead show",
     }
     lines = [_PURPOSE]

@@ -41,7 +41,9 @@ def part(of: NodePart) -> str:
 
 def machine(of: MachineKind) -> str:
     """Devices, processor and cores."""
-    devices = [f"{times} × {name}" if times > 1 else name for name, times in Counter(of.gpus).items()]
+    devices = [
+        f"{times} × {name}" if times > 1 else name for name, times in Counter(of.gpus).items()
+    ]
     return listed([*devices, f"{of.cpu} ({count(of.cores, 'core')})"])
 
 
@@ -49,22 +51,29 @@ def kind(of: NodeKind | None) -> str:
     """The machine of a group, and the versions in which it differs from other groups."""
     if of is None:
         return _UNKNOWN_MACHINE
-    return ", ".join([machine(of.machine), *(f"{name} {version}" for name, version in of.versions.items())])
+    return ", ".join(
+        [machine(of.machine), *(f"{name} {version}" for name, version in of.versions.items())]
+    )
 
 
 def counted(nodes: Sequence[JudgedNode]) -> str:
     """How many nodes have each verdict."""
     counts = Counter(node.verdict for node in nodes)
-    return listed([f"{counts[verdict]} {verdict}" for verdict in get_args(NodeVerdict) if counts[verdict]])
+    return listed(
+        [f"{counts[verdict]} {verdict}" for verdict in get_args(NodeVerdict) if counts[verdict]]
+    )
 
 
 def all_nodes(nodes: Sequence[JudgedNode], false_alarms: float) -> str:
-    """The verdicts on all nodes. ``false_alarms``: the number of slow ones that is expected if all are healthy."""
+    """The verdicts on all nodes. ``false_alarms``: the number of slow ones that is expected if all
+    are healthy.
+    """
     told = f"{count(len(nodes), 'node')}: {counted(nodes)}."
     if not false_alarms:  # no node was judged
         return told
     expected = (
-        f"If all were healthy, {number(false_alarms)} of them or less would be called slow (expected false alarms)."
+        f"If all were healthy, {number(false_alarms)} of them or less would be called slow"
+        " (expected false alarms)."
     )
     return f"{told} {expected}"
 
@@ -97,18 +106,28 @@ def group(of: NodeGroup) -> str:
 def divided(of: DividedNodes) -> str:
     """Two groups of nodes where one was expected."""
     times = spread(Value(of.times, of.low, of.high)) + TIMES
-    slower, faster = (f"{count(len(names), 'node')} ({named(names)})" for names in (of.slower, of.faster))
-    return f"There are two groups of nodes, {part(of.what)}: {slower} take {times} as long as {faster}."
+    slower, faster = (
+        f"{count(len(names), 'node')} ({named(names)})" for names in (of.slower, of.faster)
+    )
+    return (
+        f"There are two groups of nodes, {part(of.what)}: {slower} take {times} as long as"
+        f" {faster}."
+    )
 
 
 def found_with(runs: int, smallest: Mapping[NodePart, float]) -> str:
-    """The smallest slowdowns that so many runs of a node find: of the whole node, and of a stack the least and most."""
+    """The smallest slowdowns that so many runs of a node find: of the whole node, and of a stack
+    the least and most.
+    """
     stacks = sorted((test for test in smallest if test.stack), key=smallest.__getitem__)
     whole = [test for test in smallest if not test.stack]
     shown = [*whole, *dict.fromkeys([*stacks[:1], *stacks[-1:]])]
     told = ", ".join(f"{part(test)} {percent(smallest[test])}" for test in shown)
     called = "slow" if runs > 1 else "suspect"
-    return f"With {count(runs, 'run')}, a node that is this much slower is called {called} in 95 % of cases: {told}."
+    return (
+        f"With {count(runs, 'run')}, a node that is this much slower is called {called} in 95 % of"
+        f" cases: {told}."
+    )
 
 
 def why_unknown(reasons: Sequence[NotJudged]) -> str:
@@ -142,11 +161,16 @@ def named(names: Sequence[str]) -> str:
 
 
 def gate_not_passed(nodes: Sequence[JudgedNode], not_in_full: Sequence[JudgedNode]) -> str:
-    """Why the gate did not pass, although no node is slow: the nodes that are not judged in full."""
+    """Why the gate did not pass, although no node is slow: the nodes that are not judged in
+    full.
+    """
     first = not_in_full[0]
     why = why_unknown(first.unknown)
     if not why:
-        why = next((_of_part(of, one) for of, one in first.not_judged.items()), "one more run on it is needed")
+        why = next(
+            (_of_part(of, one) for of, one in first.not_judged.items()),
+            "one more run on it is needed",
+        )
     many = f"{len(not_in_full)} of {len(nodes)} nodes could not be judged in full"
     return f"the gate did not pass: {many}; the first: {first.name}, {first.verdict}: {why}"
 

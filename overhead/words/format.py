@@ -17,26 +17,30 @@ _DIGITS = 4
 """Most significant digits shown, however narrow the interval."""
 _DIGITS_WITHOUT_INTERVAL = 2
 _SECOND_DIGIT_BELOW = 3.55
-"""A half-width with leading digits below this shows two digits (the Particle Data Group's rule), if the number then has
-three digits at most."""
+"""A half-width with leading digits below this shows two digits (the Particle Data Group's rule), if
+the number then has three digits at most.
+"""
 _FOUR_DIGITS_FROM = 999.5
 """A number from here on has four digits or more, all of which are shown."""
 _POSITIVE = frozenset({
-    "complete", "issue", "host", "device_busy", "device_span", "met", "legacy", "naive", "naive_idle", "empty_wait",
-    "first", "prepare",
+    "complete", "issue", "host", "device_busy", "device_span", "met", "legacy", "naive",
+    "naive_idle", "empty_wait", "first", "prepare",
 })  # fmt: skip
 """Times that cannot be negative. An intercept can, as can a difference of two times."""
 
 
 def number(of: Value | float) -> str:
-    """A value rounded to one or two digits of its interval's half-width; to two digits without an interval."""
+    """A value rounded to one or two digits of its interval's half-width; to two digits without an
+    interval.
+    """
     of = _as_value(of)
     return printed(_fixed(of.value, _place(of)), of)
 
 
 def held_range(figure: Figure | None) -> str:
-    """The n between which T(n) was seen to be the figure's line: ``4,430 to 546,260``, or the largest n alone where it
-    holds from one unit on; '' where that was not looked at."""
+    """The n between which T(n) was seen to be the figure's line: ``4,430 to 546,260``, or the
+    largest n alone where it holds from one unit on; '' where that was not looked at.
+    """
     if figure is None or not figure.holds_to:
         return ""
     largest = f"{figure.holds_to:,}"
@@ -49,9 +53,13 @@ def point(of: Value) -> str:
 
 
 def within(value: Value | float, share: float) -> Value:
-    """The value with an interval of this share of it on both sides, for ``number``: 0.01 gives three digits."""
+    """The value with an interval of this share of it on both sides, for ``number``: 0.01 gives
+    three digits.
+    """
     of = _as_value(value)
-    return Value(of.value, of.value * (1 - share), of.value * (1 + share), origin=formed("point", of.origin))
+    return Value(
+        of.value, of.value * (1 - share), of.value * (1 + share), origin=formed("point", of.origin)
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +77,8 @@ class _Spread:
 
 
 def spread(of: Value, sign: str = "") -> str:
-    """``value (low to high)``, all with the digits that the interval allows; the value alone if it has no interval.
+    """``value (low to high)``, all with the digits that the interval allows; the value alone if it
+    has no interval.
 
     ``sign``: a sign or a unit behind the value.
     """
@@ -80,14 +89,17 @@ def _spread(of: Value) -> _Spread:
     if of.low is None or of.high is None:
         return _Spread(number(of.value), "", of)
     place = _place(of)
-    return _Spread(_fixed(of.value, place), f"{_fixed(of.low, place)} to {_fixed(of.high, place)}", of)
+    return _Spread(
+        _fixed(of.value, place), f"{_fixed(of.low, place)} to {_fixed(of.high, place)}", of
+    )
 
 
 def positive_spread(of: Value) -> str:
     """``value (low to high)`` of what cannot be negative, such as a time, a rate or a ratio.
 
-    Where the interval, rounded to its own digits, reaches zero, value and ends have two digits each, and an end at zero
-    or below is not shown: ``28 (at most 110)``. This is so for most intervals of two processes.
+    Where the interval, rounded to its own digits, reaches zero, value and ends have two digits
+    each, and an end at zero or below is not shown: ``28 (at most 110)``. This is so for most
+    intervals of two processes.
     """
     return _positive_spread(of).text()
 
@@ -100,7 +112,9 @@ def _positive_spread(of: Value) -> _Spread:
 
 
 def between(low: float, high: float) -> str:
-    """``low to high``, both with the digits that the difference allows; one number if they are the same."""
+    """``low to high``, both with the digits that the difference allows; one number if they are the
+    same.
+    """
     if low == high:
         return number(low)
     place = _place(Value((low + high) / 2, low, high))
@@ -114,21 +128,31 @@ def ends_text(of: Value) -> str:
 
 
 def micro(figure: Figure) -> str:
-    """A time in microseconds without interval and unit: ``3.74``; the figure's status where it has no value."""
+    """A time in microseconds without interval and unit: ``3.74``; the figure's status where it has
+    no value.
+    """
     return number(found / 1e3) if (found := figure.measured) else figure.status
 
 
 def cost_text(record: Record) -> str:
-    """The cost in microseconds without its unit: ``3.74``, or ``3.7 or 4.5`` if it has two speeds; '' without one."""
+    """The cost in microseconds without its unit: ``3.74``, or ``3.7 or 4.5`` if it has two speeds;
+    '' without one.
+    """
     figure = record.figure("complete")
     if figure is None:
         return ""
     found = two_speeds(figure)
-    return " or ".join(number(mode_of(figure, speed) / 1e3) for speed in found) if found else micro(figure)
+    return (
+        " or ".join(number(mode_of(figure, speed) / 1e3) for speed in found)
+        if found
+        else micro(figure)
+    )
 
 
 def micro_spread(figure: Figure | None) -> str:
-    """A time in microseconds with its interval, without unit; its status where it has no value; '' for None."""
+    """A time in microseconds with its interval, without unit; its status where it has no value; ''
+    for None.
+    """
     if figure is None:
         return ""
     found = figure.measured
@@ -145,25 +169,35 @@ def _micro_spread(name: str, ns: Value) -> _Spread:
 
 
 def time(figure: Figure) -> str:
-    """A time with unit and interval: ``26.3 µs (25.9 to 26.7)``; the figure's status where it has no value."""
+    """A time with unit and interval: ``26.3 µs (25.9 to 26.7)``; the figure's status where it has
+    no value.
+    """
     found = figure.measured
     return figure.status if found is None else _micro_spread(figure.name, found).text(f" {MICRO}")
 
 
 def time_spread(ns: Value) -> str:
-    """A value in ns, which may be below zero, with unit and interval: ``-3.1 µs (-4.0 to -2.2)``."""
+    """A value in ns, which may be below zero, with unit and interval: ``-3.1 µs (-4.0 to
+    -2.2)``.
+    """
     return _spread(ns / 1e3).text(f" {MICRO}")
 
 
 def micro_of(ns: Value | float) -> str:
     """Nanoseconds as text in microseconds without unit, to three digits: ``3.74``."""
     time = _as_value(ns) / 1e3
-    said = f"{time.value:#,.3g}".rstrip(".") if time.value < _FOUR_DIGITS_FROM else f"{time.value:,.0f}"
+    said = (
+        f"{time.value:#,.3g}".rstrip(".")
+        if time.value < _FOUR_DIGITS_FROM
+        else f"{time.value:,.0f}"
+    )
     return printed(said, time)
 
 
 def unresolved(figure: Figure | None) -> str:
-    """What stands in place of a time that is not resolved: ``not resolved (-11 to 35)`` (µs), or its status."""
+    """What stands in place of a time that is not resolved: ``not resolved (-11 to 35)`` (µs), or
+    its status.
+    """
     if figure is None:
         return "not measured"
     found = figure.measured
@@ -181,7 +215,9 @@ def micro_or_why(figure: Figure) -> str:
 
 
 def percent(share: Value | float) -> str:
-    """A share (0.46) in per cent (``46 %``), whole from 10 % up and with at most one decimal below."""
+    """A share (0.46) in per cent (``46 %``), whole from 10 % up and with at most one decimal
+    below.
+    """
     return printed(f"{_percent_number(share)} %", _as_value(share) * 100)
 
 
@@ -192,7 +228,9 @@ def _percent_number(share: Value | float) -> str:
 
 
 def factor(times: Value | float) -> str:
-    """A ratio with the multiplication sign, with at least one significant digit, so that none is ``0×``."""
+    """A ratio with the multiplication sign, with at least one significant digit, so that none is
+    ``0×``.
+    """
     times = _as_value(times)
     place, value = _place(times), times.value
     least = math.floor(math.log10(value)) if 0 < value < math.inf else place
@@ -211,7 +249,9 @@ def factor_spread(times: Value | None) -> str:
 
 
 def percent_spread(share: Value | None) -> str:
-    """A share (0.46) in per cent with its interval: ``46 % (44 to 48)``, ``46 % (at most 48)``; '' for None."""
+    """A share (0.46) in per cent with its interval: ``46 % (44 to 48)``, ``46 % (at most 48)``; ''
+    for None.
+    """
     if share is None:
         return ""
     if share.low is None and share.high is not None:
@@ -221,7 +261,9 @@ def percent_spread(share: Value | None) -> str:
 
 
 def count(number_of: int, noun: str, origin: Origin | None = None) -> str:
-    """A number with its noun: ``1 case``, ``1,200 cases``. ``origin``: what was counted, if a checker can know it."""
+    """A number with its noun: ``1 case``, ``1,200 cases``. ``origin``: what was counted, if a
+    checker can know it.
+    """
     said = f"{number_of:,} {noun}" + ("" if number_of == 1 else "s")
     return printed(said, Value(number_of, origin=origin)) if origin is not None else said
 
@@ -232,13 +274,21 @@ def whole(number_of: int, origin: Origin | None) -> str:
 
 
 def run_time(created: str) -> str:
-    """The time of a run to the minute: ``2026-11-24 02:06 UTC``. ``created``: ``2026-11-24T02:06:31Z``."""
+    """The time of a run to the minute: ``2026-11-24 02:06 UTC``. ``created``:
+    ``2026-11-24T02:06:31Z``.
+    """
     return f"{created[:16].replace('T', ' ')} UTC"
 
 
 def listed(words: list[str], last: str = "and") -> str:
     """``a, b and c``, or ``a, b or c`` with ``last="or"``; '' for no words."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
+    return (
+        words[0]
+        if len(words) == 1
+        else f"{', '.join(words[:-1])} {last} {words[-1]}"
+        if words
+        else ""
+    )
 
 
 def few(names: list[str], most: int = 3) -> str:

@@ -1,4 +1,6 @@
-"""CUDA graph or one fused kernel, in words: which variants are faster, by how much, and why others are not."""
+"""CUDA graph or one fused kernel, in words: which variants are faster, by how much, and why others
+are not.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,20 @@ from overhead.words.format import MICRO, listed, number, point, run_time
 from overhead.words.printed import named_in_a_file
 from overhead.words.reasons import sentence
 
-WAY_VERDICTS = {"cheaper": "faster", "dearer": "slower", "tie": "equal", "unclear": "not told apart"}
+WAY_VERDICTS = {
+    "cheaper": "faster",
+    "dearer": "slower",
+    "tie": "equal",
+    "unclear": "not told apart",
+}
 """How a variant compares with its base."""
 BEYOND = "\u2248 "
 """Stands before a time that was not measured, but read off the line."""
 
 
 def lead(found: Sequence[WorkRow]) -> list[str]:
-    """When fused WGSL is cheaper than the CUDA driver's graph, and of each other workload why not; may be empty.
+    """When fused WGSL is cheaper than the CUDA driver's graph, and of each other workload why not;
+    may be empty.
 
     A way that is cheaper than all of these stands before the workloads where they tie.
     """
@@ -28,34 +36,51 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
     if not with_graph:
         said = [f"{row.name} {', '.join(_by_verdict(row))}" for row in chains]
         return (
-            [f"Fused WGSL, compared with one dispatch per step through the same stack: {'; '.join(said)}."]
+            [
+                "Fused WGSL, compared with one dispatch per step through the same stack:"
+                f" {'; '.join(said)}."
+            ]
             if said
             else []
         )
     won = [row for row in with_graph if row.fused_wgsl_wins]
     below = all(row.step_below_added for row in won)
-    why = " The graph adds more time to each step than a whole step of the fused kernel takes." if below else ""
+    why = (
+        " The graph adds more time to each step than a whole step of the fused kernel takes."
+        if below
+        else ""
+    )
     names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in won])
-    first = [f"One fused WGSL kernel is faster than the CUDA driver's graph: {names}.{why}"] if won else []
+    first = (
+        [f"One fused WGSL kernel is faster than the CUDA driver's graph: {names}.{why}"]
+        if won
+        else []
+    )
     others = []
     for row in with_graph:
         if row not in won:
             verdicts = ", ".join(_by_verdict(row))
             others.append(
-                f"{row.name.capitalize()}: compared with the graph, fused WGSL is {verdicts}{_why_lost(row)}."
+                f"{row.name.capitalize()}: compared with the graph, fused WGSL is"
+                f" {verdicts}{_why_lost(row)}."
             )
     return [*first, *_cheapest_ways(with_graph), *others]
 
 
 def remarks(found: Sequence[WorkRow]) -> list[str]:
-    """One fused CUDA kernel and the graph; the rows that are no chain of equal steps; the rows of another run."""
+    """One fused CUDA kernel and the graph; the rows that are no chain of equal steps; the rows of
+    another run.
+    """
     said = []
     own = []
     for row in found:
         if row.graph and row.is_chain:
             own += [f"{row.name} {compared(row, way)}" for way in row.of_kind("fused-cuda")]
     if own:
-        said.append(f"One fused CUDA kernel (a megakernel), compared with the CUDA driver's graph: {listed(own)}.")
+        said.append(
+            "One fused CUDA kernel (a megakernel), compared with the CUDA driver's graph:"
+            f" {listed(own)}."
+        )
     said += [_program(row, row.work) for row in found if isinstance(row.work, ProgramWork)]
     runs: dict[str, list[str]] = {}
     for row in found:
@@ -69,14 +94,21 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
 
 def _program(row: WorkRow, program: ProgramWork) -> str:
     """Fused WGSL beside the graph of the unfused program, and the cheapest way of all."""
-    fused = listed([f"{compared(row, way)} through {way.through}" for way in row.of_kind("fused-wgsl")])
-    beside = f" Compared with the CUDA driver's graph of the unfused program, fused WGSL is {fused}." if fused else ""
+    fused = listed(
+        [f"{compared(row, way)} through {way.through}" for way in row.of_kind("fused-wgsl")]
+    )
+    beside = (
+        f" Compared with the CUDA driver's graph of the unfused program, fused WGSL is {fused}."
+        if fused
+        else ""
+    )
     least = min(row.ways, key=lambda way: way.cost.value if way.cost else float("inf"))
     wgsl = [way.cost for way in row.of_kind("fused-wgsl") if way.cost]
     than = min(wgsl, key=lambda cost: cost.value) / least.cost if wgsl and least.cost else None
     times = f", {point(than)} times faster than fused WGSL" if than and than.value > 1 else ""
     return (
-        f"{row.name.capitalize()} ({_program_size(program)}): the fastest variant is {way_label(least)}{times}.{beside}"
+        f"{row.name.capitalize()} ({_program_size(program)}): the fastest variant is"
+        f" {way_label(least)}{times}.{beside}"
     )
 
 
@@ -93,7 +125,9 @@ def _size(row: WorkRow) -> str:
 
 
 def _program_size(program: ProgramWork) -> str:
-    unfused, fused = (f"{count:,}" if count else "?" for count in (program.dispatches, program.fused))
+    unfused, fused = (
+        f"{count:,}" if count else "?" for count in (program.dispatches, program.fused)
+    )
     size = named_in_a_file(f"{unfused} dispatches, {fused} when fused")
     return f"{program.name}, {size}"
 
@@ -142,7 +176,8 @@ def _cheapest_ways(found: Sequence[WorkRow]) -> list[str]:
         for way in row.of_kind(OTHER):
             where = f" in the run of {run_time(way.run)}" if way.run else ""
             least = (
-                f"{row.name.capitalize()}: the fastest of all measured variants is {way_label(way)}, {time_text(way)}"
+                f"{row.name.capitalize()}: the fastest of all measured variants is"
+                f" {way_label(way)}, {time_text(way)}"
             )
             said.append(f"{least}, {compared(row, way)} than the CUDA driver's graph{where}.")
     return said
@@ -158,7 +193,9 @@ def _added(row: WorkRow) -> str:
 
 
 def _why_lost(row: WorkRow) -> str:
-    """Why fused WGSL is not cheaper: the time of a step in each way. '' if the times do not show it."""
+    """Why fused WGSL is not cheaper: the time of a step in each way. '' if the times do not show
+    it.
+    """
     times, why = row.step_times, row.why_lost
     if times is None or why is None:
         return ""
@@ -166,18 +203,25 @@ def _why_lost(row: WorkRow) -> str:
         cuda, added = point(times.cuda / 1e3), point(times.added / 1e3)
         return f", because the graph adds only {added} {MICRO} to each step of {cuda} {MICRO}"
     slower = times.wgsl / times.cuda
-    return f", because a step of the WGSL kernel takes {point(slower)} times as long as a step of the CUDA kernel"
+    return (
+        f", because a step of the WGSL kernel takes {point(slower)} times as long as a step of the"
+        " CUDA kernel"
+    )
 
 
 def _range(row: WorkRow) -> str:
     """How many times faster fused WGSL is: ``12 times``, ``8.5 to 12 times``."""
-    found = [times.value for way in row.of_kind("fused-wgsl") if (times := row.relative(way)) is not None]
+    found = [
+        times.value for way in row.of_kind("fused-wgsl") if (times := row.relative(way)) is not None
+    ]
     ends = dict.fromkeys(number(1 / times) for times in (max(found), min(found)))
     return f"{' to '.join(ends)} times"
 
 
 def _by_verdict(row: WorkRow) -> list[str]:
-    """``equal through wgpu-native`` and such, for each group of variants in fused WGSL with the same words."""
+    """``equal through wgpu-native`` and such, for each group of variants in fused WGSL with the
+    same words.
+    """
     through: dict[str, list[str]] = {}
     for way in row.of_kind("fused-wgsl"):
         through.setdefault(compared(row, way), []).append(way.through)

@@ -1,4 +1,6 @@
-"""Sentences above and below the headline figure: each has one caller, and the figures of the rows that are drawn."""
+"""Sentences above and below the headline figure: each has one caller, and the figures of the rows
+that are drawn.
+"""
 
 from __future__ import annotations
 
@@ -44,16 +46,20 @@ _LIMITS: dict[Literal["device", "balanced"], str] = {
     "balanced": "it is not clear whether the CPU or the device limits these stacks",
 }
 _NO_MET = (
-    "This run did not measure the unpinned cost: what a program pays if the operating system chooses its CPU core."
+    "This run did not measure the unpinned cost: what a program pays if the operating system"
+    " chooses its CPU core."
 )
 _PAYS_MORE = (
-    "Through some stacks, a program that is not pinned to a CPU core pays more: the strips show this unpinned cost."
+    "Through some stacks, a program that is not pinned to a CPU core pays more: the strips show"
+    " this unpinned cost."
 )
 _STRIPS = "The strips show the unpinned cost: what a program pays that is not pinned to a CPU core."
 
 
 def lead_sentences(costs: DispatchCosts) -> list[str]:
-    """Up to six sentences above the headline figure; those whose figures are missing are left out."""
+    """Up to six sentences above the headline figure; those whose figures are missing are left
+    out.
+    """
     webgpu = [_webgpu(costs, kind) for kind in _WEBGPU_CALLED]
     said = (_cheapest(costs), *webgpu, _batches(costs), _python(costs), _overstated(costs))
     return [sentence for sentence in said if sentence]
@@ -68,7 +74,11 @@ def _cheapest(costs: DispatchCosts) -> str:
     again = f" (run-to-run range {found})" if found else ""
     cost = f"{mark_text(row.marks['python'])} {MICRO}{_doubt(row.records['python'])}"
     alike = [f"{one.name} ({mark_text(one.marks['python'])})" for one in not_told_apart(costs, row)]
-    ties = f" Within the intervals, {listed(alike)} {'costs' if len(alike) == 1 else 'cost'} the same." if alike else ""
+    ties = (
+        f" Within the intervals, {listed(alike)} {'costs' if len(alike) == 1 else 'cost'} the same."
+        if alike
+        else ""
+    )
     return f"The cheapest {unit} from Python goes through {row.name}: {cost}{again}.{ties}"
 
 
@@ -76,12 +86,16 @@ def _webgpu(costs: DispatchCosts, kind: Kind) -> str:
     """What WebGPU costs by one caller."""
     said = []
     for row in webgpu_rows(costs, kind):
-        said.append(f"{mark_text(row.marks[kind])} {MICRO} through {row.name}{_doubt(row.records[kind])}")
+        said.append(
+            f"{mark_text(row.marks[kind])} {MICRO} through {row.name}{_doubt(row.records[kind])}"
+        )
     return f"{_WEBGPU_CALLED[kind]}, a dispatch of WebGPU costs {listed(said)}." if said else ""
 
 
 def _doubt(record: Record) -> str:
-    """`` (noisy, 23.8 to 29.5)``; '' where the cost is resolved or has two speeds, which the text names."""
+    """`` (noisy, 23.8 to 29.5)``; '' where the cost is resolved or has two speeds, which the text
+    names.
+    """
     shown = record.figure("complete") is not None and doubt_of(record) not in (None, "two-speeds")
     return f" ({why_unresolved(record)})" if shown else ""
 
@@ -96,7 +110,10 @@ def _batches(costs: DispatchCosts) -> str:
         noisy = " (noisy)" if _doubt(one.alone) else ""
         cost = f"{mark_text(one.row.marks['batched'])} {MICRO}{_doubt(one.record)}"
         less = f" ({_times_less(one.less)} times less)" if one.less is not None else ""
-        said.append(f"{cost} instead of {cost_text(one.alone)} {MICRO} alone{noisy} through {one.row.name}{less}")
+        said.append(
+            f"{cost} instead of {cost_text(one.alone)} {MICRO} alone{noisy} through"
+            f" {one.row.name}{less}"
+        )
     called = CALLER_WORDS[told[0].alone.caller]
     return f"{_how_batched(costs, told[0].record)}, a dispatch {called} costs {'; '.join(said)}."
 
@@ -115,8 +132,14 @@ def _times_less(less: Value) -> str:
 
 def _python(costs: DispatchCosts) -> str:
     """Python's share of the CPU time. The operation that is named is the one that was split."""
-    said = [f"{percent_spread(one.share)} through {one.row.split_name}" for one in python_shares(costs)]
-    return f"Of the CPU time of a call from Python, Python itself takes {listed(said)}." if said else ""
+    said = [
+        f"{percent_spread(one.share)} through {one.row.split_name}" for one in python_shares(costs)
+    ]
+    return (
+        f"Of the CPU time of a call from Python, Python itself takes {listed(said)}."
+        if said
+        else ""
+    )
 
 
 def _overstated(costs: DispatchCosts) -> str:
@@ -128,12 +151,15 @@ def _overstated(costs: DispatchCosts) -> str:
     through = f"{row.name}, {CALLER_WORDS[row.records[row.first].caller]}"
     times = factor_spread(found.times)
     return (
-        f"A stopwatch around one launch and its wait would show up to {times} the cost of one more launch ({through})."
+        f"A stopwatch around one launch and its wait would show up to {times} the cost of one more"
+        f" launch ({through})."
     )
 
 
 def limit_sentences(costs: DispatchCosts) -> list[str]:
-    """Up to two sentences on calls from compiled code: the stacks that the device limits, and those that both limit."""
+    """Up to two sentences on calls from compiled code: the stacks that the device limits, and those
+    that both limit.
+    """
     said = []
     for limit, words in _LIMITS.items():
         told = []
@@ -142,21 +168,29 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
             host = record.figure("host")
             busy = micro(host) if host is not None else ""
             cost = f"{mark_text(row.marks['compiled'])} {MICRO}{_doubt(record)}"
-            told.append(f"{row.name} takes {cost} for each launch, and the CPU works for {busy} {MICRO} of them")
+            told.append(
+                f"{row.name} takes {cost} for each launch, and the CPU works for {busy} {MICRO} of"
+                " them"
+            )
         if told:
             said.append(f"Called from compiled code, {words}: {'; '.join(told)}.")
     return said
 
 
 def trust_sentences(costs: DispatchCosts) -> list[str]:
-    """How much other figures another run may give, where this one lies, and what a program pays that is not pinned.
+    """How much other figures another run may give, where this one lies, and what a program pays
+    that is not pinned.
 
     Without a GPU only what unpinned processes paid less.
     """
     if not costs.hardware:
         said = [_unpinned_less(costs)]
     else:
-        said = [_another_run(costs.view.fingerprint.machine), place_sentence(costs), _unpinned(costs)]
+        said = [
+            _another_run(costs.view.fingerprint.machine),
+            place_sentence(costs),
+            _unpinned(costs),
+        ]
     return [sentence for sentence in said if sentence]
 
 
@@ -168,10 +202,12 @@ def _another_run(machine: Machine) -> str:
     runs = of_the_method("9 of 10 runs")
     # The range is one of logarithms.
     share = math.exp(half_width(spread)) - 1
-    within_share = percent(Value(share, origin=formed("run-to-run share", words=f"host, {kind_of(machine)}")))
+    within_share = percent(
+        Value(share, origin=formed("run-to-run share", words=f"host, {kind_of(machine)}"))
+    )
     return (
-        f"On another machine with the same GPU and CPU, {runs} find a CPU-bound cost within {within_share} of the cost "
-        "shown here. On other hardware, measure again."
+        f"On another machine with the same GPU and CPU, {runs} find a CPU-bound cost within"
+        f" {within_share} of the cost shown here. On other hardware, measure again."
     )
 
 
@@ -191,4 +227,6 @@ def _unpinned_less(costs: DispatchCosts) -> str:
         below.append(f"{row.name}, {called}")
     if not below:
         return ""
-    return f"In this run, the unpinned cost was lower than the undisturbed cost: {'; '.join(below)}."
+    return (
+        f"In this run, the unpinned cost was lower than the undisturbed cost: {'; '.join(below)}."
+    )

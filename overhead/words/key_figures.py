@@ -38,7 +38,9 @@ def label(figure: KeyFigure) -> str:
 
 
 def value_text(figure: KeyFigure) -> str:
-    """The value without its interval: ``26.3 µs``, ``46 %``, ``0.830 or 1.01 µs``; "missing" without one."""
+    """The value without its interval: ``26.3 µs``, ``46 %``, ``0.830 or 1.01 µs``; "missing"
+    without one.
+    """
     if figure.measured is None:
         return "missing"
     if figure.measured.unit == "share":
@@ -48,14 +50,18 @@ def value_text(figure: KeyFigure) -> str:
 
 
 def value_with_interval(figure: KeyFigure) -> str:
-    """The value with its interval: ``26.3 µs (25.9 to 26.7)``; without where there is not one value."""
+    """The value with its interval: ``26.3 µs (25.9 to 26.7)``; without where there is not one
+    value.
+    """
     if figure.measured is None or figure.speeds:
         return value_text(figure)
     return (percent_spread if figure.measured.unit == "share" else time_spread)(figure.measured)
 
 
 def remark(figure: KeyFigure) -> str:
-    """What is to know of the value, in few words: its status, or the condition that it was measured in."""
+    """What is to know of the value, in few words: its status, or the condition that it was measured
+    in.
+    """
     if isinstance(figure.reason, Reason) and figure.reason.code in ("about", "bare"):
         return str(figure.reason.values["what"])
     return sentence(figure.reason) or _CONDITIONS[figure.condition]

@@ -8,10 +8,12 @@ from overhead.words.format import number
 from overhead.words.printed import printed
 
 NEXT_RUN_SENTENCE = (
-    "Run-to-run range: 9 of 10 other runs on this kind of machine put the cost in this range. The CPU-bound costs of a "
-    "run move together: if one is outside of its range, most are."
+    "Run-to-run range: 9 of 10 other runs on this kind of machine put the cost in this range. The"
+    " CPU-bound costs of a run move together: if one is outside of its range, most are."
 )
-NOT_KNOWN = "Run-to-run range: not known for this kind of machine. A second run shows how much runs differ."
+NOT_KNOWN = (
+    "Run-to-run range: not known for this kind of machine. A second run shows how much runs differ."
+)
 
 
 def next_run_sentence(machine: Machine) -> str:
@@ -22,12 +24,16 @@ def next_run_sentence(machine: Machine) -> str:
 
 
 def next_run_text(record: Record, machine: Machine, figure: str = "complete") -> str:
-    """``next_run`` as text in microseconds without unit, ``22 to 30``; '' where there is no range."""
+    """``next_run`` as text in microseconds without unit, ``22 to 30``; '' where there is no
+    range.
+    """
     return range_text(next_run(record, machine, figure))
 
 
 def range_text(found: Value | None) -> str:
-    """The interval of a value in ns as text in microseconds without unit, ``22 to 30``; '' for None."""
+    """The interval of a value in ns as text in microseconds without unit, ``22 to 30``; '' for
+    None.
+    """
     if found is None:
         return ""
     low, high = found.floor / 1e3, found.ceiling / 1e3

@@ -1,4 +1,6 @@
-"""A list of the figures that were turned into text while a document was made, so that each can be checked."""
+"""A list of the figures that were turned into text while a document was made, so that each can be
+checked.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,17 @@ from overhead.results import Origin, Value
 
 @dataclasses.dataclass(frozen=True)
 class Printed:
-    """A figure as a reader sees it. ``value`` is in the unit of the run, and the text may be in another: ns, and µs."""
+    """A figure as a reader sees it. ``value`` is in the unit of the run, and the text may be in
+    another: ns, and µs.
+    """
 
     text: str
     value: Value
 
 
-_list: contextvars.ContextVar[list[Printed] | None] = contextvars.ContextVar("printed", default=None)
+_list: contextvars.ContextVar[list[Printed] | None] = contextvars.ContextVar(
+    "printed", default=None
+)
 
 
 def printed(text: str, value: Value) -> str:
@@ -36,7 +42,9 @@ def of_the_method(text: str) -> str:
 
 
 def named_in_a_file(text: str) -> str:
-    """The text, which has numbers that are a part of a name in the file of a run, and no figures."""
+    """The text, which has numbers that are a part of a name in the file of a run, and no
+    figures.
+    """
     return printed(text, Value(math.nan, origin=Origin(operation="named in a file")))
 
 

@@ -32,7 +32,9 @@ def device(target: Target) -> str:
 
 
 def driver(target: Target) -> str:
-    """The driver of a target, each word once: a library may write one version in two ways, ``580.9.04 580.9.4.0``."""
+    """The driver of a target, each word once: a library may write one version in two ways,
+    ``580.9.04 580.9.4.0``.
+    """
     said: dict[str, str] = {}
     for word in target.driver.split(" "):
         said.setdefault(_spelling(word), word)
@@ -54,16 +56,24 @@ def note(told: RunNote) -> str:
     """The line of a note; a text is shown as it is."""
     match told:
         case CaseFailed():
-            return _of_side(told.side, f"{told.target} {told.case}: {told.status}: {sentence(told.reason)}")
+            return _of_side(
+                told.side, f"{told.target} {told.case}: {told.status}: {sentence(told.reason)}"
+            )
         case MoreFailedAlike():
-            return _of_side(told.side, f"{told.target}: more cases {told.status} alike; overhead show --all lists them")
+            return _of_side(
+                told.side,
+                f"{told.target}: more cases {told.status} alike; overhead show --all lists them",
+            )
         case MeasuredAgain():
             process = f"{told.target}, process {told.process + 1}"
             return _of_side(told.side, f"{process}: {sentence(told.reason)}; measured again")
         case CasesLeftOut():
             return f"left out ({sentence(told.reason)}): {few(list(told.names))}"
         case MeasuredSoFar():
-            return f"everything measured is in {' and '.join(map(str, told.files))}; overhead show shows it"
+            return (
+                f"everything measured is in {' and '.join(map(str, told.files))}; overhead show"
+                " shows it"
+            )
         case WorkNeeds():
             return f"{told.workload}: {sentence(told.needs)}"
         case _:
@@ -89,14 +99,20 @@ def _of_side(side: str, text: str) -> str:
 
 
 def waiting_for_another_run(seconds: float, holder: int | None, lock: str) -> str:
-    """That this run has waited so long for another one. ``holder``: its process. ``lock``: the file that it holds."""
+    """That this run has waited so long for another one. ``holder``: its process. ``lock``: the file
+    that it holds.
+    """
     which = f"process {holder}" if holder is not None else f"which holds {lock}"
     return f"waiting for another run on this machine ({which}), {seconds:.0f} s so far"
 
 
 def time_left(seconds: float) -> str:
     """How much longer the run takes."""
-    return f"about {max(1.0, seconds):.0f} s left" if seconds < 120 else f"about {seconds / 60:.1f} min left"
+    return (
+        f"about {max(1.0, seconds):.0f} s left"
+        if seconds < 120
+        else f"about {seconds / 60:.1f} min left"
+    )
 
 
 def to_add(stacks: int, mend: Why) -> str:

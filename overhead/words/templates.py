@@ -1,4 +1,6 @@
-"""How a sentence shows a value: ``{ns:micro}``, ``{share:percent}``, ``{steps:count step}`` in a template."""
+"""How a sentence shows a value: ``{ns:micro}``, ``{share:percent}``, ``{steps:count step}`` in a
+template.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def length(ns: float) -> str:
 
 
 def micro_interval(time: Value) -> str:
-    """The interval of a time in ns, in µs without unit: ``4 to 66``, or ``at most 66``, as no time is below zero."""
+    """The interval of a time in ns, in µs without unit: ``4 to 66``, or ``at most 66``, as no time
+    is below zero.
+    """
     if not time.bounded or time.ceiling <= 0:
         return ""
     if time.floor <= 0:
@@ -174,25 +178,27 @@ VALUE_FORMATS: Mapping[str, Callable[[Any, str], str]] = {
     "more": _more,
     "capital": _capital,
 }
-"""By the first word of a format: the text of a value and of what follows this word. Others are Python's own.
+"""By the first word of a format: the text of a value and of what follows this word. Others are
+Python's own.
 
-``micro``: ns as µs, without unit; ``micro-spread``: with its interval; ``micro-interval``: that alone with its unit,
-in brackets. ``percent``: of a share; ``percent-spread``: with its interval. ``spread``: a number with its interval.
-``factor``: a ratio; ``factor-or-many``: 0 stands for one that is too large; ``factor-spread``: with its interval.
-``length``: ns with a unit. ``count NOUN``, ``count NOUN/PLURAL``: a number with its noun. ``verb``: is or are, for so
-many; ``wait``: waits or wait. ``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside
-in one line, of at most N or 60 characters. ``and-more``: how many names are left out. ``at``: a line, if it is known.
-``more``: what follows a semicolon, if there is anything. ``capital``: with a capital letter. ``bound``: what bounds a
-step. ``called``: who makes the calls. ``told-by``: what tells two speeds apart. ``install``: the command for extras
-with commas between.
+``micro``: ns as µs, without unit; ``micro-spread``: with its interval; ``micro-interval``: that
+alone with its unit, in brackets. ``percent``: of a share; ``percent-spread``: with its interval.
+``spread``: a number with its interval. ``factor``: a ratio; ``factor-or-many``: 0 stands for one
+that is too large; ``factor-spread``: with its interval. ``length``: ns with a unit. ``count NOUN``,
+``count NOUN/PLURAL``: a number with its noun. ``verb``: is or are, for so many; ``wait``: waits or
+wait. ``in-processes``: nothing for one process. ``plain N``, ``short``: a name from outside in one
+line, of at most N or 60 characters. ``and-more``: how many names are left out. ``at``: a line, if
+it is known. ``more``: what follows a semicolon, if there is anything. ``capital``: with a capital
+letter. ``bound``: what bounds a step. ``called``: who makes the calls. ``told-by``: what tells two
+speeds apart. ``install``: the command for extras with commas between.
 """
 
 
 class Formatter(string.Formatter):
     """Fills a template.
 
-    Of the values ``ns``, ``ns_low`` and ``ns_high`` it makes one value with its interval, and of ``ns`` and
-    ``ns_other`` a time with two speeds.
+    Of the values ``ns``, ``ns_low`` and ``ns_high`` it makes one value with its interval, and of
+    ``ns`` and ``ns_other`` a time with two speeds.
     """
 
     def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -9,7 +9,9 @@ from overhead.words.format import count, number, whole, within
 
 
 def place_sentence(costs: DispatchCosts) -> str:
-    """Where this run lies among the committed runs of its kind of machine; '' where that is not known."""
+    """Where this run lies among the committed runs of its kind of machine; '' where that is not
+    known.
+    """
     place = place_of(costs)
     return _sentence(place) if place is not None else ""
 
@@ -18,7 +20,10 @@ def _sentence(place: Place) -> str:
     boards = count(place.boards, "other board", formed("boards", *place.counted))
     others = f"the published runs on {boards} of this kind"
     costs = whole(place.costs, formed("count", *place.counted))
-    median = f"In the median, the other runs take {number(within(place.times, 0.01))} times as long as this run."
+    median = (
+        f"In the median, the other runs take {number(within(place.times, 0.01))} times as long as"
+        " this run."
+    )
     if not place.lowest and not place.highest:
         return f"All {costs} CPU-bound costs of this run lie within the range of {others}. {median}"
     said = []

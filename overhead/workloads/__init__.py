@@ -1,4 +1,6 @@
-"""The registry of workloads. Each workload is one file with ``@register``; plugin files can add more."""
+"""The registry of workloads. Each workload is one file with ``@register``; plugin files can add
+more.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ UNROLLED = "recurrence-unrolled"
 class StackWork:
     """Work that stacks define themselves, under a name that no registered workload may have.
 
-    ``runs``: in every run, only where it is named or the full product is asked for, or only where it is named.
-    ``weight``: bytes of its data; ``overhead check`` opens heavier work later. ``needs``: what a run of it takes,
-    which is printed before; '' for nothing worth a word.
+    ``runs``: in every run, only where it is named or the full product is asked for, or only where
+    it is named. ``weight``: bytes of its data; ``overhead check`` opens heavier work later.
+    ``needs``: what a run of it takes, which is printed before; '' for nothing worth a word.
     """
 
     name: str
@@ -39,19 +41,27 @@ _stack_works = {
         StackWork(UNROLLED, "full"),
     )
 }
-WORKLOADS: Registry[Workload] = Registry("workload", __name__, frozenset({"base", "sources", "equivalence"}))
+WORKLOADS: Registry[Workload] = Registry(
+    "workload", __name__, frozenset({"base", "sources", "equivalence"})
+)
 
 
 def register(cls: type[Workload]) -> type[Workload]:
-    """Class decorator: register the workload by its name. Raises ``UsageError`` if the name is reserved or in use."""
+    """Class decorator: register the workload by its name. Raises ``UsageError`` if the name is
+    reserved or in use.
+    """
     if cls.name in (reserved := stack_works()):
-        raise UsageError(f"the workload name {cls.name!r} is reserved, as are {', '.join(sorted(reserved))}")
+        raise UsageError(
+            f"the workload name {cls.name!r} is reserved, as are {', '.join(sorted(reserved))}"
+        )
     WORKLOADS.add(cls.name, cls(), owner_of(cls))
     return cls
 
 
 def register_stack_work(work: StackWork) -> None:
-    """Reserve the name of work that stacks define themselves; for the module ``workloads`` of a slice."""
+    """Reserve the name of work that stacks define themselves; for the module ``workloads`` of a
+    slice.
+    """
     _stack_works[work.name] = work
 
 

@@ -1,7 +1,9 @@
-"""Kernels of RMSNorm by language: six kernels with one operation each, one with all six, and one for all steps.
+"""Kernels of RMSNorm by language: six kernels with one operation each, one with all six, and one
+for all steps.
 
-A group of ``THREADS`` threads computes one row. The numbers of a row are adjacent in memory. The separate kernels round
-to the precision of the workload after every operation, the single kernel once per step. Sums are float32.
+A group of ``THREADS`` threads computes one row. The numbers of a row are adjacent in memory. The
+separate kernels round to the precision of the workload after every operation, the single kernel
+once per step. Sums are float32.
 """
 
 from __future__ import annotations
@@ -76,10 +78,17 @@ fn @NAME@(@builtin(global_invocation_id) id: vec3<u32>) {
 _WGSL_BODIES = {
     "add": "if (id.x < SIZE) { state[SUM + id.x] = state[id.x] + inputs[id.x]; }",
     "square": "if (id.x < SIZE) { state[SQUARE + id.x] = state[SUM + id.x] * state[SUM + id.x]; }",
-    "root": "if (id.x < @ROWS@u) { state[ROOT + id.x] = number(sqrt(f32(state[MEAN + id.x]) + EPS)); }",
-    "divide": "if (id.x < SIZE) { state[SUM + id.x] = state[SUM + id.x] / state[ROOT + id.x / WIDTH]; }",
-    "weigh": "if (id.x < SIZE) { state[id.x] = state[SUM + id.x] * inputs[SIZE + id.x % WIDTH]; }\n"
-    "  if (id.x < SIZE && id.x % WIDTH == 0u) { counters[id.x / WIDTH] = counters[id.x / WIDTH] + 1u; }",
+    "root": (
+        "if (id.x < @ROWS@u) { state[ROOT + id.x] = number(sqrt(f32(state[MEAN + id.x]) + EPS)); }"
+    ),
+    "divide": (
+        "if (id.x < SIZE) { state[SUM + id.x] = state[SUM + id.x] / state[ROOT + id.x / WIDTH]; }"
+    ),
+    "weigh": (
+        "if (id.x < SIZE) { state[id.x] = state[SUM + id.x] * inputs[SIZE + id.x % WIDTH]; }\n  if"
+        " (id.x < SIZE && id.x % WIDTH == 0u) { counters[id.x / WIDTH] = counters[id.x / WIDTH] +"
+        " 1u; }"
+    ),
 }
 
 _WGSL_WHOLE = """
@@ -152,11 +161,18 @@ extern "C" __global__ void @NAME@(@HEAD@) {
 }"""
 _CUDA_BODIES = {
     "add": "if (i < SIZE) state[SUM + i] = narrow(wide(state[i]) + wide(inputs[i]));",
-    "square": "if (i < SIZE) state[SQUARE + i] = narrow(wide(state[SUM + i]) * wide(state[SUM + i]));",
+    "square": (
+        "if (i < SIZE) state[SQUARE + i] = narrow(wide(state[SUM + i]) * wide(state[SUM + i]));"
+    ),
     "root": "if (i < @ROWS@u) state[ROOT + i] = narrow(sqrtf(wide(state[MEAN + i]) + EPS));",
-    "divide": "if (i < SIZE) state[SUM + i] = narrow(wide(state[SUM + i]) / wide(state[ROOT + i / WIDTH]));",
-    "weigh": "if (i < SIZE) state[i] = narrow(wide(state[SUM + i]) * wide(inputs[SIZE + i % WIDTH]));\n"
-    "  if (i < SIZE && i % WIDTH == 0) ++counters[i / WIDTH];",
+    "divide": (
+        "if (i < SIZE) state[SUM + i] = narrow(wide(state[SUM + i]) / wide(state[ROOT + i /"
+        " WIDTH]));"
+    ),
+    "weigh": (
+        "if (i < SIZE) state[i] = narrow(wide(state[SUM + i]) * wide(inputs[SIZE + i % WIDTH]));\n"
+        "  if (i < SIZE && i % WIDTH == 0) ++counters[i / WIDTH];"
+    ),
 }
 
 _CUDA_WHOLE = """
@@ -184,7 +200,10 @@ extern "C" __global__ void @NAME@(@HEAD@@STEPS@) {
 }
 """
 
-_CUDA_HEAD = "number* __restrict__ state, unsigned int* __restrict__ counters, const number* __restrict__ inputs"
+_CUDA_HEAD = (
+    "number* __restrict__ state, unsigned int* __restrict__ counters, const number* __restrict__"
+    " inputs"
+)
 _CUDA_FLOAT = """\
 typedef float number;
 __device__ float wide(number value) { return value; }
@@ -234,8 +253,12 @@ def @NAME@(state, counters, inputs, steps, BLOCK: tl.constexpr):
 """
 
 
-def rmsnorm_kernels(language: str, rows: int, columns: int, precision: str, constants: Mapping[str, float]) -> Kernels:
-    """RMSNorm in WGSL, CUDA C or Triton. The number of columns must be a multiple of ``THREADS``."""
+def rmsnorm_kernels(
+    language: str, rows: int, columns: int, precision: str, constants: Mapping[str, float]
+) -> Kernels:
+    """RMSNorm in WGSL, CUDA C or Triton. The number of columns must be a multiple of
+    ``THREADS``.
+    """
     half = precision == "float16"
     marks: dict[str, Any] = {
         "ROWS": rows,
@@ -248,19 +271,38 @@ def rmsnorm_kernels(language: str, rows: int, columns: int, precision: str, cons
     }
     if language == "wgsl":
         marks |= {"ENABLE": "enable f16;" if half else "", "NUMBER": "f16" if half else "f32"}
-        text, whole, one, many, each, bodies = _WGSL, _WGSL_WHOLE, "1u", "steps.x", _WGSL_EACH, _WGSL_BODIES
+        text, whole, one, many, each, bodies = (
+            _WGSL,
+            _WGSL_WHOLE,
+            "1u",
+            "steps.x",
+            _WGSL_EACH,
+            _WGSL_BODIES,
+        )
     elif language == "cuda":
         marks |= {"NUMBER": _CUDA_HALF if half else _CUDA_FLOAT, "HEAD": _CUDA_HEAD}
-        text, whole, one, many, each, bodies = _CUDA, _CUDA_WHOLE, "1", "steps", _CUDA_EACH, _CUDA_BODIES
+        text, whole, one, many, each, bodies = (
+            _CUDA,
+            _CUDA_WHOLE,
+            "1",
+            "steps",
+            _CUDA_EACH,
+            _CUDA_BODIES,
+        )
     else:
         marks["NUMBER"] = precision
         text, whole, one, many, each, bodies = _TRITON, _TRITON_WHOLE, "1", "steps", "", {}
     once = _filled(whole, {"NAME": "once", "TURNS": one, "STEPS": ""})
     fused = _filled(whole, {"NAME": "fused", "TURNS": many, "STEPS": ", unsigned long long steps"})
-    parts = {name.upper(): _filled(each, {"NAME": name, "BODY": body}) for name, body in bodies.items()}
+    parts = {
+        name.upper(): _filled(each, {"NAME": name, "BODY": body}) for name, body in bodies.items()
+    }
     text = _filled(_filled(text, {"LOOPS": once + fused, **parts}), marks).lstrip()
     threads = 1 << (columns - 1).bit_length() if language == "triton" else THREADS
-    entries = {name: (KernelEntry(entry, rows, threads),) for name, entry in (("one", "once"), ("fused", "fused"))}
+    entries = {
+        name: (KernelEntry(entry, rows, threads),)
+        for name, entry in (("one", "once"), ("fused", "fused"))
+    }
     if language == "triton":
         return Kernels(text, entries)
     every = -(-rows * columns // _GROUP_SIZE)

@@ -1,7 +1,7 @@
 """Statements in one notation, as source text for WGSL, CUDA C and Triton.
 
-A statement is a line ``name = expression``. An expression has the operators that all three languages share, numbers
-like ``0.5``, indices like ``3u``, and the functions below.
+A statement is a line ``name = expression``. An expression has the operators that all three
+languages share, numbers like ``0.5``, indices like ``3u``, and the functions below.
 """
 
 from __future__ import annotations
@@ -28,15 +28,19 @@ _DECIMAL = re.compile(r"(?<![\w.])\d+\.\d+")
 _INDEX = re.compile(r"\b(\d+)u\b")
 
 
-def statements(language: Language, text: str, changed: Collection[str] = (), *, whole: bool = False) -> str:
-    """The statements of ``text`` in a language. A name is declared, unless it is a variable that they change.
+def statements(
+    language: Language, text: str, changed: Collection[str] = (), *, whole: bool = False
+) -> str:
+    """The statements of ``text`` in a language. A name is declared, unless it is a variable that
+    they change.
 
     ``whole``: numbers are unsigned integers of 32 bits.
     """
     lines = [line.strip().split(" = ", 1) for line in text.splitlines() if line.strip()]
     declare = (_DECLARE_WHOLE if whole else DECLARE).get(language, "")
     return "\n".join(
-        _statement(language, name if name in changed else f"{declare} {name}".strip(), value) for name, value in lines
+        _statement(language, name if name in changed else f"{declare} {name}".strip(), value)
+        for name, value in lines
     )
 
 

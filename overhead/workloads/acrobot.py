@@ -1,4 +1,5 @@
-"""Acrobots (double pendulums) controlled by small networks: 4,096 individuals, 500 steps, explicit Euler.
+"""Acrobots (double pendulums) controlled by small networks: 4,096 individuals, 500 steps, explicit
+Euler.
 
 The arithmetic is our own.
 """
@@ -48,8 +49,9 @@ class Acrobot(_network.NetworkWorkload):
     name = "acrobot"
     title = "4,096 acrobots, 500 steps"
     about = (
-        "each element does one explicit Euler step (0.05 s) of a two-link pendulum whose torque a network 6-16-3 "
-        "(tanh, 163 parameters) chooses continuously; sizes as published, arithmetic of our own"
+        "each element does one explicit Euler step (0.05 s) of a two-link pendulum whose torque a"
+        " network 6-16-3 (tanh, 163 parameters) chooses continuously; sizes as published,"
+        " arithmetic of our own"
     )
     constants: ClassVar = {
         "DT": 0.05,
@@ -66,8 +68,9 @@ class Acrobot(_network.NetworkWorkload):
     usual = True
     small = (512,)
     contracts = False
-    # Angular accelerations reach 1e3 per second squared. Their relative rounding error is 1e-6 (1e-5 with sin and tanh
-    # of WGSL). Multiplied by DT this is 5e-4 per second, for velocities of the order of 10.
+    # Angular accelerations reach 1e3 per second squared. Their relative rounding error is 1e-6
+    # (1e-5 with sin and tanh of WGSL). Multiplied by DT this is 5e-4 per second, for velocities of
+    # the order of 10.
     tolerance = 1e-4
     scale: ClassVar = {"theta1": 3.0, "theta2": 3.0, "omega1": 10.0, "omega2": 10.0}
     periods: ClassVar = {"theta1": 2 * math.pi, "theta2": 2 * math.pi}
@@ -87,7 +90,9 @@ class Acrobot(_network.NetworkWorkload):
         d1, d2 = 3.5 + cos2, 1.25 + 0.5 * cos2
         phi2 = 0.5 * c["GRAVITY"] * (sin1 * cos2 + cos1 * sin2)
         phi1 = 1.5 * c["GRAVITY"] * sin1 + phi2 - sin2 * omega2 * (0.5 * omega2 + omega1)
-        push2 = (torque + d2 / d1 * phi1 - 0.5 * omega1 * omega1 * sin2 - phi2) / (1.25 - d2 * d2 / d1)
+        push2 = (torque + d2 / d1 * phi1 - 0.5 * omega1 * omega1 * sin2 - phi2) / (
+            1.25 - d2 * d2 / d1
+        )
         push1 = -(d2 * push2 + phi1) / d1
         theta1, theta2 = theta1 + c["DT"] * omega1, theta2 + c["DT"] * omega2
         return {

@@ -1,7 +1,8 @@
 """A workload: state, read-only inputs, and one step in every language that stacks run.
 
-The *elements* of a workload are independent of each other, so a stack may use a thread or a group of threads for each,
-and the check may recompute a few. Workloads and stacks do not depend on each other.
+The *elements* of a workload are independent of each other, so a stack may use a thread or a group
+of threads for each, and the check may recompute a few. Workloads and stacks do not depend on each
+other.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ Arrays = dict[str, Any]
 class Field:
     """A named array in the precision of the workload.
 
-    ``shape``: the shape per element (empty: one number). If ``shared``, the shape of the one array for all elements.
+    ``shape``: the shape per element (empty: one number). If ``shared``, the shape of the one array
+    for all elements.
     """
 
     name: str
@@ -40,7 +42,9 @@ class Field:
 
 @dataclasses.dataclass(frozen=True)
 class KernelEntry:
-    """A kernel and its launch size: number of groups, and threads per group (Triton: numbers per block)."""
+    """A kernel and its launch size: number of groups, and threads per group (Triton: numbers per
+    block).
+    """
 
     name: str
     groups: int
@@ -51,7 +55,8 @@ class KernelEntry:
 class Kernels:
     """Source text in one language, and for each body the kernels that a unit launches, in order.
 
-    ``one``: one kernel for a step. ``separate``: several kernels for a step. ``fused``: one kernel for all steps.
+    ``one``: one kernel for a step. ``separate``: several kernels for a step. ``fused``: one kernel
+    for all steps.
     """
 
     text: str
@@ -61,10 +66,11 @@ class Kernels:
 class Workload(abc.ABC):
     """A step that is repeated on its own result. Instances are made without arguments.
 
-    ``wgsl``, ``cuda`` and ``triton`` are statements that change the state. A field with one number per element is a
-    local variable with the name of the field. A state field with more numbers is a local array. Other read-only fields
-    are functions: ``name(k)`` is number k of this element (flattened), or of the shared array. ``t`` is the index of
-    the step. ``constants`` are constants in every language.
+    ``wgsl``, ``cuda`` and ``triton`` are statements that change the state. A field with one number
+    per element is a local variable with the name of the field. A state field with more numbers is a
+    local array. Other read-only fields are functions: ``name(k)`` is number k of this element
+    (flattened), or of the shared array. ``t`` is the index of the step. ``constants`` are constants
+    in every language.
     """
 
     name: ClassVar[str]
@@ -77,19 +83,29 @@ class Workload(abc.ABC):
     precision: Literal["float32", "float16"] = "float32"
     """Precision of state and inputs."""
     variants: ClassVar[Sequence[Mapping[str, Scalar]]] = ({},)
-    """Parameters that change the computation, the most important first. Only cases of one variant are compared."""
+    """Parameters that change the computation, the most important first. Only cases of one variant
+    are compared.
+    """
     bodies: ClassVar[tuple[str, ...]] = ()
-    """Ways to run a step, if there are several: ``separate`` kernels, ``one`` kernel, or a ``library`` call."""
+    """Ways to run a step, if there are several: ``separate`` kernels, ``one`` kernel, or a
+    ``library`` call.
+    """
     host_works: ClassVar[bool] = False
-    """Whether host and device are compared. If so, the host runs the workload on one thread and on all threads."""
+    """Whether host and device are compared. If so, the host runs the workload on one thread and on
+    all threads.
+    """
     scratch: int = 0
     """Extra numbers per element that the kernels need after the state."""
     by_element: ClassVar[bool] = False
-    """Memory layout. True: the numbers of one element are adjacent. False: the k-th numbers of all elements are."""
+    """Memory layout. True: the numbers of one element are adjacent. False: the k-th numbers of all
+    elements are.
+    """
     checked: ClassVar[int] = 48
     """Steps after which the check compares the state with the reference."""
     turns: ClassVar[int] = 1
-    """Iterations of all loops in one step of the kernel, including the loop over steps. llvmpipe limits them."""
+    """Iterations of all loops in one step of the kernel, including the loop over steps. llvmpipe
+    limits them.
+    """
     steps: ClassVar[int]
     """Steps of the published run."""
     elements: tuple[int, ...]
@@ -103,41 +119,54 @@ class Workload(abc.ABC):
     lasts: ClassVar[int] = 0
     """Steps until numbers become subnormal; 0: they never become subnormal."""
     contracts: ClassVar[bool]
-    """Whether small differences shrink with every step, so that any number of steps can be compared."""
+    """Whether small differences shrink with every step, so that any number of steps can be
+    compared.
+    """
     tolerance: float
-    """Largest allowed difference from float64 after one step, or after any number of steps if the step contracts.
+    """Largest allowed difference from float64 after one step, or after any number of steps if the
+    step contracts.
 
     It is relative to ``scale``.
     """
     scale: ClassVar[Mapping[str, float]]
     """Typical size of the values of each state field; differences are divided by it."""
     periods: ClassVar[Mapping[str, float]] = {}
-    """Periods of fields that wrap around, such as angles. A step leaves them within half a period of 0."""
+    """Periods of fields that wrap around, such as angles. A step leaves them within half a period
+    of 0.
+    """
 
     wgsl: ClassVar[str] = ""
     cuda: ClassVar[str] = ""
     triton: ClassVar[str] = ""
-    """Empty if the step is not written in this language. Then ``missing`` may contain the reason."""
+    """Empty if the step is not written in this language. Then ``missing`` may contain the
+    reason.
+    """
     missing: ClassVar[Mapping[str, Why]] = {}
 
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """A start state in float64, here between -1 and 1. Every field has the shape ``(elements, *shape)``."""
+        """A start state in float64, here between -1 and 1. Every field has the shape ``(elements,
+        *shape)``.
+        """
         return {f.name: rng.uniform(-1, 1, (elements, *f.shape)) for f in self.state}
 
     def fresh(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """A start state in the precision of the workload."""
-        return {name: values.astype(self.dtype) for name, values in self.start(elements, rng).items()}
+        return {
+            name: values.astype(self.dtype) for name, values in self.start(elements, rng).items()
+        }
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """Read-only inputs in float64. Their shape is ``(elements, *shape)``, or ``shape`` if shared."""
+        """Read-only inputs in float64. Their shape is ``(elements, *shape)``, or ``shape`` if
+        shared.
+        """
         return {}
 
     @abc.abstractmethod
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """One step of all elements, on arrays of ``xp``: numpy, torch, jax.numpy or cupy.
 
-        ``t``: index of the step, an int array of shape (1,). Uses only functions that all four libraries have, keeps
-        the precision of its inputs, and returns new arrays.
+        ``t``: index of the step, an int array of shape (1,). Uses only functions that all four
+        libraries have, keeps the precision of its inputs, and returns new arrays.
         """
 
     def library(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
@@ -145,11 +174,15 @@ class Workload(abc.ABC):
         raise NotImplementedError
 
     def kernels(self, language: str, elements: int) -> Kernels | None:
-        """Special kernels, if one thread per element is not suitable. None: ``sources`` makes them from statements."""
+        """Special kernels, if one thread per element is not suitable. None: ``sources`` makes them
+        from statements.
+        """
         return None
 
     def at(self, params: Mapping[str, Scalar]) -> Workload:
-        """The workload for the parameters of a case: ``elements`` and a variant. Other parameters: ``KeyError``."""
+        """The workload for the parameters of a case: ``elements`` and a variant. Other parameters:
+        ``KeyError``.
+        """
         return self
 
     @property
@@ -158,5 +191,7 @@ class Workload(abc.ABC):
         return np.dtype(self.precision)
 
     def sizes(self, software: bool) -> tuple[int, ...]:
-        """Numbers of elements: those for a GPU, or with ``software`` those for a CPU and software adapters."""
+        """Numbers of elements: those for a GPU, or with ``software`` those for a CPU and software
+        adapters.
+        """
         return self.small if software else self.elements

@@ -1,8 +1,8 @@
 """Poles on carts, balanced by small networks: 4,096 individuals, 500 steps, explicit Euler.
 
-The sizes are the published ones: a network 4-8-2 with 58 parameters. The published step ends an episode when the pole
-falls, and its force is one of two. Here no episode ends, so that every step is computed, and the force is continuous,
-so that single steps can be checked.
+The sizes are the published ones: a network 4-8-2 with 58 parameters. The published step ends an
+episode when the pole falls, and its force is one of two. Here no episode ends, so that every step
+is computed, and the force is continuous, so that single steps can be checked.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ spin = min(max(spin + DT * twist, -SPIN), SPIN)
 
 @register
 class CartPole(_network.NetworkWorkload):
-    """A pole on a cart. A network 4-8-2 pushes the cart; a wall at each end of the track stops it."""
+    """A pole on a cart. A network 4-8-2 pushes the cart; a wall at each end of the track stops
+    it.
+    """
 
     name = "cartpole"
     title = "4,096 poles on carts, 500 steps"
     about = (
-        "one explicit Euler step (0.02 s) of a pole on a cart that a network 4-8-2 (ReLU, 58 parameters) pushes "
-        "continuously; no episode ends; sizes as published, arithmetic of our own"
+        "one explicit Euler step (0.02 s) of a pole on a cart that a network 4-8-2 (ReLU, 58"
+        " parameters) pushes continuously; no episode ends; sizes as published, arithmetic of"
+        " our own"
     )
     constants: ClassVar = {
         "DT": 0.02,
@@ -61,9 +64,11 @@ class CartPole(_network.NetworkWorkload):
     elements = (4096,)
     small = (512,)
     contracts = False
-    checked = 8  # Where sin has 40 % of the error that WGSL allows, 8 steps are 9e-5 off, and 48 steps 6e-3.
-    # WGSL allows an absolute error of 5e-4 for sin and cos. In an angular acceleration, of at most 40 per second
-    # squared, this makes 0.03. Multiplied by DT this is 6e-4 per second, for velocities of the order of 10.
+    # Where sin has 40 % of the error that WGSL allows, 8 steps are 9e-5 off, and 48 steps 6e-3.
+    checked = 8
+    # WGSL allows an absolute error of 5e-4 for sin and cos. In an angular acceleration, of at most
+    # 40 per second squared, this makes 0.03. Multiplied by DT this is 6e-4 per second, for
+    # velocities of the order of 10.
     tolerance = 1e-4
     scale: ClassVar = {"x": 2.0, "speed": 5.0, "theta": 3.0, "spin": 10.0}
     periods: ClassVar = {"theta": 2 * math.pi}

@@ -1,10 +1,11 @@
-"""Check that a chain computes the workload, by comparing its values with NumPy in float64 on random inputs.
+"""Check that a chain computes the workload, by comparing its values with NumPy in float64 on random
+inputs.
 
-If the step contracts, the state is compared with the reference twice: after ``_EARLY_STEPS``, when it still depends on
-the start, and after ``Workload.checked`` steps. If the step does not contract, the state is compared once, as late as
-NumPy in float32 is still well within ``_PREFIX_TOLERANCE`` of float64. After that, ``_SPOTS`` single steps of the chain
-are recomputed in NumPy. Elements are independent, so only ``_SAMPLE`` random elements, the first and the last are
-compared.
+If the step contracts, the state is compared with the reference twice: after ``_EARLY_STEPS``, when
+it still depends on the start, and after ``Workload.checked`` steps. If the step does not contract,
+the state is compared once, as late as NumPy in float32 is still well within ``_PREFIX_TOLERANCE``
+of float64. After that, ``_SPOTS`` single steps of the chain are recomputed in NumPy. Elements are
+independent, so only ``_SAMPLE`` random elements, the first and the last are compared.
 """
 
 from __future__ import annotations
@@ -41,24 +42,39 @@ class Checkable(Protocol):
         """Run so many steps."""
 
     def get(self) -> tuple[dict[str, Array], int]:
-        """The state of all elements, and the steps since ``put`` by the counters of the elements."""
+        """The state of all elements, and the steps since ``put`` by the counters of the
+        elements.
+        """
 
 
 def check_chain(
-    workload: Workload, elements: int, fixed: dict[str, Array], chain: Checkable, rng: np.random.Generator
+    workload: Workload,
+    elements: int,
+    fixed: dict[str, Array],
+    chain: Checkable,
+    rng: np.random.Generator,
 ) -> None:
-    """Raise ``Differs`` if the chain, with the inputs ``fixed``, does not compute the workload. Changes its state."""
+    """Raise ``Differs`` if the chain, with the inputs ``fixed``, does not compute the workload.
+    Changes its state.
+    """
     state = workload.fresh(elements, rng)
     rows = np.unique(np.concatenate([[0, elements - 1], rng.integers(0, elements, _SAMPLE)]))
     redo = Reference(workload, fixed, rows)
     chain.put(state)
     bound, done = workload.tolerance if workload.contracts else _PREFIX_TOLERANCE, 0
-    for steps in (_EARLY_STEPS, workload.checked) if workload.contracts else (redo.comparable_steps(state),):
+    for steps in (
+        (_EARLY_STEPS, workload.checked) if workload.contracts else (redo.comparable_steps(state),)
+    ):
         chain.advance(steps - done)
         done = steps
         got, count = chain.get()
         _count(count, done)
-        redo.compare(got, redo.run(redo.take(state), 0, done, np.float64), bound, because("after-steps", steps=done))
+        redo.compare(
+            got,
+            redo.run(redo.take(state), 0, done, np.float64),
+            bound,
+            because("after-steps", steps=done),
+        )
     if workload.contracts:
         return
     gap = int(rng.integers(3, 40))
@@ -73,31 +89,47 @@ def check_chain(
 
 
 class Reference:
-    """The workload in NumPy for some of its elements, ``rows``, with the inputs ``fixed`` of all elements."""
+    """The workload in NumPy for some of its elements, ``rows``, with the inputs ``fixed`` of all
+    elements.
+    """
 
     def __init__(self, workload: Workload, fixed: dict[str, Array], rows: Array) -> None:
         self.workload, self.rows = workload, rows
         shared = {f.name: f.shared for f in workload.fixed}
-        self._fixed = {k: np.asarray(v if shared[k] else v[rows]).astype(workload.dtype) for k, v in fixed.items()}
+        self._fixed = {
+            k: np.asarray(v if shared[k] else v[rows]).astype(workload.dtype)
+            for k, v in fixed.items()
+        }
 
     def take(self, state: dict[str, Array]) -> dict[str, Array]:
         """From the state of all elements that of the elements of this reference."""
         return {k: v[self.rows] for k, v in state.items()}
 
-    def run(self, state: dict[str, Array], at: int, steps: int, precision: type) -> dict[str, Array]:
+    def run(
+        self, state: dict[str, Array], at: int, steps: int, precision: type
+    ) -> dict[str, Array]:
         """The state after ``steps`` steps that begin at step ``at``, computed in this precision."""
         *_, last = self._states(state, at, steps, precision)
         return last
 
     def comparable_steps(self, state: dict[str, Array]) -> int:
-        """The number of steps, 1 to ``checked``, that float32 stays well within ``_PREFIX_TOLERANCE`` of float64."""
+        """The number of steps, 1 to ``checked``, that float32 stays well within
+        ``_PREFIX_TOLERANCE`` of float64.
+        """
         most = self.workload.checked
-        rough, exact = (self._states(self.take(state), 0, most, precision) for precision in (np.float32, np.float64))
+        rough, exact = (
+            self._states(self.take(state), 0, most, precision)
+            for precision in (np.float32, np.float64)
+        )
         # The rest of the tolerance is for the chain, which rounds differently from NumPy.
-        close = (self.distance(a, b) < _PREFIX_TOLERANCE / 4 for a, b in zip(rough, exact, strict=True))
+        close = (
+            self.distance(a, b) < _PREFIX_TOLERANCE / 4 for a, b in zip(rough, exact, strict=True)
+        )
         return max(1, sum(1 for _ in itertools.takewhile(bool, close)))
 
-    def _states(self, state: dict[str, Array], at: int, steps: int, precision: type) -> Iterator[dict[str, Array]]:
+    def _states(
+        self, state: dict[str, Array], at: int, steps: int, precision: type
+    ) -> Iterator[dict[str, Array]]:
         fixed: dict[str, Array] = {k: v.astype(precision) for k, v in self._fixed.items()}
         state = {k: v.astype(precision) for k, v in state.items()}
         for t in range(at, at + steps):
@@ -105,7 +137,8 @@ class Reference:
             yield state
 
     def distance(self, a: dict[str, Array], b: dict[str, Array]) -> float:
-        """The largest difference of two states, relative to the scales of the fields; infinite if not finite.
+        """The largest difference of two states, relative to the scales of the fields; infinite if
+        not finite.
 
         It is infinite too if an angle of ``a`` was not brought back into its period around 0.
         """
@@ -118,8 +151,12 @@ class Reference:
         worst = [float(np.max(apart[k])) / scale[k] for k in scale]
         return max(worst) if np.isfinite(worst).all() else float("inf")
 
-    def compare(self, got: dict[str, Array], expected: dict[str, Array], bound: float, when: Reason) -> None:
-        """Raise ``Differs`` if ``got``, the state of all elements, differs from ``expected`` by more than the bound."""
+    def compare(
+        self, got: dict[str, Array], expected: dict[str, Array], bound: float, when: Reason
+    ) -> None:
+        """Raise ``Differs`` if ``got``, the state of all elements, differs from ``expected`` by
+        more than the bound.
+        """
         off = self.distance(self.take(got), expected)
         if not off <= bound:
             raise Differs(because("off-by-more-than-allowed", why=when, off=off, bound=bound))

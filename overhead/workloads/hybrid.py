@@ -14,7 +14,9 @@ from overhead.workloads.base import Array, Arrays, Field, Workload
 
 @register
 class Hybrid(Workload):
-    """The published function ``sin(x) + cos(x) * exp(-x)`` of each element, whose value follows a driving input."""
+    """The published function ``sin(x) + cos(x) * exp(-x)`` of each element, whose value follows a
+    driving input.
+    """
 
     name = "hybrid"
     title = "host and device in turn"
@@ -28,8 +30,8 @@ class Hybrid(Workload):
     elements = (65_536, 4_194_304, 64, 1_048_576, 4096, 262_144, 1024, 16_384, 256)
     small = (65_536, 64, 4096, 262_144, 1024, 16_384, 256, 1_048_576, 4_194_304)
     contracts = True
-    # WGSL allows an absolute error of 5e-4 for sin and for cos, and the error of cos is multiplied by up to exp(1).
-    # This makes 1.9e-3 per step. The next step reduces an error to 0.7 of it.
+    # WGSL allows an absolute error of 5e-4 for sin and for cos, and the error of cos is multiplied
+    # by up to exp(1). This makes 1.9e-3 per step. The next step reduces an error to 0.7 of it.
     tolerance = 6e-3
     scale: ClassVar = {"x": 1.0}
 

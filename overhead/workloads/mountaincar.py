@@ -1,8 +1,9 @@
 """Cars in a valley, driven by linear policies: 4,096 individuals, 200 steps.
 
-The sizes are those of the published shader: 9 parameters. (The published table says 51, but the shader reads 9.) The
-published step ends an episode at the goal, and its force is one of three. Here no episode ends, so that every step is
-computed, and the force is continuous, so that single steps can be checked.
+The sizes are those of the published shader: 9 parameters. (The published table says 51, but the
+shader reads 9.) The published step ends an episode at the goal, and its force is one of three. Here
+no episode ends, so that every step is computed, and the force is continuous, so that single steps
+can be checked.
 """
 
 from __future__ import annotations
@@ -29,24 +30,33 @@ position = reached
 
 @register
 class MountainCar(_network.NetworkWorkload):
-    """A car in a valley. Its policy adds force to the right or to the left; a wall at each end stops it."""
+    """A car in a valley. Its policy adds force to the right or to the left; a wall at each end
+    stops it.
+    """
 
     name = "mountaincar"
     title = "4,096 cars in a valley, 200 steps"
     about = (
-        "one step of a car in a valley that a linear policy (9 parameters) drives continuously; no episode ends; sizes "
-        "as published, arithmetic of our own"
+        "one step of a car in a valley that a linear policy (9 parameters) drives continuously; no"
+        " episode ends; sizes as published, arithmetic of our own"
     )
-    constants: ClassVar = {"FORCE": 0.001, "GRAVITY": 0.0025, "SPEED": 0.07, "LEFT": -1.2, "RIGHT": 0.6}
+    constants: ClassVar = {
+        "FORCE": 0.001,
+        "GRAVITY": 0.0025,
+        "SPEED": 0.07,
+        "LEFT": -1.2,
+        "RIGHT": 0.6,
+    }
     state = tuple(map(Field, _STATE))
     fixed = _network.weight_fields(_LAYER_WIDTHS)
     steps = 200
     elements = (4096,)
     small = (512,)
     contracts = False
-    checked = 8  # Where cos has 40 % of the error that WGSL allows, 8 steps are 1.5e-4 off, and 48 steps 8e-3.
-    # WGSL allows an absolute error of 5e-4 for cos, which GRAVITY reduces to 1.3e-6. The speed is a difference of two
-    # positions near 1, which adds up to 1.2e-7.
+    # Where cos has 40 % of the error that WGSL allows, 8 steps are 1.5e-4 off, and 48 steps 8e-3.
+    checked = 8
+    # WGSL allows an absolute error of 5e-4 for cos, which GRAVITY reduces to 1.3e-6. The speed is a
+    # difference of two positions near 1, which adds up to 1.2e-7.
     tolerance = 5e-5
     scale: ClassVar = {"position": 1.0, "speed": 0.07}
 
@@ -65,7 +75,9 @@ class MountainCar(_network.NetworkWorkload):
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """Forces of all policies, then one step."""
         c, position, speed = self.constants, state["position"], state["speed"]
-        out = _network.network_on_arrays(xp, xp.stack([position, speed], axis=1), fixed, 1, last="none")
+        out = _network.network_on_arrays(
+            xp, xp.stack([position, speed], axis=1), fixed, 1, last="none"
+        )
         push = xp.clip(out[:, 2] - out[:, 1], 0.0, 1.0) - xp.clip(out[:, 0] - out[:, 1], 0.0, 1.0)
         fast = speed + c["FORCE"] * push - c["GRAVITY"] * xp.cos(3.0 * position)
         reached = xp.clip(position + xp.clip(fast, -c["SPEED"], c["SPEED"]), c["LEFT"], c["RIGHT"])

@@ -1,8 +1,9 @@
 """Bodies in a frozen field: 512 bodies, 200 steps, each attracted by 512 masses that do not move.
 
-The sizes and constants are the published ones. The published field is the start of the bodies themselves, and each
-leaves out its own place. Here the places of the masses are drawn apart, and all of them attract every body. Bodies that
-attract each other need all positions after every step, which one fused kernel without a barrier cannot have.
+The sizes and constants are the published ones. The published field is the start of the bodies
+themselves, and each leaves out its own place. Here the places of the masses are drawn apart, and
+all of them attract every body. Bodies that attract each other need all positions after every step,
+which one fused kernel without a barrier cannot have.
 """
 
 from __future__ import annotations
@@ -23,14 +24,23 @@ _STATE = ("x", "y", "vx", "vy")
 _SUMS = ("pull_x", "pull_y")
 _LOOPS: dict[Language, tuple[str, str]] = {
     "wgsl": (
-        f"var pull_x = 0.0;\nvar pull_y = 0.0;\nfor (var j = 0u; j < {2 * _MASSES}u; j = j + {2 * _AT_ONCE}u) {{",
+        (
+            f"var pull_x = 0.0;\nvar pull_y = 0.0;\nfor (var j = 0u; j < {2 * _MASSES}u; j = j +"
+            f" {2 * _AT_ONCE}u) {{"
+        ),
         "}",
     ),
     "cuda": (
-        f"float pull_x = 0.0f, pull_y = 0.0f;\nfor (unsigned int j = 0u; j < {2 * _MASSES}u; j += {2 * _AT_ONCE}u) {{",
+        (
+            f"float pull_x = 0.0f, pull_y = 0.0f;\nfor (unsigned int j = 0u; j < {2 * _MASSES}u; j"
+            f" += {2 * _AT_ONCE}u) {{"
+        ),
         "}",
     ),
-    "triton": (f"pull_x = 0.0 * x\npull_y = 0.0 * x\nfor j in range(0, {2 * _MASSES}, {2 * _AT_ONCE}):", ""),
+    "triton": (
+        f"pull_x = 0.0 * x\npull_y = 0.0 * x\nfor j in range(0, {2 * _MASSES}, {2 * _AT_ONCE}):",
+        "",
+    ),
 }
 """By language the start of the loop over the masses, and its end."""
 
@@ -38,7 +48,9 @@ _LOOPS: dict[Language, tuple[str, str]] = {
 def _body(language: Language) -> str:
     """Statements of one step. All positions of an iteration are loaded before the first is used."""
     loads = [
-        f"d{axis}{k} = masses(j + {2 * k + at}u) - {axis}" for k in range(_AT_ONCE) for at, axis in enumerate("xy")
+        f"d{axis}{k} = masses(j + {2 * k + at}u) - {axis}"
+        for k in range(_AT_ONCE)
+        for at, axis in enumerate("xy")
     ]
     pulls = [
         f"""near{k} = rsqrt(dx{k} * dx{k} + dy{k} * dy{k} + SOFT)
@@ -60,8 +72,8 @@ class NBody(Workload):
     name = "nbody"
     title = "512 bodies in a frozen field, 200 steps"
     about = (
-        "one semi-implicit Euler step (0.01 s) of a body that 512 resting masses attract, in two dimensions; the sizes "
-        "are the published ones"
+        "one semi-implicit Euler step (0.01 s) of a body that 512 resting masses attract, in two"
+        " dimensions; the sizes are the published ones"
     )
     constants: ClassVar = {"DT": 0.01, "G": 6.674e-3, "SOFT": 0.01}
     state = tuple(map(Field, _STATE))
@@ -71,8 +83,9 @@ class NBody(Workload):
     elements = (512,)
     small = (512,)
     contracts = False
-    # The terms of a pull are at most 38, and their absolute values add up to about 2,000. So a sum of 512 terms is off
-    # by at most 512 * 6e-8 * 2000 / 2 = 0.03, and a velocity by DT * G times that: 2e-6.
+    # The terms of a pull are at most 38, and their absolute values add up to about 2,000. So a sum
+    # of 512 terms is off by at most 512 * 6e-8 * 2000 / 2 = 0.03, and a velocity by DT * G times
+    # that: 2e-6.
     tolerance = 1e-5
     scale: ClassVar = {"x": 1.0, "y": 1.0, "vx": 1.0, "vy": 1.0}
 

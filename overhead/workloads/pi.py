@@ -1,8 +1,10 @@
-"""Monte Carlo estimation of pi: 4,096 workers draw 100,000 points each, in 100 steps of 1,000 points.
+"""Monte Carlo estimation of pi: 4,096 workers draw 100,000 points each, in 100 steps of 1,000
+points.
 
-The sizes and the generator (PCG's hash) are the published ones; the published kernel draws all points in one step. With
-an array library every point of a step is in memory: in 100 steps an array has 16 MB, which still keeps a GPU busy. Here
-the generator hashes a counter and coordinates are integers, so that every language counts exactly the same points.
+The sizes and the generator (PCG's hash) are the published ones; the published kernel draws all
+points in one step. With an array library every point of a step is in memory: in 100 steps an array
+has 16 MB, which still keeps a GPU busy. Here the generator hashes a counter and coordinates are
+integers, so that every language counts exactly the same points.
 """
 
 from __future__ import annotations
@@ -21,18 +23,25 @@ _AT_ONCE = 4
 """Points per iteration of the loop, as in ``rastrigin``."""
 _LOOPS: dict[Language, tuple[str, str]] = {
     "wgsl": (
-        f"let first = (u32(worker) * {_STEPS}u + t) * {2 * _POINTS}u;\n"
-        f"var misses = 0u;\nfor (var k = 0u; k < {2 * _POINTS}u; k = k + {2 * _AT_ONCE}u) {{",
+        (
+            f"let first = (u32(worker) * {_STEPS}u + t) * {2 * _POINTS}u;\n"
+            f"var misses = 0u;\nfor (var k = 0u; k < {2 * _POINTS}u; k = k + {2 * _AT_ONCE}u) {{"
+        ),
         "}\nhits = hits + (DRAWN - f32(misses));",
     ),
     "cuda": (
-        f"const unsigned int first = ((unsigned int)worker * {_STEPS}u + t) * {2 * _POINTS}u;\n"
-        f"unsigned int misses = 0u;\nfor (unsigned int k = 0u; k < {2 * _POINTS}u; k += {2 * _AT_ONCE}u) {{",
+        (
+            f"const unsigned int first = ((unsigned int)worker * {_STEPS}u + t) *"
+            f" {2 * _POINTS}u;\nunsigned int misses = 0u;\nfor (unsigned int k = 0u; k <"
+            f" {2 * _POINTS}u; k += {2 * _AT_ONCE}u) {{"
+        ),
         "}\nhits = hits + (DRAWN - (float)misses);",
     ),
     "triton": (
-        f"first = (worker.to(tl.uint32) * {_STEPS} + t.to(tl.uint32)) * {2 * _POINTS}\n"
-        f"misses = first * 0\nfor k in range(0, {2 * _POINTS}, {2 * _AT_ONCE}):",
+        (
+            f"first = (worker.to(tl.uint32) * {_STEPS} + t.to(tl.uint32)) * {2 * _POINTS}\n"
+            f"misses = first * 0\nfor k in range(0, {2 * _POINTS}, {2 * _AT_ONCE}):"
+        ),
         "hits = hits + (DRAWN - misses.to(tl.float32))",
     ),
 }
@@ -40,7 +49,8 @@ _LOOPS: dict[Language, tuple[str, str]] = {
 
 
 def _body(language: Language) -> str:
-    """Statements of one step. A coordinate is an odd number below 2^15: the middle of one of 2^14 cells.
+    """Statements of one step. A coordinate is an odd number below 2^15: the middle of one of 2^14
+    cells.
 
     PCG's hash ends with an operation that does not change the bits used here, so it is left out.
     """
@@ -52,7 +62,8 @@ def _body(language: Language) -> str:
     ]
     # The sum of two squares is below 2^31, so bit 30 is 1 outside the circle of radius 2^15.
     misses = [
-        f"misses = misses + ((draw{k} * draw{k} + draw{k + 1} * draw{k + 1}) >> 30u)" for k in range(0, 2 * _AT_ONCE, 2)
+        f"misses = misses + ((draw{k} * draw{k} + draw{k + 1} * draw{k + 1}) >> 30u)"
+        for k in range(0, 2 * _AT_ONCE, 2)
     ]
     begin, end = _LOOPS[language]
     inner = statements(language, "\n".join(draws + misses), ("misses",), whole=True)
@@ -66,8 +77,8 @@ class Pi(Workload):
     name = "pi"
     title = "pi by 4,096 workers of 100,000 points, 100 steps"
     about = (
-        "1,000 points per worker, each from two hashes of a counter; the points inside the quarter circle are counted; "
-        "sizes and generator (PCG) as published; a control with little to fuse"
+        "1,000 points per worker, each from two hashes of a counter; the points inside the quarter"
+        " circle are counted; sizes and generator (PCG) as published; a control with little to fuse"
     )
     constants: ClassVar = {"DRAWN": _POINTS}
     state = (Field("hits"),)
@@ -90,12 +101,21 @@ class Pi(Workload):
         return {"hits": np.zeros(elements)}
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """The numbers of the workers in random order, and the numbers of the points, which kernels do not read."""
-        return {"worker": rng.permutation(elements).astype(float), "points": np.arange(_POINTS, dtype=float)}
+        """The numbers of the workers in random order, and the numbers of the points, which kernels
+        do not read.
+        """
+        return {
+            "worker": rng.permutation(elements).astype(float),
+            "points": np.arange(_POINTS, dtype=float),
+        }
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
-        """The next points of all workers, in int32: torch computes with no unsigned integers of 32 bits."""
-        worker, points, t = (xp.asarray(v, dtype=xp.int32) for v in (fixed["worker"], fixed["points"], t))
+        """The next points of all workers, in int32: torch computes with no unsigned integers of 32
+        bits.
+        """
+        worker, points, t = (
+            xp.asarray(v, dtype=xp.int32) for v in (fixed["worker"], fixed["points"], t)
+        )
         at = ((worker * _STEPS + t) * (2 * _POINTS))[:, None] + 2 * points
         x, y = _coordinate(at), _coordinate(at + 1)
         misses = ((x * x + y * y) >> 30).sum(1)
@@ -104,7 +124,9 @@ class Pi(Workload):
 
 
 def _coordinate(at: Any) -> Any:
-    """The numbers that the kernels draw at these places. Masks clear the bits that a shift of int32 fills."""
+    """The numbers that the kernels draw at these places. Masks clear the bits that a shift of int32
+    fills.
+    """
     mixed = at * 747796405 + (2891336453 - 2**32)
     high = (mixed >> 28) & 15
     below = ((high * 0 + 1) << (28 - high)) - 1

@@ -1,4 +1,6 @@
-"""Rastrigin's function with 4,096 individuals in 2,000 dimensions: a parallel control case with little to fuse."""
+"""Rastrigin's function with 4,096 individuals in 2,000 dimensions: a parallel control case with
+little to fuse.
+"""
 
 from __future__ import annotations
 
@@ -14,28 +16,36 @@ from overhead.workloads.base import Array, Arrays, Field, Workload
 
 DIMENSIONS = 2000
 AT_ONCE = 20
-"""Genes per iteration of the loop. The compilers behind Vulkan do not unroll a loop with bounds checks."""
+"""Genes per iteration of the loop. The compilers behind Vulkan do not unroll a loop with bounds
+checks.
+"""
 
 
 def _terms(language: Language, cos: str, rounded: str) -> str:
-    """Statements for the genes of one iteration, in WGSL or CUDA C. All genes are loaded before the first is used."""
+    """Statements for the genes of one iteration, in WGSL or CUDA C. All genes are loaded before the
+    first is used.
+    """
     declare, ten = DECLARE[language], {"wgsl": "10.0", "cuda": "10.0f"}[language]
     loads = [f"{declare} y{k} = genes(d + {k}u) + shift;" for k in range(AT_ONCE)]
     sums = [
-        f"sum = sum + y{k} * y{k} - {ten} * {cos}(TURN * (y{k} - {rounded}(y{k}))) + {ten};" for k in range(AT_ONCE)
+        f"sum = sum + y{k} * y{k} - {ten} * {cos}(TURN * (y{k} - {rounded}(y{k}))) + {ten};"
+        for k in range(AT_ONCE)
     ]
     return "\n    ".join(loads + sums)
 
 
 @register
 class Rastrigin(Workload):
-    """A step is one generation: evaluate all individuals, keep the best, shift all genes of each by its result."""
+    """A step is one generation: evaluate all individuals, keep the best, shift all genes of each by
+    its result.
+    """
 
     name = "rastrigin"
     title = "Rastrigin's function, 4,096 individuals in 2,000 dimensions"
     about = (
-        "one generation: the mean of y*y - 10 cos(2 pi y) + 10 over 2,000 genes shifted by one number per individual; "
-        "the best individual is kept and moves the shift; sizes as published, arithmetic of our own"
+        "one generation: the mean of y*y - 10 cos(2 pi y) + 10 over 2,000 genes shifted by one"
+        " number per individual; the best individual is kept and moves the shift; sizes as"
+        " published, arithmetic of our own"
     )
     constants: ClassVar = {"TURN": 2 * math.pi, "KEPT": 0.5, "RATE": 0.01}
     state = (Field("shift"), Field("best"))
@@ -46,9 +56,9 @@ class Rastrigin(Workload):
     usual = True
     small = (128,)
     contracts = True
-    # The rounding error of a sequential sum of 2,000 terms is at most 2000 * 6e-8 / 2 = 6e-5. In WGSL the error of cos
-    # may be 5e-4 (times 10) in each term. It is random, so 1e-4 in the mean. A generation halves a
-    # difference in the shift.
+    # The rounding error of a sequential sum of 2,000 terms is at most 2000 * 6e-8 / 2 = 6e-5. In
+    # WGSL the error of cos may be 5e-4 (times 10) in each term. It is random, so 1e-4 in the mean.
+    # A generation halves a difference in the shift.
     tolerance = 5e-4
     scale: ClassVar = {"shift": 0.4, "best": 20.0}
     missing: ClassVar = {"triton": because("body-is-for-one-number", numbers=2_000)}
@@ -62,7 +72,8 @@ class Rastrigin(Workload):
     best = min(best, value);
     shift = KEPT * shift + RATE * value;
     """
-    # For arguments up to pi, the error of __cosf is 5e-7. cosf has a branch, which would delay the loads after it.
+    # For arguments up to pi, the error of __cosf is 5e-7. cosf has a branch, which would delay the
+    # loads after it.
     cuda = f"""
     float sum = 0.0f;
     for (unsigned int d = 0u; d < {DIMENSIONS}u; d += {AT_ONCE}u) {{

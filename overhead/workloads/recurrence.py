@@ -16,7 +16,9 @@ class Recurrence(Workload):
 
     name = "recurrence"
     title = "dependent steps of independent oscillators"
-    about = "each element does one semi-implicit Euler step of a damped driven oscillator, 8 operations"
+    about = (
+        "each element does one semi-implicit Euler step of a damped driven oscillator, 8 operations"
+    )
     constants: ClassVar = {"H": 0.1, "K": 1.0, "C": 0.4}
     state = (Field("x"), Field("v"))
     fixed = (Field("force"),)
@@ -26,8 +28,8 @@ class Recurrence(Workload):
     heavy = False
     contracts = True
     lasts = 2000
-    # A step reduces a difference to 0.98 of it. So rounding errors of at most 4 units in the last place (6e-8) per step
-    # add up to 4 * 6e-8 / 0.02 = 1.2e-5, with or without fused multiply-adds.
+    # A step reduces a difference to 0.98 of it. So rounding errors of at most 4 units in the last
+    # place (6e-8) per step add up to 4 * 6e-8 / 0.02 = 1.2e-5, with or without fused multiply-adds.
     tolerance = 5e-5
     scale: ClassVar = {"x": 1.0, "v": 1.0}
 

@@ -1,4 +1,6 @@
-"""RMSNorm with a residual, with 896 and 1,536 columns: as separate operations and as one kernel, in two precisions."""
+"""RMSNorm with a residual, with 896 and 1,536 columns: as separate operations and as one kernel, in
+two precisions.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,16 @@ EPS = 1e-6
 
 @register
 class RmsNorm(Workload):
-    """An element is a row. A residual is added, as in a transformer: without it, repeated norms change nothing."""
+    """An element is a row. A residual is added, as in a transformer: without it, repeated norms
+    change nothing.
+    """
 
     name = "rmsnorm"
     title = "RMSNorm of 896 and 1,536 columns"
     about = (
-        "a residual is added, then RMSNorm with a weight per column: 7 array operations or 6 kernels one after "
-        "another, the library's own call, or one kernel; sums are float32 in either precision"
+        "a residual is added, then RMSNorm with a weight per column: 7 array operations or 6"
+        " kernels one after another, the library's own call, or one kernel; sums are float32 in"
+        " either precision"
     )
     variants: ClassVar = tuple(
         {"columns": columns, "precision": precision}
@@ -49,9 +54,10 @@ class RmsNorm(Workload):
         self.fixed = (Field("residual", (columns,)), Field("weight", (columns,), shared=True))
         # Sums and their squares; for each row, mean and root.
         self.scratch = 2 * columns + 2
-        # A step reduces a difference to 0.78 of it (weights up to 1.1, divided by a root of 1.41). So an error of 1 per
-        # step adds up to 4.5. In float32 the rounding error of a mean of 1,536 squares is 1e-6 in any order. In float16
-        # there are 6 roundings of 4.9e-4, of values up to 5. The root halves half of them: at most 1e-2 per step.
+        # A step reduces a difference to 0.78 of it (weights up to 1.1, divided by a root of 1.41).
+        # So an error of 1 per step adds up to 4.5. In float32 the rounding error of a mean of 1,536
+        # squares is 1e-6 in any order. In float16 there are 6 roundings of 4.9e-4, of values up to
+        # 5. The root halves half of them: at most 1e-2 per step.
         self.tolerance = 2e-5 if self.precision == "float32" else 4.5e-2
 
     def at(self, params: Mapping[str, Scalar]) -> RmsNorm:
@@ -64,7 +70,10 @@ class RmsNorm(Workload):
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """Normal residuals, and weights between 0.9 and 1.1."""
-        return {"residual": rng.normal(0, 1, (elements, self.columns)), "weight": rng.uniform(0.9, 1.1, self.columns)}
+        return {
+            "residual": rng.normal(0, 1, (elements, self.columns)),
+            "weight": rng.uniform(0.9, 1.1, self.columns),
+        }
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """A residual added, then the norm, by separate array operations."""

@@ -1,6 +1,7 @@
 """A financial simulation: 10,000 policies with 246 parameters each trade 16 assets for 1,500 steps.
 
-Only the sizes are published ones. The arithmetic is our own. No policy is liquidated, so every step is computed.
+Only the sizes are published ones. The arithmetic is our own. No policy is liquidated, so every step
+is computed.
 """
 
 from __future__ import annotations
@@ -19,8 +20,13 @@ _LAYER_WIDTHS = (8, 16, 6)
 
 
 def _body(language: Language, larger: str) -> str:
-    """Statements of one step (one day). ``larger``: the name of the function for the maximum of two numbers."""
-    seen = [f"signals(day * {SIGNALS}u + {j}u)" for j in range(SIGNALS)] + ["memory[0]", "memory[1]"]
+    """Statements of one step (one day). ``larger``: the name of the function for the maximum of two
+    numbers.
+    """
+    seen = [f"signals(day * {SIGNALS}u + {j}u)" for j in range(SIGNALS)] + [
+        "memory[0]",
+        "memory[1]",
+    ]
     returns = [f"returns(day * {ASSETS}u + {a}u)" for a in range(ASSETS)]
     gain = _network.dot_text(returns, [f"out{a % HELD}" for a in range(ASSETS)])
     day = {"wgsl": "let", "cuda": "const unsigned int"}[language]
@@ -38,13 +44,16 @@ memory[1] = out{HELD + 1};
 
 @register
 class Simulation(_network.NetworkWorkload):
-    """A simulation with a network 8-16-6 in each step. Two of its outputs are inputs of the next step."""
+    """A simulation with a network 8-16-6 in each step. Two of its outputs are inputs of the next
+    step.
+    """
 
     name = "simulation"
     title = "10,000 trading policies, 1,500 steps"
     about = (
-        "a network 8-16-6 (tanh) sees 6 signals and its own 2 memories, holds 4 positions in 16 assets; wealth, its "
-        "peak and its largest fall are kept; sizes as published, arithmetic of our own"
+        "a network 8-16-6 (tanh) sees 6 signals and its own 2 memories, holds 4 positions in 16"
+        " assets; wealth, its peak and its largest fall are kept; sizes as published, arithmetic of"
+        " our own"
     )
     constants: ClassVar = {"SHARE": 0.25}
     state = (Field("memory", (2,)), Field("wealth"), Field("peak"), Field("fall"))
@@ -58,7 +67,8 @@ class Simulation(_network.NetworkWorkload):
     usual = True
     small = (512,)
     contracts = False
-    # WGSL allows an absolute error of 1e-5 for tanh. After the second layer (16 weights of 0.5) it is at most 5e-5.
+    # WGSL allows an absolute error of 1e-5 for tanh. After the second layer (16 weights of 0.5) it
+    # is at most 5e-5.
     tolerance = 1e-4
     scale: ClassVar = {"memory": 1.0, "wealth": 0.3, "peak": 0.3, "fall": 0.3}
     missing: ClassVar = {"triton": because("language-has-no-tanh")}
@@ -69,19 +79,29 @@ class Simulation(_network.NetworkWorkload):
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """Random memories; no wealth yet."""
         zero = np.zeros(elements)
-        return {"memory": rng.uniform(-0.5, 0.5, (elements, 2)), "wealth": zero, "peak": zero, "fall": zero}
+        return {
+            "memory": rng.uniform(-0.5, 0.5, (elements, 2)),
+            "wealth": zero,
+            "peak": zero,
+            "fall": zero,
+        }
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """Random weights of the networks, and signals and returns of the market."""
         genes = super().inputs(elements, rng)
-        market = {"signals": rng.uniform(-1, 1, (DAYS, SIGNALS)), "returns": rng.normal(0, 0.01, (DAYS, ASSETS))}
+        market = {
+            "signals": rng.uniform(-1, 1, (DAYS, SIGNALS)),
+            "returns": rng.normal(0, 0.01, (DAYS, ASSETS)),
+        }
         return {**genes, **market}
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """One day: outputs of the networks, wealth, its peak and its fall."""
         day, memory = t % DAYS, state["memory"]
         seen = xp.broadcast_to(fixed["signals"][day], (memory.shape[0], SIGNALS))
-        out = _network.network_on_arrays(xp, xp.concatenate([seen, memory], axis=1), fixed, len(_LAYER_WIDTHS) - 1)
+        out = _network.network_on_arrays(
+            xp, xp.concatenate([seen, memory], axis=1), fixed, len(_LAYER_WIDTHS) - 1
+        )
         held = xp.concatenate([out[:, :HELD]] * (ASSETS // HELD), axis=1)
         wealth = state["wealth"] + self.constants["SHARE"] * (fixed["returns"][day] * held).sum(1)
         peak = xp.maximum(state["peak"], wealth)

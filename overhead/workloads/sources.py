@@ -1,8 +1,9 @@
-"""Generate the kernels for the step of a workload, by language: one launch per step, or one launch for all steps.
+"""Generate the kernels for the step of a workload, by language: one launch per step, or one launch
+for all steps.
 
-Number k of element i is at ``k * elements + i``, so that neighbouring threads read neighbouring words. The layout
-is different if ``Workload.by_element`` is set. There are three buffers: state, read-only inputs, and counters. In the
-first two, the fields follow each other.
+Number k of element i is at ``k * elements + i``, so that neighbouring threads read neighbouring
+words. The layout is different if ``Workload.by_element`` is set. There are three buffers: state,
+read-only inputs, and counters. In the first two, the fields follow each other.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ BLOCK = 128
 
 
 def group_size(elements: int) -> int:
-    """Threads per group, chosen so that there are at most 65,535 groups. This is the limit of WebGPU."""
+    """Threads per group, chosen so that there are at most 65,535 groups. This is the limit of
+    WebGPU.
+    """
     return _GROUP_SIZE if elements <= 65_535 * _GROUP_SIZE else 4 * _GROUP_SIZE
 
 
@@ -39,9 +42,13 @@ def pack_state(workload: Workload, values: Mapping[str, Array], elements: int) -
 
 
 def pack_inputs(workload: Workload, values: Mapping[str, Array]) -> Array:
-    """The read-only inputs in the memory layout of the kernels. At least four bytes, since no buffer may be empty."""
+    """The read-only inputs in the memory layout of the kernels. At least four bytes, since no
+    buffer may be empty.
+    """
     parts = [_flat(workload, field, values[field.name]) for field in workload.fixed]
-    return np.concatenate(parts) if parts else np.zeros(4 // workload.dtype.itemsize, workload.dtype)
+    return (
+        np.concatenate(parts) if parts else np.zeros(4 // workload.dtype.itemsize, workload.dtype)
+    )
 
 
 def unpack_state(workload: Workload, buffer: Array, elements: int) -> dict[str, Array]:
@@ -49,7 +56,9 @@ def unpack_state(workload: Workload, buffer: Array, elements: int) -> dict[str, 
     found, at = {}, 0
     for field in workload.state:
         words = buffer[at : at + field.width * elements]
-        by_element = words.reshape(elements, -1) if workload.by_element else words.reshape(-1, elements).T
+        by_element = (
+            words.reshape(elements, -1) if workload.by_element else words.reshape(-1, elements).T
+        )
         found[field.name] = by_element.reshape(elements, *field.shape)
         at += field.width * elements
     return found
@@ -57,11 +66,17 @@ def unpack_state(workload: Workload, buffer: Array, elements: int) -> dict[str, 
 
 def _flat(workload: Workload, field: Field, values: Array) -> Array:
     given = np.asarray(values, workload.dtype)
-    return given.ravel() if field.shared or workload.by_element else given.reshape(len(given), field.width).T.ravel()
+    return (
+        given.ravel()
+        if field.shared or workload.by_element
+        else given.reshape(len(given), field.width).T.ravel()
+    )
 
 
 def kernels_of(workload: Workload, language: str, elements: int) -> Kernels | None:
-    """The workload's own kernels in a language, or else those made from its statements; None if it has neither."""
+    """The workload's own kernels in a language, or else those made from its statements; None if it
+    has neither.
+    """
     own = workload.kernels(language, elements)
     if own is not None or not getattr(workload, language):
         return own
@@ -69,12 +84,18 @@ def kernels_of(workload: Workload, language: str, elements: int) -> Kernels | No
     threads = BLOCK if language == "triton" else group_size(elements)
     groups = -(-elements // threads)
     return Kernels(
-        text, {"one": (KernelEntry("once", groups, threads),), "fused": (KernelEntry("fused", groups, threads),)}
+        text,
+        {
+            "one": (KernelEntry("once", groups, threads),),
+            "fused": (KernelEntry("fused", groups, threads),),
+        },
     )
 
 
 def wgsl(workload: Workload, elements: int) -> str:
-    """WGSL with the entry points ``once`` and ``fused``. The number of steps is word 0 of the uniform buffer."""
+    """WGSL with the entry points ``once`` and ``fused``. The number of steps is word 0 of the
+    uniform buffer.
+    """
     constants = "\n".join(f"const {k}: f32 = {float(v)!r};" for k, v in workload.constants.items())
     lookups = "\n".join(
         f"fn {f.name}_of(i: u32, k: u32) -> f32 {{ return inputs[{_place(f, at)}]; }}"
@@ -84,7 +105,10 @@ def wgsl(workload: Workload, elements: int) -> str:
     declared = "\n".join(
         [
             *(f"let {f.name} = {f.name}_of(i, 0u);" for f in _plain(workload)),
-            *(f"var {f.name}: {f'array<f32, {f.width}>' if f.shape else 'f32'};" for f in workload.state),
+            *(
+                f"var {f.name}: {f'array<f32, {f.width}>' if f.shape else 'f32'};"
+                for f in workload.state
+            ),
             *(_copies(workload, elements, save=False)),
             "var t = counters[i];",
         ]
@@ -119,11 +143,14 @@ fn {name}(@builtin(global_invocation_id) id: vec3<u32>) {{
 
 
 def cuda(workload: Workload, elements: int) -> str:
-    """CUDA C with the kernels ``once(state, counters, inputs)`` and ``fused(state, counters, inputs, steps)``.
+    """CUDA C with the kernels ``once(state, counters, inputs)`` and ``fused(state, counters,
+    inputs, steps)``.
 
     ``steps`` is a 64-bit integer.
     """
-    constants = "\n".join(f"constexpr float {k} = {float(v)!r}f;" for k, v in workload.constants.items())
+    constants = "\n".join(
+        f"constexpr float {k} = {float(v)!r}f;" for k, v in workload.constants.items()
+    )
     lookups = "\n".join(
         f"#define {f.name}(k) inputs[{_place(f, at, '(k)')}]"
         for f, at in _offsets(workload.fixed, elements)
@@ -152,7 +179,10 @@ constexpr unsigned int ELEMENTS = {elements}u;
 
 
 def _cuda_kernel(name: str, parameter: str, declared: str, steps: str, saved: str) -> str:
-    head = "float* __restrict__ state, unsigned int* __restrict__ counters, const float* __restrict__ inputs"
+    head = (
+        "float* __restrict__ state, unsigned int* __restrict__ counters, const float* __restrict__"
+        " inputs"
+    )
     return f"""
 extern "C" __global__ void {name}({head}{parameter}) {{
   const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -165,18 +195,26 @@ extern "C" __global__ void {name}({head}{parameter}) {{
 
 
 def triton(workload: Workload, elements: int) -> str:
-    """A module with the jitted kernels ``once`` and ``fused``; arguments ``(state, counters, inputs, steps, BLOCK)``.
+    """A module with the jitted kernels ``once`` and ``fused``; arguments ``(state, counters,
+    inputs, steps, BLOCK)``.
 
     Every field of the state must have one number per element.
     """
-    constants = "\n".join(f"{k} = tl.constexpr({float(v)!r})" for k, v in workload.constants.items())
+    constants = "\n".join(
+        f"{k} = tl.constexpr({float(v)!r})" for k, v in workload.constants.items()
+    )
     lookups = "".join(
-        f"\n\n@triton.jit\ndef {f.name}_of(inputs, i, inside, k):\n    return tl.load(inputs + {place})\n"
+        f"\n\n@triton.jit\ndef {f.name}_of(inputs, i, inside, k):\n    return tl.load(inputs +"
+        f" {place})\n"
         for f, at in _offsets(workload.fixed, elements)
-        for place in [f"{at} + k" if f.shared else f"{at} + k * {elements} + i, mask=inside, other=0.0"]
+        for place in [
+            f"{at} + k" if f.shared else f"{at} + k * {elements} + i, mask=inside, other=0.0"
+        ]
         if f in _looked_up(workload)
     )
-    body = _calls(dedent(workload.triton).strip(), (f.name for f in _looked_up(workload)), "inputs, i, inside")
+    body = _calls(
+        dedent(workload.triton).strip(), (f.name for f in _looked_up(workload)), "inputs, i, inside"
+    )
     loads = "\n".join(
         [
             *(
@@ -190,14 +228,20 @@ def triton(workload: Workload, elements: int) -> str:
     )
     saves = "\n".join(
         [
-            *(f"tl.store(state + {at} + i, {f.name}, mask=inside)" for f, at in _offsets(workload.state, elements)),
+            *(
+                f"tl.store(state + {at} + i, {f.name}, mask=inside)"
+                for f, at in _offsets(workload.state, elements)
+            ),
             "tl.store(counters + i, t, mask=inside)",
         ]
     )
     start = f"i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\ninside = i < {elements}\n{loads}"
     step = f"{body}\nt = t + 1"
     loop = f"for turn in range(steps):\n{indent(step, '    ')}"
-    bodies = {name: indent(f"{start}\n{lines}\n{saves}", "    ") for name, lines in (("once", step), ("fused", loop))}
+    bodies = {
+        name: indent(f"{start}\n{lines}\n{saves}", "    ")
+        for name, lines in (("once", step), ("fused", loop))
+    }
     kernels = "".join(
         f"""
 
@@ -244,7 +288,9 @@ def _copies(workload: Workload, elements: int, *, save: bool) -> list[str]:
 
 
 def _calls(body: str, names: Iterable[str], passed: str = "i") -> str:
-    """The body with ``name(`` replaced by ``name_of(i, ``, because WGSL and Triton have no macros."""
+    """The body with ``name(`` replaced by ``name_of(i, ``, because WGSL and Triton have no
+    macros.
+    """
     for name in names:
         body = re.sub(rf"\b{name}\(", f"{name}_of({passed}, ", body)
     return body

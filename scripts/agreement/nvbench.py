@@ -1,10 +1,13 @@
-"""nvbench (NVIDIA's ``cuda-bench``) for ``main.py agreement``. Each subject runs in a separate process.
+"""nvbench (NVIDIA's ``cuda-bench``) for ``main.py agreement``. Each subject runs in a separate
+process.
 
-If a subject gives no number, the output of its process is printed, and the subject runs once more without nvbench's
-blocking kernel. Values come from nvbench's JSON, or from its log if there is no JSON.
+If a subject gives no number, the output of its process is printed, and the subject runs once more
+without nvbench's blocking kernel. Values come from nvbench's JSON, or from its log if there is no
+JSON.
 
-Our own measurement of graphs runs in the same process just before nvbench, with the same recording and stream. The
-reason: for some seconds a node may take up to a sixth longer (docs/cuda.md, two speeds of a node).
+Our own measurement of graphs runs in the same process just before nvbench, with the same recording
+and stream. The reason: for some seconds a node may take up to a sixth longer (docs/cuda.md, two
+speeds of a node).
 """
 
 from __future__ import annotations
@@ -41,31 +44,44 @@ OUR_ANSWERS_SUFFIX = ".ours"
 _GRAPH_SECONDS = 1.5
 """Duration of our own measurement of a graph, s."""
 LIMIT_S = 100.0
-"""Time limit for the process of a tool or subject, s. nvbench ends each of its two measurements after ``PATIENCE_S``.
+"""Time limit for the process of a tool or subject, s. nvbench ends each of its two measurements
+after ``PATIENCE_S``.
 """
 _LOGGED = re.compile(r"(Batch|Cold): ([\d.]+)ms GPU")
 _TOLD = re.compile(r"^\s*(Warn|Fail|Skip)\w*:?\s*(.+)$", re.MULTILINE | re.IGNORECASE)
 
 
 def nvbench() -> list[ToolAnswer]:
-    """Batch and cold times of every subject. Raises ``ModuleNotFoundError`` if cuda-bench is not installed."""
+    """Batch and cold times of every subject. Raises ``ModuleNotFoundError`` if cuda-bench is not
+    installed.
+    """
     if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bench") is None:
         raise ModuleNotFoundError("no module cuda.bench: pip install 'cuda-bench[cu13]'")
     return [answer for index in range(len(_SUBJECTS)) for answer in ask(index)]
 
 
 def ask(index: int, child: Callable[[int, Path, bool], str] | None = None) -> list[ToolAnswer]:
-    """The answers for one subject. ``child`` runs a process that writes the JSON, and returns the output of it."""
+    """The answers for one subject. ``child`` runs a process that writes the JSON, and returns the
+    output of it.
+    """
     reasons = []
     with tempfile.TemporaryDirectory() as folder:
         for blocking in (True, False):
             path = Path(folder, f"{blocking}.json")
             output = (child or _child)(index, path, blocking)
-            found = answers(_SUBJECTS[index], path.read_text("utf-8") if path.exists() else "", output)
+            found = answers(
+                _SUBJECTS[index], path.read_text("utf-8") if path.exists() else "", output
+            )
             if any(a.value is not None for a in found):
                 own = path.with_suffix(OUR_ANSWERS_SUFFIX)
-                return found + (msgspec.json.decode(own.read_bytes(), type=list[ToolAnswer]) if own.exists() else [])
-            reasons.append(f"{'with' if blocking else 'without'} its blocking kernel: {found[0].reason}")
+                return found + (
+                    msgspec.json.decode(own.read_bytes(), type=list[ToolAnswer])
+                    if own.exists()
+                    else []
+                )
+            reasons.append(
+                f"{'with' if blocking else 'without'} its blocking kernel: {found[0].reason}"
+            )
             print(
                 f"nvbench, {_SUBJECTS[index]}, {reasons[-1]}; its process said:",
                 *output.splitlines()[-40:],
@@ -73,17 +89,29 @@ def ask(index: int, child: Callable[[int, Path, bool], str] | None = None) -> li
                 file=sys.stderr,
                 flush=True,
             )
-    return [ToolAnswer("nvbench", _SUBJECTS[index], quantity, reason="; ".join(reasons)) for quantity in _QUANTITIES]
+    return [
+        ToolAnswer("nvbench", _SUBJECTS[index], quantity, reason="; ".join(reasons))
+        for quantity in _QUANTITIES
+    ]
 
 
 def answers(subject: str, text: str, output: str) -> list[ToolAnswer]:
-    """The values in nvbench's JSON, or else those in its log, or else the reason why there are none."""
+    """The values in nvbench's JSON, or else those in its log, or else the reason why there are
+    none.
+    """
     try:
-        states = [state for benchmark in json.loads(text)["benchmarks"] for state in benchmark["states"]]
+        states = [
+            state for benchmark in json.loads(text)["benchmarks"] for state in benchmark["states"]
+        ]
         tags = {s["tag"]: _value(s) for state in states for s in state.get("summaries") or []}
-        reason = "; ".join(str(state["skip_reason"]) for state in states if state.get("skip_reason"))
+        reason = "; ".join(
+            str(state["skip_reason"]) for state in states if state.get("skip_reason")
+        )
     except (ValueError, KeyError, TypeError) as error:
-        tags, reason = {}, f"its JSON of {len(text)} characters can't be read ({type(error).__name__}: {error})"
+        tags, reason = (
+            {},
+            f"its JSON of {len(text)} characters can't be read ({type(error).__name__}: {error})",
+        )
     logged = {kind.lower(): float(ms) * 1e6 for kind, ms in _LOGGED.findall(output)}
     said = "; ".join([reason, *(text.strip() for _, text in _TOLD.findall(output))][:3]).strip("; ")
     found = []
@@ -92,7 +120,14 @@ def answers(subject: str, text: str, output: str) -> list[ToolAnswer]:
         value = seconds * 1e9 if seconds is not None else logged.get(quantity)
         if value is None:
             last = (output.strip() or "it said nothing").splitlines()[-1]
-            found.append(ToolAnswer("nvbench", subject, quantity, reason=f"{said or 'no such summary'}; last: {last}"))
+            found.append(
+                ToolAnswer(
+                    "nvbench",
+                    subject,
+                    quantity,
+                    reason=f"{said or 'no such summary'}; last: {last}",
+                )
+            )
         else:
             found.append(ToolAnswer("nvbench", subject, quantity, value))
     return found
@@ -109,11 +144,21 @@ def _value(summary: Any) -> float | None:
 
 def _child(index: int, path: Path, blocking: bool) -> str:
     """Run the process of one subject. Returns its output and its exit status as text."""
-    command = [sys.executable, "-m", "scripts.agreement.nvbench", str(index), str(path), str(int(blocking))]
+    command = [
+        sys.executable,
+        "-m",
+        "scripts.agreement.nvbench",
+        str(index),
+        str(path),
+        str(int(blocking)),
+    ]
     root = Path(__file__).resolve().parents[2]
     with tempfile.TemporaryFile() as said:
         try:
-            ended = f"ended with {subprocess.call(command, cwd=root, stdout=said, stderr=said, timeout=LIMIT_S)}"
+            ended = (
+                "ended with"
+                f" {subprocess.call(command, cwd=root, stdout=said, stderr=said, timeout=LIMIT_S)}"
+            )
         except subprocess.TimeoutExpired:
             ended = f"was stopped after {LIMIT_S:.0f} s"
         said.seek(0)
@@ -126,7 +171,9 @@ def _run(index: int, path: str, blocking: bool) -> None:
     from cuda import bench
 
     name = _SUBJECTS[index]
-    measure: Callable[[Any], None] = {TORCH_ADD: _on_add, LCG_STEP: _on_step}.get(name) or _on_graph(name, Path(path))
+    measure: Callable[[Any], None] = {TORCH_ADD: _on_add, LCG_STEP: _on_step}.get(
+        name
+    ) or _on_graph(name, Path(path))
 
     def subject(state: Any) -> None:
         try:
@@ -138,13 +185,23 @@ def _run(index: int, path: str, blocking: bool) -> None:
             state.skip(f"{type(error).__name__}: {error}")
 
     bench.register(subject)
-    # During such short kernels the GPU clock stays low. nvbench would treat this as throttling and discard the results.
-    limits = ["--max-noise", f"{100 * INTERVAL:g}", "--timeout", f"{PATIENCE_S:g}", "--throttle-threshold", "0"]
+    # During such short kernels the GPU clock stays low. nvbench would treat this as throttling and
+    # discard the results.
+    limits = [
+        "--max-noise",
+        f"{100 * INTERVAL:g}",
+        "--timeout",
+        f"{PATIENCE_S:g}",
+        "--throttle-threshold",
+        "0",
+    ]
     bench.run_all_benchmarks(["nvbench", "--devices", "0", *limits, "--json", path])
 
 
 def _in_torch(state: Any, act: Callable[[], object]) -> None:
-    """Measure a torch call on nvbench's stream. The stream must not stay current, because nvbench destroys it later."""
+    """Measure a torch call on nvbench's stream. The stream must not stay current, because nvbench
+    destroys it later.
+    """
     import torch
 
     with torch.cuda.stream(torch.cuda.ExternalStream(state.get_stream().addressof())):
@@ -176,7 +233,9 @@ class _Stream:
 
 
 def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
-    """Measure our chain of the graph and write the answers. Returns the function that nvbench calls to launch it."""
+    """Measure our chain of the graph and write the answers. Returns the function that nvbench calls
+    to launch it.
+    """
     import torch
 
     from scripts.agreement.ours import measured, opened
@@ -189,7 +248,11 @@ def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
         )
 
     def on_driver_graph(state: Any) -> None:
-        call, stream, executable = chain.session.driver.call, chain.session.stream, chain.executable(GRAPH_NODES)
+        call, stream, executable = (
+            chain.session.driver.call,
+            chain.session.stream,
+            chain.executable(GRAPH_NODES),
+        )
         state.set_stream(_Stream(stream))
         state.exec(lambda _: call("cuGraphLaunch", executable, stream), batched=True)
 

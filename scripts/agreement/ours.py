@@ -1,4 +1,6 @@
-"""Our own measurement of the subjects of ``main.py agreement``. Imported only on a machine with a CUDA GPU."""
+"""Our own measurement of the subjects of ``main.py agreement``. Imported only on a machine with a
+CUDA GPU.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,13 @@ from overhead.profiles import PROFILES
 from overhead.results import Case, RoundLine
 from overhead.runner.schedule import MAX_TIMES_NEED
 from scripts.agreement.protocol import Seen, ToolAnswer
-from scripts.agreement.subjects import GRAPH_NODES, LCG_STEP, LCG_STEP_GRAPH, TORCH_ADD, TORCH_ADD_GRAPH
+from scripts.agreement.subjects import (
+    GRAPH_NODES,
+    LCG_STEP,
+    LCG_STEP_GRAPH,
+    TORCH_ADD,
+    TORCH_ADD_GRAPH,
+)
 
 _PLAN = PROFILES["default"]
 _FIGURES = ("complete", "host", "device_busy")
@@ -33,8 +41,16 @@ def _launches(maker: str) -> Case:
     return Case(pattern="launches", unit="launch", params={"maker": maker, "nodes": GRAPH_NODES})
 
 
-_ADD = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place", "operand": "number", "wait": "stream"})
-_STEP = Case(pattern="per-submit", unit="launch", params={"arguments": 1, "stream": "default", "wait": "stream"})
+_ADD = Case(
+    pattern="per-submit",
+    unit="launch",
+    params={"alloc": "in-place", "operand": "number", "wait": "stream"},
+)
+_STEP = Case(
+    pattern="per-submit",
+    unit="launch",
+    params={"arguments": 1, "stream": "default", "wait": "stream"},
+)
 _CASES: Mapping[str, tuple[str, Case]] = {
     TORCH_ADD: ("torch", _ADD),
     LCG_STEP: ("cuda-driver", _STEP),
@@ -55,9 +71,16 @@ def opened(subject: str) -> Any:
 
 
 def measured(chains: Mapping[str, Any], seconds: float) -> list[ToolAnswer]:
-    """The figures of newly opened chains, measured in alternation like in one process of the default profile."""
+    """The figures of newly opened chains, measured in alternation like in one process of the
+    default profile.
+    """
     seen, answers = Seen(), list[ToolAnswer]()
-    measure_cases(chains, SystemClock(), Settings(seconds, _PLAN.target, _PLAN.min_rounds, _PLAN.max_rounds), seen.take)
+    measure_cases(
+        chains,
+        SystemClock(),
+        Settings(seconds, _PLAN.target, _PLAN.min_rounds, _PLAN.max_rounds),
+        seen.take,
+    )
     for subject, chain in chains.items():
         series = Series([seen.process(subject)], chain.synchronous, chain.wait_spins, chain.overlap)
         figures = estimate(series, _PLAN.target)
@@ -68,18 +91,24 @@ def measured(chains: Mapping[str, Any], seconds: float) -> list[ToolAnswer]:
             value = found.value if found else None
             said = "node" if node else name
             plain = subject.removesuffix(" node")
-            answers.append(ToolAnswer("overhead", plain, said, value, "" if value is not None else reason))
+            answers.append(
+                ToolAnswer("overhead", plain, said, value, "" if value is not None else reason)
+            )
     return answers
 
 
-def ours(subjects: Sequence[str] = (TORCH_ADD, LCG_STEP, f"{TORCH_ADD} node", f"{LCG_STEP} node")) -> list[ToolAnswer]:
+def ours(
+    subjects: Sequence[str] = (TORCH_ADD, LCG_STEP, f"{TORCH_ADD} node", f"{LCG_STEP} node"),
+) -> list[ToolAnswer]:
     """The figures of these subjects, measured in alternation."""
     answers, chains = list[ToolAnswer](), dict[str, Any]()
     for subject in subjects:
         try:
             chains[subject] = opened(subject)
         except Exception as error:  # if a chain does not open, only its own rows are missing
-            answers.append(ToolAnswer("overhead", subject, "", reason=f"{type(error).__name__}: {error}"))
+            answers.append(
+                ToolAnswer("overhead", subject, "", reason=f"{type(error).__name__}: {error}")
+            )
     try:
         answers += measured(chains, _PLAN.case_s * MAX_TIMES_NEED * len(chains))
     finally:
@@ -89,7 +118,9 @@ def ours(subjects: Sequence[str] = (TORCH_ADD, LCG_STEP, f"{TORCH_ADD} node", f"
 
 
 class Passes:
-    """Measures slopes of a chain, ns per unit, in single passes of its ladder. The constructor calibrates the chain."""
+    """Measures slopes of a chain, ns per unit, in single passes of its ladder. The constructor
+    calibrates the chain.
+    """
 
     def __init__(self, width: float, chain: Any, clock: Clock, facts: ClockFacts) -> None:
         self.chain, self.clock, self.dice, self.number = chain, clock, random.Random(0), 0

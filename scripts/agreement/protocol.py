@@ -31,9 +31,13 @@ class ToolAnswer:
 
 
 def repeat_until(
-    once: Callable[[], Sequence[float]], width: float, patience: float, now: Callable[[], float] = time.perf_counter
+    once: Callable[[], Sequence[float]],
+    width: float,
+    patience: float,
+    now: Callable[[], float] = time.perf_counter,
 ) -> list[float]:
-    """Repeat a tool until its quartiles lie within ``width`` of the median, and return all its values.
+    """Repeat a tool until its quartiles lie within ``width`` of the median, and return all its
+    values.
 
     Stops after ``patience`` seconds in any case.
     """

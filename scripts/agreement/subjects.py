@@ -10,11 +10,16 @@ from typing import Any, Literal
 TORCH_ADD, LCG_STEP = "torch x.add_(1)", "LCG step"
 GRAPH_NODES = 100
 """Number of nodes of the graphs that are launched as a whole."""
-TORCH_ADD_GRAPH, LCG_STEP_GRAPH = f"{TORCH_ADD}, graph of {GRAPH_NODES}", f"{LCG_STEP}, graph of {GRAPH_NODES}"
+TORCH_ADD_GRAPH, LCG_STEP_GRAPH = (
+    f"{TORCH_ADD}, graph of {GRAPH_NODES}",
+    f"{LCG_STEP}, graph of {GRAPH_NODES}",
+)
 
 
 def words(mode: Literal["inference", "no_grad"]) -> Any:
-    """256 int32 on the device, in inference mode like in our eager chain, or with ``no_grad`` for graph capture."""
+    """256 int32 on the device, in inference mode like in our eager chain, or with ``no_grad`` for
+    graph capture.
+    """
     import torch
 
     from overhead.probes.torch.bodies import set_autograd_mode
@@ -29,7 +34,8 @@ def adding() -> Callable[[], object]:
 
 
 def stepping() -> tuple[Callable[[int], object], Any]:
-    """A function that launches the step on a stream, and the session that must be closed afterwards.
+    """A function that launches the step on a stream, and the session that must be closed
+    afterwards.
 
     Each launch uses the next set of words.
     """
@@ -39,10 +45,15 @@ def stepping() -> tuple[Callable[[int], object], Any]:
     from overhead.probes.cuda.session import CudaSession, step_arguments
 
     session = CudaSession(driver(), 0, own_stream=False, places=PLACES)
-    function, turn = session.kernel("step.cu", "step1"), [step_arguments(session, place) for place in range(PLACES)]
+    function, turn = (
+        session.kernel("step.cu", "step1"),
+        [step_arguments(session, place) for place in range(PLACES)],
+    )
     call, arguments = session.driver.call, itertools.cycle(turn)
 
     def launch(stream: int) -> object:
-        return call("cuLaunchKernel", function, *LAUNCH_DIMENSIONS, stream, next(arguments).address, None)
+        return call(
+            "cuLaunchKernel", function, *LAUNCH_DIMENSIONS, stream, next(arguments).address, None
+        )
 
     return launch, session

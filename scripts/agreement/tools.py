@@ -35,27 +35,41 @@ Turns are short because the speed of the processor changes within a second.
 
 
 def middle(values: list[float]) -> float:
-    """The mean without the lowest and the highest tenth, because interrupted turns would shift it."""
+    """The mean without the lowest and the highest tenth, because interrupted turns would shift
+    it.
+    """
     return float(trim_mean(values, TRIM))
 
 
 def torch_timer() -> list[ToolAnswer]:
-    """torch's ``Timer`` for a loop of additions with one synchronisation, in alternation with our measurement.
+    """torch's ``Timer`` for a loop of additions with one synchronisation, in alternation with our
+    measurement.
 
     Both values are trimmed means.
     """
     import torch
     from torch.utils.benchmark import Timer
 
-    names = {"add": words("inference").add_, "sync": torch.cuda.synchronize, "n": _ADDITIONS_PER_TIMING}
+    names = {
+        "add": words("inference").add_,
+        "sync": torch.cuda.synchronize,
+        "n": _ADDITIONS_PER_TIMING,
+    }
     timer = Timer("for _ in range(n):\n    add(1)\nsync()", globals=names)
     theirs, ours = list[float](), list[float]()
     clock = SystemClock()
-    with contextlib.closing(opened(TORCH_ADD)) as chain, contextlib.closing(QuietProcessor(clock)) as processor:
+    with (
+        contextlib.closing(opened(TORCH_ADD)) as chain,
+        contextlib.closing(QuietProcessor(clock)) as processor,
+    ):
         passes = Passes(INTERVAL, chain, clock, clock_facts(clock))
         for _ in range(_TURNS):
             processor.leave_if_slow()
-            theirs.append(timer.blocked_autorange(min_run_time=_TIMER_TURN_S).median * 1e9 / _ADDITIONS_PER_TIMING)
+            theirs.append(
+                timer.blocked_autorange(min_run_time=_TIMER_TURN_S).median
+                * 1e9
+                / _ADDITIONS_PER_TIMING
+            )
             ours += passes.more(_OUR_TURN_PASSES)
         passes.verify()
     return [
@@ -65,21 +79,31 @@ def torch_timer() -> list[ToolAnswer]:
 
 
 def cudagraph() -> list[ToolAnswer]:
-    """``do_bench_cudagraph``: the time of a graph with 20 ms of calls, divided by the number of calls."""
+    """``do_bench_cudagraph``: the time of a graph with 20 ms of calls, divided by the number of
+    calls.
+    """
     import torch
     from triton.testing import do_bench_cudagraph
 
     launch, session = stepping()
     answers = []
     try:
-        subjects = {TORCH_ADD: adding(), LCG_STEP: lambda: launch(torch.cuda.current_stream().cuda_stream)}
+        subjects = {
+            TORCH_ADD: adding(),
+            LCG_STEP: lambda: launch(torch.cuda.current_stream().cuda_stream),
+        }
         for subject, act in subjects.items():
             try:
                 bench = functools.partial(do_bench_cudagraph, act, return_mode="all")
                 values = repeat_until(bench, INTERVAL, PATIENCE_S)
             except Exception as error:
                 answers.append(
-                    ToolAnswer("do_bench_cudagraph", subject, "node", reason=f"{type(error).__name__}: {error}")
+                    ToolAnswer(
+                        "do_bench_cudagraph",
+                        subject,
+                        "node",
+                        reason=f"{type(error).__name__}: {error}",
+                    )
                 )
                 continue
             value = statistics.median(values) * 1e6
@@ -94,7 +118,11 @@ def do_bench() -> list[ToolAnswer]:
     """The median of ``triton.testing.do_bench``."""
     from triton.testing import do_bench as bench
 
-    return [ToolAnswer("do_bench", TORCH_ADD, "median", float(bench(adding(), return_mode="median")) * 1e6)]
+    return [
+        ToolAnswer(
+            "do_bench", TORCH_ADD, "median", float(bench(adding(), return_mode="median")) * 1e6
+        )
+    ]
 
 
 def profiler() -> list[ToolAnswer]:
@@ -110,7 +138,9 @@ def profiler() -> list[ToolAnswer]:
         for _ in range(_ADDITIONS_PER_TIMING):
             add()
         torch.cuda.synchronize()
-    calls = [e for e in trace.key_averages() if e.key.startswith(("cudaLaunchKernel", "cuLaunchKernel"))]
+    calls = [
+        e for e in trace.key_averages() if e.key.startswith(("cudaLaunchKernel", "cuLaunchKernel"))
+    ]
     count = sum(e.count for e in calls)
     if not count:
         raise RuntimeError("the trace holds no launch call")
@@ -118,8 +148,13 @@ def profiler() -> list[ToolAnswer]:
     return [ToolAnswer("torch.profiler", TORCH_ADD, "cudaLaunchKernel", total_us * 1e3 / count)]
 
 
-ALONE: dict[str, Callable[[], list[ToolAnswer]]] = {"do_bench": do_bench, "torch.profiler": profiler}
-"""Tools that run in a separate process: one clears the cache, the other leaves a tracer in the driver."""
+ALONE: dict[str, Callable[[], list[ToolAnswer]]] = {
+    "do_bench": do_bench,
+    "torch.profiler": profiler,
+}
+"""Tools that run in a separate process: one clears the cache, the other leaves a tracer in the
+driver.
+"""
 
 
 def apart(name: str) -> list[ToolAnswer]:

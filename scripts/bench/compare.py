@@ -1,4 +1,6 @@
-"""``main.py compare``: errors and power of ``overhead compare`` on pairs of runs made of the committed samples."""
+"""``main.py compare``: errors and power of ``overhead compare`` on pairs of runs made of the
+committed samples.
+"""
 
 from __future__ import annotations
 
@@ -32,22 +34,37 @@ _POOLS = (
     (("h100-default-2",), 35),
     (("h200-default",), 35),
 )
-"""Groups of runs. The processes of a group are mixed and divided at random into two runs of equal cost. The number: how
-many such pairs."""
+"""Groups of runs. The processes of a group are mixed and divided at random into two runs of equal
+cost. The number: how many such pairs.
+"""
 _PLANTED, _ABOVE, _LIMIT, _EVERY = (1.02, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5), 1.17, 10.0, 10
-"""The changes; those above the widest next-run range; the limit of the gate, %; one case in so many is changed."""
+"""The changes; those above the widest next-run range; the limit of the gate, %; one case in so many
+is changed.
+"""
 
 
 def pool(names: Sequence[str]) -> dict[str, tuple[Sampled, bool]]:
-    """The samples of the cases that all runs have, whatever their board, and whether the figure is ``ok`` in all."""
+    """The samples of the cases that all runs have, whatever their board, and whether the figure is
+    ``ok`` in all.
+    """
     runs = []
     for path in (_SAMPLES / f"nvidia-{name}.samples.jsonl.gz" for name in names):
         records, series = load(path).records, series_by_record(path)
         valued = [r for r in records if WithFigures.measured(r, FIGURE)]
-        runs.append({re.sub("#[0-9a-f]{12}", "", r.key): (sampled(series[r.key]), r.status == "ok") for r in valued})
+        runs.append(
+            {
+                re.sub("#[0-9a-f]{12}", "", r.key): (sampled(series[r.key]), r.status == "ok")
+                for r in valued
+            }
+        )
     return {
         key: (
-            Sampled(*(np.concatenate([getattr(r[key][0], f.name) for r in runs]) for f in fields(Sampled))),
+            Sampled(
+                *(
+                    np.concatenate([getattr(r[key][0], f.name) for r in runs])
+                    for f in fields(Sampled)
+                )
+            ),
             all(r[key][1] for r in runs),
         )
         for key in runs[0]
@@ -67,7 +84,9 @@ def pairs(dice: np.random.Generator) -> Iterator[list[tuple[Sampled, Sampled, bo
             yield [(s.at(halves[0]), s.at(halves[1]), ok) for s, ok in whole.values()]
 
 
-def judged(cases: Sequence[tuple[Sampled, Sampled, bool]], by: float, first: int) -> list[CaseVerdict]:
+def judged(
+    cases: Sequence[tuple[Sampled, Sampled, bool]], by: float, first: int
+) -> list[CaseVerdict]:
     """The verdicts where every tenth case from ``first`` on costs ``by`` times as much in NEW."""
     made = []
     for i, (base, new, _) in enumerate(cases):
@@ -91,19 +110,27 @@ def compare(options: argparse.Namespace, console: Console) -> bool:
         for by in (1.0, *_PLANTED):
             found = judged(cases, by, first)
             gate = Verdicts((), (), True, (), Yardstick("nothing-tested"), _LIMIT, tuple(found))
-            count[f"gate {by}: " + ("1" if gate.failed else "0" if gate.tested_enough() else "3")] += 1
+            count[
+                f"gate {by}: " + ("1" if gate.failed else "0" if gate.tested_enough() else "3")
+            ] += 1
             mine = [v for v in found if int(v.case) % _EVERY == first]
             count[f"planted {by}"] += len(mine)
             count[f"told {by}"] += sum(v.verdict == "slower" for v in mine)
             for base, new, _ in (cases[int(v.case)] for v in mine) if is_significant else ():
-                significant, _ = is_significant(np.exp(base.whole).tolist(), (by * np.exp(new.whole)).tolist())
+                significant, _ = is_significant(
+                    np.exp(base.whole).tolist(), (by * np.exp(new.whole)).tolist()
+                )
                 count[f"pyperf {by}"] += significant
-    share = {by: tuple(count[f"{who} {by}"] / count[f"planted {by}"] for who in ("told", "pyperf")) for by in _PLANTED}
+    share = {
+        by: tuple(count[f"{who} {by}"] / count[f"planted {by}"] for who in ("told", "pyperf"))
+        for by in _PLANTED
+    }
     above = [share[by] for by in _PLANTED if by > _ABOVE]
     wrong = count["gate 1.0: 1"]
     held = [
         Requirement(
-            f"{count['false']} of {count['pairs']} equal pairs have a false verdict (at most {PROMISED:.0%})",
+            f"{count['false']} of {count['pairs']} equal pairs have a false verdict (at most"
+            f" {PROMISED:.0%})",
             count["false"] <= PROMISED * count["pairs"],
         ),
         Requirement(
@@ -114,18 +141,37 @@ def compare(options: argparse.Namespace, console: Console) -> bool:
     if is_significant:
         told, other = np.mean(above, axis=0)
         held.append(
-            Requirement(f"changes above {_ABOVE - 1:.0%}: {told:.1%} told, {other:.1%} by pyperf", told >= other)
+            Requirement(
+                f"changes above {_ABOVE - 1:.0%}: {told:.1%} told, {other:.1%} by pyperf",
+                told >= other,
+            )
         )
     else:
-        console.print("without pyperf (pip install pyperf) there is nothing to compare the power with")
+        console.print(
+            "without pyperf (pip install pyperf) there is nothing to compare the power with"
+        )
     rows = [
-        [f"{by - 1:.0%}", *(f"{one:.1%}" for one in both), *(str(count[f"gate {by}: {code}"]) for code in "013")]
+        [
+            f"{by - 1:.0%}",
+            *(f"{one:.1%}" for one in both),
+            *(str(count[f"gate {by}: {code}"]) for code in "013"),
+        ]
         for by, both in share.items()
     ]
-    columns = ["one case in ten slower by", "told", "by pyperf", "gate passes", "fails", "could not see"]
+    columns = [
+        "one case in ten slower by",
+        "told",
+        "by pyperf",
+        "gate passes",
+        "fails",
+        "could not see",
+    ]
     if options.json:
         console.print(json.dumps({"counts": count, "claims": [asdict(one) for one in held]}))
     else:
-        show([Table(f"{count['pairs']} pairs of equal runs", columns, rows, numeric=range(6))], console)
+        show(
+            [Table(f"{count['pairs']} pairs of equal runs", columns, rows, numeric=range(6))],
+            console,
+        )
         print_requirements(held, console)
     return all(one.holds for one in held)

@@ -1,4 +1,5 @@
-"""``main.py known-truth``: measure simulated stacks with known costs and noise by the real code, on a fake clock.
+"""``main.py known-truth``: measure simulated stacks with known costs and noise by the real code, on
+a fake clock.
 
 Each scenario gets the seconds that the profile's plan gives a case of its cost.
 """
@@ -43,8 +44,9 @@ KNEE_FIGURES = ("knee_n", "queue_depth")
 class TruthOutcome:
     """One run of one scenario. ``figures``: each as a dict, ns.
 
-    ``counts``: samples by n in the first process. ``seconds``: simulated seconds per process. ``pace``: the mean canary
-    of the processes over the undisturbed canary, where the figures are those at the processes' canary, else 1.
+    ``counts``: samples by n in the first process. ``seconds``: simulated seconds per process.
+    ``pace``: the mean canary of the processes over the undisturbed canary, where the figures are
+    those at the processes' canary, else 1.
     """
 
     scenario: str
@@ -73,8 +75,14 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
         measure_cases({"case": chain}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events, index))
-    found = estimate(Series(processes, law.synchronous, False, law.overlap, anchored=True), plan.target)
-    figures = {name: structs.asdict(found[name]) for name in (*TIME_FIGURES, *KNEE_FIGURES) if name in found}
+    found = estimate(
+        Series(processes, law.synchronous, False, law.overlap, anchored=True), plan.target
+    )
+    figures = {
+        name: structs.asdict(found[name])
+        for name in (*TIME_FIGURES, *KNEE_FIGURES)
+        if name in found
+    }
     counts = Counter(int(n) for n in wall_rows(processes[0].rounds)[:, 0])
     counted = without_slow_rounds(Series(processes, law.synchronous, False, law.overlap)).processes
     pace = pace_of(counted) if len(counted) >= MEAN.canary_from and not scenario.two_speeds else 1.0
@@ -86,7 +94,9 @@ def _clock(scenario: Scenario, seed: int, index: int, plan: Plan) -> FakeClock:
     count = plan.processes_of(scenario.cost)
     order = np.random.default_rng([seed, 1]).permutation(count)
     slow = bool(order[index] < scenario.slow_share * count)
-    return FakeClock(scenario.disturbance, _seed(scenario, seed, index), scenario.resolution_ns, slow)
+    return FakeClock(
+        scenario.disturbance, _seed(scenario, seed, index), scenario.resolution_ns, slow
+    )
 
 
 def _seed(scenario: Scenario, seed: int, process: int) -> int:
@@ -110,10 +120,12 @@ def pace_of(processes: Sequence[Process]) -> float:
 
 
 def oracle(scenario: Scenario, counts: dict[int, int], figure: str, processes: int) -> float:
-    """The best possible relative 95 % half-width, given the noise law and which samples were interrupted.
+    """The best possible relative 95 % half-width, given the noise law and which samples were
+    interrupted.
 
-    Weighted least squares over as many samples as were taken, each weighted by its true variance (a locked poll adds
-    no noise), and the true spread between processes. NaN for figures without such a bound.
+    Weighted least squares over as many samples as were taken, each weighted by its true variance (a
+    locked poll adds no noise), and the true spread between processes. NaN for figures without such
+    a bound.
     """
     if figure not in TIME_FIGURES or len(counts) < 2:
         return math.nan
@@ -123,22 +135,32 @@ def oracle(scenario: Scenario, counts: dict[int, int], figure: str, processes: i
     waits = figure in ("complete", "fixed")
     unit = truth["complete" if waits else "issue"]
     level = (truth["fixed"] if waits else 0.0) + unit * n
-    variance = (law.jitter * level) ** 2 + (law.scatter * unit) ** 2 * n + scenario.resolution_ns**2 / 6 + 1.0
+    variance = (
+        (law.jitter * level) ** 2
+        + (law.scatter * unit) ** 2 * n
+        + scenario.resolution_ns**2 / 6
+        + 1.0
+    )
     if waits:
         variance += law.wake**2 / 2 + (law.poll**2 / 12 if not law.locked else 0.0)
     weights = times / variance
-    information = np.array([[weights.sum(), (weights * n).sum()], [(weights * n).sum(), (weights * n * n).sum()]])
-    within = float(np.linalg.inv(information)[0 if figure == "fixed" else 1][0 if figure == "fixed" else 1])
+    information = np.array(
+        [[weights.sum(), (weights * n).sum()], [(weights * n).sum(), (weights * n * n).sum()]]
+    )
+    within = float(
+        np.linalg.inv(information)[0 if figure == "fixed" else 1][0 if figure == "fixed" else 1]
+    )
     between = (scenario.disturbance.spread**2 + law.own**2) * truth[figure] ** 2
     return 1.96 * math.sqrt((within + between) / processes) / scenario.scale(figure)
 
 
 @dataclass(frozen=True)
 class Score:
-    """One figure over all runs of a scenario: counts of runs; ``bias`` and ``half_width`` are relative.
+    """One figure over all runs of a scenario: counts of runs; ``bias`` and ``half_width`` are
+    relative.
 
-    ``far``: runs that are ``ok`` with an error over twice the half-width. ``right``: runs that are ``bimodal`` with
-    both modes within 2 %. ``oracle``: see :func:`oracle`.
+    ``far``: runs that are ``ok`` with an error over twice the half-width. ``right``: runs that are
+    ``bimodal`` with both modes within 2 %. ``oracle``: see :func:`oracle`.
     """
 
     scenario: str
@@ -154,7 +176,9 @@ class Score:
     oracle: float
 
 
-def score(scenario: Scenario, outcomes: list[TruthOutcome], figure: str, profile: str = "default") -> Score:
+def score(
+    scenario: Scenario, outcomes: list[TruthOutcome], figure: str, profile: str = "default"
+) -> Score:
     """Compare one figure of a scenario's runs with its true value."""
     truth, scale = scenario.truth()[figure], scenario.scale(figure)
     rows: list[dict[str, Any]] = [
@@ -168,7 +192,8 @@ def score(scenario: Scenario, outcomes: list[TruthOutcome], figure: str, profile
     right = [
         r
         for r in rows
-        if r["status"] == "bimodal" and all(abs(m / t - 1) <= 0.02 for m, t in zip(r["modes"], both, strict=True))
+        if r["status"] == "bimodal"
+        and all(abs(m / t - 1) <= 0.02 for m, t in zip(r["modes"], both, strict=True))
     ]
     processes = PROFILES[profile].processes_of(scenario.cost)
     return Score(
@@ -180,15 +205,25 @@ def score(scenario: Scenario, outcomes: list[TruthOutcome], figure: str, profile
         ok=len(ok),
         far=sum(abs(r["value"] - r["truth"]) > r["high"] - r["low"] for r in ok),
         right=len(right),
-        bias=float(np.mean([r["value"] - r["truth"] for r in valued])) / scale if valued else math.nan,
-        half_width=float(np.median([(r["high"] - r["low"]) / 2 for r in valued])) / scale if valued else math.nan,
+        bias=(
+            float(np.mean([r["value"] - r["truth"] for r in valued])) / scale
+            if valued
+            else math.nan
+        ),
+        half_width=(
+            float(np.median([(r["high"] - r["low"]) / 2 for r in valued])) / scale
+            if valued
+            else math.nan
+        ),
         oracle=float(np.median([oracle(scenario, o.counts, figure, processes) for o in outcomes])),
     )
 
 
 @dataclass(frozen=True)
 class RefusalCount:
-    """Runs of a law that no single slope describes, and how many of them got one of the right statuses."""
+    """Runs of a law that no single slope describes, and how many of them got one of the right
+    statuses.
+    """
 
     scenario: str
     runs: int
@@ -215,12 +250,20 @@ def _one(job: tuple[int, int, str]) -> TruthOutcome:
 
 
 def known_truth(options: argparse.Namespace, console: Console) -> bool:
-    """Run every scenario with every seed; print tables or JSON; return whether all requirements hold."""
-    jobs = [(index, seed, options.profile) for index in range(len(SCENARIOS)) for seed in range(options.seeds)]
+    """Run every scenario with every seed; print tables or JSON; return whether all requirements
+    hold.
+    """
+    jobs = [
+        (index, seed, options.profile)
+        for index in range(len(SCENARIOS))
+        for seed in range(options.seeds)
+    ]
     with ProcessPoolExecutor(options.jobs) as pool:
         each = pool.map(_one, jobs, chunksize=4)
         note = Console(stderr=True)
-        outcomes = list(track(each, "known truth", total=len(jobs), console=note, disable=not note.is_terminal))
+        outcomes = list(
+            track(each, "known truth", total=len(jobs), console=note, disable=not note.is_terminal)
+        )
     grouped = [[o for o in outcomes if o.scenario == s.name] for s in SCENARIOS]
     scores = [
         score(s, group, figure, options.profile)
@@ -251,26 +294,34 @@ def _requirements(scores: list[Score], target: float) -> list[Requirement]:
     one = [s for s in scores if s.scenario in single and s.figure in TIME_FIGURES]
     slopes = [s for s in one if s.figure != "fixed"]
     within = [s for s in slopes if s.oracle <= target]
-    two = [s for s in scores if s.scenario not in single and s.figure in TIME_FIGURES and s.figure != "fixed"]
+    two = [
+        s
+        for s in scores
+        if s.scenario not in single and s.figure in TIME_FIGURES and s.figure != "fixed"
+    ]
     covered = _share(one, "covered", "valued")
     far = _share(one, "far", "ok")
     worst = min(within, key=lambda s: s.ok / s.runs)
     return [
         Requirement(
-            f"the 95 % intervals hold the truth in {covered:.1%} of {_sum(one, 'valued'):,} figures (92 to 98 %)",
+            f"the 95 % intervals hold the truth in {covered:.1%} of {_sum(one, 'valued'):,} figures"
+            " (92 to 98 %)",
             0.92 <= covered <= 0.98,
         ),
         Requirement(
-            f"of {_sum(one, 'ok'):,} ok figures {far:.2%} are off by over twice their half-width (at most 1 %)",
+            f"of {_sum(one, 'ok'):,} ok figures {far:.2%} are off by over twice their half-width"
+            " (at most 1 %)",
             far <= 0.01,
         ),
         Requirement(
-            f"where an oracle reaches {target:.0%}, {_share(within, 'ok', 'runs'):.1%} of the slopes are ok, "
-            f"and at the least {worst.ok / worst.runs:.1%} ({worst.figure}, {worst.scenario}) (at least 90 %)",
+            f"where an oracle reaches {target:.0%}, {_share(within, 'ok', 'runs'):.1%} of the"
+            f" slopes are ok, and at the least {worst.ok / worst.runs:.1%} ({worst.figure},"
+            f" {worst.scenario}) (at least 90 %)",
             worst.ok / worst.runs >= 0.9,
         ),
         Requirement(
-            f"two speeds come out bimodal with both within 2 % in {_share(two, 'right', 'runs'):.1%} (at least 99 %)",
+            "two speeds come out bimodal with both within 2 % in"
+            f" {_share(two, 'right', 'runs'):.1%} (at least 99 %)",
             _share(two, "right", "runs") >= 0.99,
         ),
     ]
@@ -279,9 +330,9 @@ def _requirements(scores: list[Score], target: float) -> list[Requirement]:
 def _refusal_requirement(refusals: list[RefusalCount]) -> Requirement:
     least = min(refusals, key=lambda r: r.right / r.runs)
     return Requirement(
-        f"laws without one slope are refused for the right reason in {sum(r.right for r in refusals)} of "
-        f"{sum(r.runs for r in refusals)} runs, at the least {least.right / least.runs:.1%} ({least.scenario}) "
-        "(at least 95 %)",
+        "laws without one slope are refused for the right reason in"
+        f" {sum(r.right for r in refusals)} of {sum(r.runs for r in refusals)} runs, at the least"
+        f" {least.right / least.runs:.1%} ({least.scenario}) (at least 95 %)",
         least.right / least.runs >= 0.95,
     )
 

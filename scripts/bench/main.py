@@ -1,4 +1,5 @@
-"""Check the method: ``make bench ARGS=NAME``, or ``python scripts/bench/main.py NAME``; every bench without a name.
+"""Check the method: ``make bench ARGS=NAME``, or ``python scripts/bench/main.py NAME``; every bench
+without a name.
 
 known-truth  figures of simulated stacks whose true costs are known
 planted-laws simulated stacks whose cost no line describes: no figure may mislead
@@ -18,7 +19,9 @@ import os
 import sys
 from collections.abc import Callable
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: the worker processes are the parallelism
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # before numpy: the worker processes are the parallelism
 
 from rich.console import Console
 
@@ -41,7 +44,9 @@ BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("bench", nargs="?", choices=BENCHES, help="one of them; all without it")
     parser.add_argument("--seeds", type=int, default=200, help="runs of each scenario")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")

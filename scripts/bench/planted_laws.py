@@ -1,10 +1,10 @@
 """``main.py planted-laws``: two hundred laws that no line describes, or only up to some n.
 
-A figure is wrong if it is ``ok`` and differs by more than 3 %, and by more than its half-width, from the mean cost of
-a unit up to its ``holds_to``.
+A figure is wrong if it is ``ok`` and differs by more than 3 %, and by more than its half-width,
+from the mean cost of a unit up to its ``holds_to``.
 
-``main.py straight-laws``: 1,500 laws that are lines, with the usual noise: almost all must be ``ok`` from the first
-unit on.
+``main.py straight-laws``: 1,500 laws that are lines, with the usual noise: almost all must be
+``ok`` from the first unit on.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ _STATUSES = ("ok", "noisy", "bimodal", "nonlinear", "below-resolution", "unverif
 
 @dataclass(frozen=True)
 class PlantedLaw:
-    """``cost``: the true mean ns per unit from n units on, without a tail. ``mean``: with everything, ns; 0 for the
-    same. ``refused``: no status ``ok`` is right at all. ``other``: as true as ``cost``: the mean over all n, where
-    ``cost`` is that of most n."""
+    """``cost``: the true mean ns per unit from n units on, without a tail. ``mean``: with
+    everything, ns; 0 for the same. ``refused``: no status ``ok`` is right at all. ``other``: as
+    true as ``cost``: the mean over all n, where ``cost`` is that of most n.
+    """
 
     family: str
     law: Law
@@ -117,7 +118,9 @@ def _powers(dice: _Dice, unit: float) -> PlantedLaw:
 
 def _warm_up(dice: _Dice, unit: float) -> PlantedLaw:
     warm = dice.random.uniform(0.2, 1.0)
-    return PlantedLaw("warm-up", _line(dice, unit, warm=warm, warm_s=dice.between(0.05, 10)), lambda n: unit)
+    return PlantedLaw(
+        "warm-up", _line(dice, unit, warm=warm, warm_s=dice.between(0.05, 10)), lambda n: unit
+    )
 
 
 def _poll(dice: _Dice, unit: float) -> PlantedLaw:
@@ -134,7 +137,9 @@ def _tail(dice: _Dice, unit: float) -> PlantedLaw:
 
 
 def _lazy(dice: _Dice, unit: float) -> PlantedLaw:
-    return PlantedLaw("lazy", _line(dice, unit, lazy=dice.between(0.1, 20) * unit), lambda n: unit, refused=True)
+    return PlantedLaw(
+        "lazy", _line(dice, unit, lazy=dice.between(0.1, 20) * unit), lambda n: unit, refused=True
+    )
 
 
 _FAMILIES = (_flush, _bucket, _cache, _cheaper, _parity, _powers, _warm_up, _poll, _tail, _lazy)
@@ -148,8 +153,10 @@ def planted_laws(seed: int, count: int = 200) -> list[PlantedLaw]:
 
 @dataclass(frozen=True)
 class LawOutcome:
-    """``complete`` of one law. ``off``: its relative error up to ``holds_to``; ``off_mean``: that of ``everything``, 0
-    where that is not ``ok``; ``half_width``: relative, the wider one of both. ``fixed``: the status of that figure."""
+    """``complete`` of one law. ``off``: its relative error up to ``holds_to``; ``off_mean``: that
+    of ``everything``, 0 where that is not ``ok``; ``half_width``: relative, the wider one of both.
+    ``fixed``: the status of that figure.
+    """
 
     law: int
     family: str
@@ -176,7 +183,9 @@ def _measure(job: tuple[int, int, str]) -> LawOutcome:
 def measure(planted: PlantedLaw, number: int, seed: int, profile: str) -> LawOutcome:
     """Measure a law in as many processes as the profile plans."""
     plan = PROFILES[profile]
-    disturbance = CALM if planted.mean else USUAL_NOISE  # what preempts a process is no part of the true mean
+    disturbance = (
+        CALM if planted.mean else USUAL_NOISE
+    )  # what preempts a process is no part of the true mean
     law, processes = planted.law, list[Process]()
     ladders: dict[str, list[int]] = {}
     for index in range(plan.processes):
@@ -194,16 +203,26 @@ def measure(planted: PlantedLaw, number: int, seed: int, profile: str) -> LawOut
         processes.append(process_of(events, index))
         if "wait_quantum" not in processes[0].one_off:
             ladders = {"case": [int(n) for n in processes[0].values("ladder")]}
-    found = estimate(Series(processes, law.synchronous, False, law.overlap, anchored=True), plan.target)
+    found = estimate(
+        Series(processes, law.synchronous, False, law.overlap, anchored=True), plan.target
+    )
     one = found["complete"]
     if one.value is None:
         return LawOutcome(number, planted.family, one.status, one.reason)
-    truths = {one.name: planted.cost(max(one.holds_to, 1))} | ({"everything": planted.mean} if planted.mean else {})
-    sure = [figure for name in truths if (figure := found.get(name)) and figure.status == "ok" and figure.value]
+    truths = {one.name: planted.cost(max(one.holds_to, 1))} | (
+        {"everything": planted.mean} if planted.mean else {}
+    )
+    sure = [
+        figure
+        for name in truths
+        if (figure := found.get(name)) and figure.status == "ok" and figure.value
+    ]
     off = {figure.name: figure.value / truths[figure.name] - 1 for figure in sure if figure.value}
     if planted.other and one.name in off:
         off[one.name] = min(off[one.name], one.value / planted.other - 1, key=abs)
-    width = max(((f.high - f.low) / 2 / truths[f.name] for f in sure if f.high and f.low), default=0.0)
+    width = max(
+        ((f.high - f.low) / 2 / truths[f.name] for f in sure if f.high and f.low), default=0.0
+    )
     return LawOutcome(
         number,
         planted.family,
@@ -264,7 +283,9 @@ def straight(options: argparse.Namespace, console: Console) -> bool:
 
 
 def planted(options: argparse.Namespace, console: Console) -> bool:
-    """Measure two hundred laws; print what became of each family; return whether no figure misleads."""
+    """Measure two hundred laws; print what became of each family; return whether no figure
+    misleads.
+    """
     laws = planted_laws(_SEED)
     with ProcessPoolExecutor(options.jobs) as pool:
         jobs = [(number, _SEED, options.profile) for number in range(len(laws))]
@@ -274,8 +295,19 @@ def planted(options: argparse.Namespace, console: Console) -> bool:
         own = [outcome for outcome in found if outcome.family == family]
         counts = Counter(outcome.status for outcome in own)
         wrong = [outcome for outcome in own if outcome.wrong(laws[outcome.law])]
-        rows.append([family, *(str(counts.get(status, 0)) for status in _STATUSES), str(len(wrong))])
-    show([Table(f"planted laws, profile {options.profile}", ["family", *_STATUSES, "misleading"], rows)], console)
+        rows.append(
+            [family, *(str(counts.get(status, 0)) for status in _STATUSES), str(len(wrong))]
+        )
+    show(
+        [
+            Table(
+                f"planted laws, profile {options.profile}",
+                ["family", *_STATUSES, "misleading"],
+                rows,
+            )
+        ],
+        console,
+    )
     wrong = [outcome for outcome in found if outcome.wrong(laws[outcome.law])]
     off = f"off by over {_FAR:.0%}, and more than their half-width, up to holds_to"
     words = f"of {len(laws)} planted laws {len(wrong)} are ok and {off} (none)"

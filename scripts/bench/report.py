@@ -1,4 +1,6 @@
-"""``main.py report``: the time and memory of the pages of 1,000 machines, and of one file of 4,000 records."""
+"""``main.py report``: the time and memory of the pages of 1,000 machines, and of one file of 4,000
+records.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def report(options: argparse.Namespace, console: Console) -> bool:
         for place in (many, one):
             place.mkdir()
         for number in range(_MACHINES):
-            (many / f"{number:04}.json").write_bytes(msgspec.json.encode(machine(runs[number % len(runs)], number)))
+            (many / f"{number:04}.json").write_bytes(
+                msgspec.json.encode(machine(runs[number % len(runs)], number))
+            )
         (one / "one.json").write_bytes(msgspec.json.encode(large(runs[2], _RECORDS)))
         found = {
             f"{_MACHINES:,} machines": (
@@ -43,11 +47,16 @@ def report(options: argparse.Namespace, console: Console) -> bool:
                 _MACHINES_S,
                 _MACHINES_MIB,
             ),
-            f"{_RECORDS:,} records": (*cost_of("report", str(one), "--out", f"{folder}/out"), _RECORDS_S, _RECORDS_MIB),
+            f"{_RECORDS:,} records": (
+                *cost_of("report", str(one), "--out", f"{folder}/out"),
+                _RECORDS_S,
+                _RECORDS_MIB,
+            ),
         }
     requirements = [
         Requirement(
-            f"{what}: {wall:.1f} s of {most_s:.0f} s ({cpu:.1f} s of processor time), {mib:.0f} MiB of {most_mib:.0f}",
+            f"{what}: {wall:.1f} s of {most_s:.0f} s ({cpu:.1f} s of processor time), {mib:.0f} MiB"
+            f" of {most_mib:.0f}",
             wall <= most_s and mib <= most_mib,
         )
         for what, (wall, cpu, mib, most_s, most_mib) in found.items()
@@ -61,11 +70,15 @@ def report(options: argparse.Namespace, console: Console) -> bool:
 
 def machine(run: Fingerprint, number: int) -> Fingerprint:
     """The run as that of another machine."""
-    return msgspec.structs.replace(run, machine=msgspec.structs.replace(run.machine, id=f"{number:012x}"))
+    return msgspec.structs.replace(
+        run, machine=msgspec.structs.replace(run.machine, id=f"{number:012x}")
+    )
 
 
 def large(run: Fingerprint, records: int) -> Fingerprint:
-    """The run with so many records: its own, and copies with another parameter and the figure ``complete`` alone."""
+    """The run with so many records: its own, and copies with another parameter and the figure
+    ``complete`` alone.
+    """
     made = list(run.records)
     while len(made) < records:
         made += [
@@ -83,9 +96,13 @@ def large(run: Fingerprint, records: int) -> Fingerprint:
 
 
 def cost_of(*arguments: str) -> tuple[float, float, float]:
-    """Seconds, seconds of processor time and MiB of the largest process that a command of ``overhead`` takes."""
+    """Seconds, seconds of processor time and MiB of the largest process that a command of
+    ``overhead`` takes.
+    """
     start = time.perf_counter()
-    process = psutil.Popen([sys.executable, "-m", "overhead", *arguments], stdout=subprocess.DEVNULL)
+    process = psutil.Popen(
+        [sys.executable, "-m", "overhead", *arguments], stdout=subprocess.DEVNULL
+    )
     cpu_s, peak_bytes = 0.0, 0
     while process.poll() is None:
         # A process that has ended in the meantime has no times and no memory any more.

@@ -17,4 +17,6 @@ class Requirement:
 
 def print_requirements(requirements: list[Requirement], console: Console) -> None:
     for requirement in requirements:
-        console.print(f"{'holds ' if requirement.holds else 'FAILS '} {requirement.words}", highlight=False)
+        console.print(
+            f"{'holds ' if requirement.holds else 'FAILS '} {requirement.words}", highlight=False
+        )

@@ -1,7 +1,9 @@
 #!/usr/bin/env python
-"""Say what a browser with these flags gives a page for an adapter, and what it says of the GPU itself.
+"""Say what a browser with these flags gives a page for an adapter, and what it says of the GPU
+itself.
 
-    OVERHEAD_BROWSER=PROGRAM OVERHEAD_BROWSER_FLAGS=... python scripts/offline/browser_adapter.py [SECONDS]
+    OVERHEAD_BROWSER=PROGRAM OVERHEAD_BROWSER_FLAGS=... python scripts/offline/browser_adapter.py
+    [SECONDS]
 
 One line of JSON; the exit code is 0 for a hardware adapter, 1 for a software one, 3 for none.
 """
@@ -25,7 +27,14 @@ from overhead.probes.browser import identity
 from overhead.probes.browser.launch import BROWSER, Browser, find_browser, kind_of
 from overhead.probes.browser.session import BrowserSession
 
-TOLD = ("gl_vendor", "glRenderer", "glVersion", "displayType", "vulkanVersion", "glImplementationParts")
+TOLD = (
+    "gl_vendor",
+    "glRenderer",
+    "glVersion",
+    "displayType",
+    "vulkanVersion",
+    "glImplementationParts",
+)
 
 
 def page_adapter(browser: Browser, seconds: float) -> dict[str, Any]:
@@ -42,13 +51,22 @@ def page_adapter(browser: Browser, seconds: float) -> dict[str, Any]:
 
 
 def gpu_info(browser: Browser, seconds: float) -> dict[str, Any]:
-    """Chromium's own word, by its debugging pipe: devices, features and renderer, as chrome://gpu shows them."""
+    """Chromium's own word, by its debugging pipe: devices, features and renderer, as chrome://gpu
+    shows them.
+    """
     to_browser, from_us = os.pipe()
     from_browser, to_us = os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = browser.command(Path(profile), "about:blank")
         child = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{to_us}', "sh", *command[:-1], "--remote-debugging-pipe"],
+            [
+                "sh",
+                "-c",
+                f'exec "$@" 3<&{to_browser} 4>&{to_us}',
+                "sh",
+                *command[:-1],
+                "--remote-debugging-pipe",
+            ],
             pass_fds=(to_browser, to_us),
             env={**os.environ, "TMPDIR": profile},
             stdin=subprocess.DEVNULL,
@@ -73,9 +91,13 @@ def gpu_info(browser: Browser, seconds: float) -> dict[str, Any]:
     aux = {name: gpu["auxAttributes"].get(name) for name in TOLD}
     status = gpu.get("featureStatus", {})
     return {
-        "devices": [{k: d.get(k) for k in ("vendorId", "deviceId", "driverVersion")} for d in gpu["devices"]],
+        "devices": [
+            {k: d.get(k) for k in ("vendorId", "deviceId", "driverVersion")} for d in gpu["devices"]
+        ],
         **aux,
-        "features": {name: status.get(name) for name in ("webgpu", "vulkan", "opengl", "gpu_compositing")},
+        "features": {
+            name: status.get(name) for name in ("webgpu", "vulkan", "opengl", "gpu_compositing")
+        },
     }
 
 

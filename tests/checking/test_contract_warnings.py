@@ -27,13 +27,25 @@ SECOND = 1_000_000_000
 @pytest.mark.parametrize(
     ("said", "code"),
     [
-        (blocking_warning(False, issue=50 * US, empty=0.2 * US, one=0.2 * US, most=0.2 * US), "wait-does-not-wait"),
+        (
+            blocking_warning(False, issue=50 * US, empty=0.2 * US, one=0.2 * US, most=0.2 * US),
+            "wait-does-not-wait",
+        ),
         (blocking_warning(False, issue=5 * US, empty=0.2 * US, one=20 * US, most=140 * US), ""),
-        (blocking_warning(True, issue=5 * US, empty=0.2 * US, one=500 * US, most=900 * US), "synchronous-yet-waits"),
-        (unread_warning("read-each", 2 * US, left=700 * US, full=900 * US), "work-left-after-units"),
+        (
+            blocking_warning(True, issue=5 * US, empty=0.2 * US, one=500 * US, most=900 * US),
+            "synchronous-yet-waits",
+        ),
+        (
+            unread_warning("read-each", 2 * US, left=700 * US, full=900 * US),
+            "work-left-after-units",
+        ),
         (unread_warning("read-each", 2 * US, left=3 * US, full=900 * US), ""),
         (unread_warning("read-each", 2 * US, left=15 * US, full=15 * US), ""),  # too little to tell
-        (unfinished_warning(48 * US, 3990 * US, window=200 * US, n=200), "wait-returns-early"),  # lazy MLX
+        (
+            unfinished_warning(48 * US, 3990 * US, window=200 * US, n=200),
+            "wait-returns-early",
+        ),  # lazy MLX
         (unfinished_warning(98 * US, 176 * US, window=1000 * US, n=200), ""),  # colder caches
         (unfinished_warning(0.5 * US, 2 * US, window=1 * US, n=200), ""),  # too little to tell
         (device_time_warning(1.5, window=1500.0), "device-time-too-short"),
@@ -88,7 +100,9 @@ class WithoutTimestamps(Slow):
         raise Unsupported("no timestamps")
 
 
-@pytest.mark.parametrize("chain", [Slow(4), Slow(1000), WithoutTimestamps(4)])  # a run measures chains of few units too
+@pytest.mark.parametrize(
+    "chain", [Slow(4), Slow(1000), WithoutTimestamps(4)]
+)  # a run measures chains of few units too
 def test_check_of_a_chain_with_slow_units_or_without_device_time_finds_nothing_and_issues_few_units(
     chain: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,6 @@
-"""Test that the registry is complete and consistent, and that records of our stacks give the right verdicts."""
+"""Test that the registry is complete and consistent, and that records of our stacks give the right
+verdicts.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,32 @@ from overhead.blocks.terminal import show
 from overhead.claims.judging import Judged, judge, judge_runs
 from overhead.claims.measured import ClaimValue, against_of, failure_of
 from overhead.claims.registry import Claim, ClaimTest, Selector, Unit, claims, sources
-from overhead.claims.rules import VERDICTS, bounds, evaluate, published, size_beside_published, verdict_on_value
+from overhead.claims.rules import (
+    VERDICTS,
+    bounds,
+    evaluate,
+    published,
+    size_beside_published,
+    verdict_on_value,
+)
 from overhead.claims.show import claim_data, overview_blocks, values_table, verdict_blocks
 from overhead.errors import BadFile
 from overhead.loading.files import write_fingerprint
 from overhead.named_comparisons import comparable_pairs
 from overhead.probes import registry, space_of
 from overhead.reading.published import publications
-from overhead.results import Case, Comparison, Fingerprint, Gpu, Machine, Params, Record, Target, Value, because
+from overhead.results import (
+    Case,
+    Comparison,
+    Fingerprint,
+    Gpu,
+    Machine,
+    Params,
+    Record,
+    Target,
+    Value,
+    because,
+)
 from overhead.words import claims as words
 from overhead.words.reasons import in_words
 from overhead.workloads import UNROLLED
@@ -29,15 +49,28 @@ from tests.fakes.report import figure, fingerprint, record, share
 
 CLAIMS = claims()
 APIS = {
-    "numpy": "CPU", "torch": "CPU CUDA", "torch-compile": "CPU CUDA", "cuda-driver": "CUDA", "cuda-graph": "CUDA",
-    "cupy": "CUDA", "triton": "CUDA", "jax": "CPU CUDA", "vulkan": "Vulkan", "wgpu-native": "Vulkan",
-    "dawn": "Vulkan", "chromium": "Vulkan", "firefox": "Vulkan", "onnxruntime": "WebGPU",
-}  # fmt: skip
+    "numpy": "CPU",
+    "torch": "CPU CUDA",
+    "torch-compile": "CPU CUDA",
+    "cuda-driver": "CUDA",
+    "cuda-graph": "CUDA",
+    "cupy": "CUDA",
+    "triton": "CUDA",
+    "jax": "CPU CUDA",
+    "vulkan": "Vulkan",
+    "wgpu-native": "Vulkan",
+    "dawn": "Vulkan",
+    "chromium": "Vulkan",
+    "firefox": "Vulkan",
+    "onnxruntime": "WebGPU",
+}
 GPU = "NVIDIA H200"
 
 
 def a_run_of_everything() -> Fingerprint:
-    """A run with all cases of all stacks on a machine with an NVIDIA GPU. Every case has every figure."""
+    """A run with all cases of all stacks on a machine with an NVIDIA GPU. Every case has every
+    figure.
+    """
     records: list[Record] = []
     comparisons: list[Comparison] = []
     for stack, apis in APIS.items():
@@ -47,9 +80,15 @@ def a_run_of_everything() -> Fingerprint:
             cases = list(space_of(registry()[stack], target).star())
             made = {case.key: _record(target, case) for case in cases}
             records += made.values()
-            for workload in sorted({case.workload for case in cases}):  # no comparison is between two workloads
-                pairs = comparable_pairs([(target, case) for case in cases if case.workload == workload])
-                comparisons += [share(n.name, made[a[1].key], made[b[1].key], 1_000.0) for n, a, b in pairs]
+            for workload in sorted(
+                {case.workload for case in cases}
+            ):  # no comparison is between two workloads
+                pairs = comparable_pairs(
+                    [(target, case) for case in cases if case.workload == workload]
+                )
+                comparisons += [
+                    share(n.name, made[a[1].key], made[b[1].key], 1_000.0) for n, a, b in pairs
+                ]
     return fingerprint(*records, comparisons=comparisons)
 
 
@@ -67,7 +106,9 @@ def _record(target: Target, case: Case) -> Record:
     )
     window: Params = {}
     if "fusions" in case.params:
-        window["dispatches"] = 881 - 100 * int(case.params["fusions"]) + int(case.params.get("padding", 0))
+        window["dispatches"] = (
+            881 - 100 * int(case.params["fusions"]) + int(case.params.get("padding", 0))
+        )
     return msgspec.structs.replace(made, workload=case.workload, window=window)
 
 
@@ -84,7 +125,9 @@ def everything() -> Fingerprint:
 def test_the_formula_of_a_claim_gives_its_published_value(claim: Claim) -> None:
     assert isinstance(claim.value, int | float)
     digits = len(repr(claim.value).partition(".")[2])
-    assert evaluate(claim.formula, claim.parts) == pytest.approx(claim.value, abs=0.5000005 * 10.0**-digits)
+    assert evaluate(claim.formula, claim.parts) == pytest.approx(
+        claim.value, abs=0.5000005 * 10.0**-digits
+    )
 
 
 def test_the_registry_has_25_claims_with_unique_ids_and_all_sources() -> None:
@@ -115,7 +158,9 @@ def test_the_fields_of_a_claim_agree_with_each_other(claim: Claim) -> None:
     within = bounds(claim, claim.test)
     inner, outer = within.reproduced, within.partial
     assert outer.low <= inner.low <= inner.high <= outer.high
-    assert inner.low <= low <= high <= inner.high, "the published figure itself must count as reproduced"
+    assert inner.low <= low <= high <= inner.high, (
+        "the published figure itself must count as reproduced"
+    )
 
 
 def test_our_stacks_measure_at_least_25_claims(everything: Fingerprint) -> None:
@@ -156,14 +201,18 @@ def test_a_measured_figure_gets_the_verdict_of_the_rules() -> None:
 def _claimed(value: float, unit: Unit) -> tuple[Claim, ClaimTest]:
     """The first claim with this unit, as if it had published this value."""
     found = next(
-        c for c in CLAIMS if c.test and c.test.unit == unit and not c.test.no_effect and c.test.kind != "fails"
+        c
+        for c in CLAIMS
+        if c.test and c.test.unit == unit and not c.test.no_effect and c.test.kind != "fails"
     )
     assert found.test is not None
     return msgspec.structs.replace(found, value=value), found.test
 
 
 def _found(value: float, low: float, high: float) -> ClaimValue:
-    return ClaimValue("A", (), "", "", software=False, status="ok", measured=Value(value, low, high))
+    return ClaimValue(
+        "A", (), "", "", software=False, status="ok", measured=Value(value, low, high)
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,8 +233,15 @@ def _found(value: float, low: float, high: float) -> ClaimValue:
         (0.5, 0.80, 0.90, "refuted"),
     ],
 )
-def test_a_ratio_is_judged_by_its_logarithm_too(published_value: float, low: float, high: float, expected: str) -> None:
-    assert verdict_on_value(*_claimed(published_value, "ratio"), _found((low * high) ** 0.5, low, high)) == expected
+def test_a_ratio_is_judged_by_its_logarithm_too(
+    published_value: float, low: float, high: float, expected: str
+) -> None:
+    assert (
+        verdict_on_value(
+            *_claimed(published_value, "ratio"), _found((low * high) ** 0.5, low, high)
+        )
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,7 +252,10 @@ def test_a_ratio_is_judged_by_its_logarithm_too(published_value: float, low: flo
 def test_a_share_is_judged_by_what_it_leaves_too(
     published_value: float, low: float, high: float, expected: str
 ) -> None:
-    assert verdict_on_value(*_claimed(published_value, "share"), _found((low + high) / 2, low, high)) == expected
+    assert (
+        verdict_on_value(*_claimed(published_value, "share"), _found((low + high) / 2, low, high))
+        == expected
+    )
 
 
 def test_a_range_of_shares_reaches_from_below_its_low_end_to_above_its_high_end() -> None:
@@ -212,7 +271,9 @@ def test_a_refuted_ratio_of_the_same_direction_says_whether_it_is_smaller_or_lar
     assert size_beside_published(claim, test, [_found(270.0, 88.0, 498.0)]) == "larger"
     assert size_beside_published(claim, test, [_found(1.2, 1.15, 1.25)]) == "smaller"
     assert size_beside_published(claim, test, [_found(0.5, 0.4, 0.6)]) == ""
-    assert size_beside_published(claim, test, [_found(1.2, 1.15, 1.25), _found(5.0, 4.0, 6.0)]) == ""
+    assert (
+        size_beside_published(claim, test, [_found(1.2, 1.15, 1.25), _found(5.0, 4.0, 6.0)]) == ""
+    )
     less = msgspec.structs.replace(claim, value=0.5)
     assert size_beside_published(less, test, [_found(0.1, 0.09, 0.11)]) == "larger"
     assert size_beside_published(less, test, [_found(0.8, 0.75, 0.85)]) == "smaller"
@@ -234,9 +295,12 @@ def _verdict(claim: str, *records: Record) -> str:
 
 
 @pytest.mark.parametrize(
-    ("naive", "verdict", "size"), [(400, "reproduced", ""), (120, "partial", ""), (60, "refuted", "smaller")]
+    ("naive", "verdict", "size"),
+    [(400, "reproduced", ""), (120, "partial", ""), (60, "refuted", "smaller")],
 )
-def test_only_a_refuted_ratio_is_said_to_be_smaller_or_larger(naive: float, verdict: str, size: str) -> None:
+def test_only_a_refuted_ratio_is_said_to_be_smaller_or_larger(
+    naive: float, verdict: str, size: str
+) -> None:
     found = judged("naive-20x", fingerprint(record(each=20_000.0, fixed=1e3 * naive - 20_000.0)))
     assert (found.verdict, found.size) == (verdict, size)
 
@@ -251,16 +315,32 @@ def test_a_claim_with_different_verdicts_on_two_targets_is_partial() -> None:
 def test_a_claim_that_a_case_fails_is_reproduced_by_a_case_that_fails() -> None:
     params: Params = {"mode": "default", "steps": 1000}
     broken = record(
-        "torch-compile", each=None, api="CPU", adapter="CPU", params=params, status="failed", reason="RecursionError"
+        "torch-compile",
+        each=None,
+        api="CPU",
+        adapter="CPU",
+        params=params,
+        status="failed",
+        reason="RecursionError",
     )
     works = record("torch-compile", api="CPU", adapter="CPU", params=params)
     missing = record(
-        "torch-compile", each=None, api="CPU", adapter="CPU", params=params, status="unavailable", reason="no"
+        "torch-compile",
+        each=None,
+        api="CPU",
+        adapter="CPU",
+        params=params,
+        status="unavailable",
+        reason="no",
     )
-    ended = because("raised", kind="CompileError", why=because("compile-time-limit", seconds=60.0, mib=900.0))
+    ended = because(
+        "raised", kind="CompileError", why=because("compile-time-limit", seconds=60.0, mib=900.0)
+    )
     slow = msgspec.structs.replace(broken, reason=ended)
     other = msgspec.structs.replace(broken, reason="CompileError: died with exit code -11")
-    looped = [msgspec.structs.replace(r, workload=UNROLLED) for r in (broken, works, missing, slow, other)]
+    looped = [
+        msgspec.structs.replace(r, workload=UNROLLED) for r in (broken, works, missing, slow, other)
+    ]
     found = [_verdict("compile-fails-at-1000", r) for r in looped]
     assert found == ["reproduced", "refuted", "inconclusive", "inconclusive", "partial"]
 
@@ -269,12 +349,20 @@ def test_that_a_case_fails_is_judged_by_the_newest_run_also_if_an_older_one_has_
     params: Params = {"mode": "default", "steps": 1000}
     works = record("torch-compile", api="CPU", adapter="CPU", params=params)
     broken = record(
-        "torch-compile", each=None, api="CPU", adapter="CPU", params=params, status="failed", reason="RecursionError"
+        "torch-compile",
+        each=None,
+        api="CPU",
+        adapter="CPU",
+        params=params,
+        status="failed",
+        reason="RecursionError",
     )
     dates = ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z")
     for both, expected in (((works, broken), "reproduced"), ((broken, works), "refuted")):
         looped = [msgspec.structs.replace(one, workload=UNROLLED) for one in both]
-        runs = [fingerprint(one, created=created) for one, created in zip(looped, dates, strict=True)]
+        runs = [
+            fingerprint(one, created=created) for one, created in zip(looped, dates, strict=True)
+        ]
         assert judged("compile-fails-at-1000", *runs).verdict == expected
 
 
@@ -295,7 +383,9 @@ def test_a_claimed_ratio_is_formed_only_from_records_of_one_device_and_machine()
     assert _measured("browser-tax-1.92x", chromium, dawn) == 1
     assert _measured("browser-tax-1.92x", chromium, other) == 0
     assert _measured("browser-tax-1.92x", chromium, software) == 0
-    elsewhere = fingerprint(dawn, machine=Machine(id="ba9876543210", cpu="B", cores=1, memory_gib=1))
+    elsewhere = fingerprint(
+        dawn, machine=Machine(id="ba9876543210", cpu="B", cores=1, memory_gib=1)
+    )
     assert judged("browser-tax-1.92x", fingerprint(chromium), elsewhere).measured == ()
 
 
@@ -319,7 +409,9 @@ def test_a_claim_is_judged_by_the_newest_run_of_each_machine() -> None:
 def test_a_run_with_environment_variables_is_used_only_if_there_is_no_other() -> None:
     plain = fingerprint(record(each=20_000.0, fixed=380_000.0), created="2026-01-01T00:00:00Z")
     changed = fingerprint(
-        record(each=20_000.0, fixed=1_000.0), created="2026-02-01T00:00:00Z", environment={"WGPU_POWER_PREF": "low"}
+        record(each=20_000.0, fixed=1_000.0),
+        created="2026-02-01T00:00:00Z",
+        environment={"WGPU_POWER_PREF": "low"},
     )
     assert judged("naive-20x", plain, changed).verdict == "reproduced"
     assert judged("naive-20x", changed).verdict == "refuted"
@@ -327,7 +419,9 @@ def test_a_run_with_environment_variables_is_used_only_if_there_is_no_other() ->
 
 def test_a_claim_uses_an_older_run_with_a_value_if_the_newest_has_none() -> None:
     old = fingerprint(record(each=20_000.0, fixed=380_000.0), created="2026-01-01T00:00:00Z")
-    new = fingerprint(record(each=None, status="failed", reason="withdrawn"), created="2026-02-01T00:00:00Z")
+    new = fingerprint(
+        record(each=None, status="failed", reason="withdrawn"), created="2026-02-01T00:00:00Z"
+    )
     one = judged("naive-20x", old, new)
     assert (one.verdict, len(one.measured)) == ("reproduced", 1)
     alone = judged("naive-20x", new)
@@ -341,7 +435,9 @@ def test_hostile_device_names_are_escaped_in_terminal_markdown_and_json(
     found = judge_runs([fingerprint(hostile), everything])
     text = markdown(verdict_blocks(found))
     assert "<img" not in text.replace("\\<", "")
-    assert {line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("|")} == {6}
+    assert {
+        line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("|")
+    } == {6}
     show(overview_blocks(found))
     assert "\x1b[31mx" not in capsys.readouterr().out
     decoded = json.loads(json.dumps([in_words(claim_data(one)) for one in found], allow_nan=False))
@@ -349,7 +445,9 @@ def test_hostile_device_names_are_escaped_in_terminal_markdown_and_json(
     assert len(decoded) == len(CLAIMS)
 
 
-def test_judge_reads_files_and_folders_and_skips_bad_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_judge_reads_files_and_folders_and_skips_bad_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_fingerprint(tmp_path / "a.json", fingerprint(record(each=20_000.0, fixed=380_000.0)))
     alone = judge([tmp_path / "a.json"])
     (tmp_path / "bad.json").write_text("{")
@@ -359,20 +457,34 @@ def test_judge_reads_files_and_folders_and_skips_bad_files(tmp_path: Path, capsy
         judge([tmp_path / "missing.json"])
 
 
-def test_a_claim_about_n_steps_includes_the_wait_and_its_flaw_compares_unequal_step_counts() -> None:
+def test_a_claim_about_n_steps_includes_the_wait_and_its_flaw_compares_unequal_step_counts() -> (
+    None
+):
     def made(stack: str, pattern: str, each: float, fixed: float, api: str) -> Record:
         params: Params = {"elements": 10_000}
-        found = record(stack, pattern, each, fixed, api=api, adapter=GPU, unit="step", params=params)  # type: ignore[arg-type]
+        found = record(
+            stack,
+            pattern,  # type: ignore[arg-type]
+            each,
+            fixed,
+            api=api,
+            adapter=GPU,
+            unit="step",
+            params=params,
+        )
         return msgspec.structs.replace(found, workload="simulation")
 
     run = fingerprint(
-        made("torch", "per-submit", 50_000.0, 10_000.0, "CUDA"), made("dawn", "fused", 500.0, 90_000.0, "Vulkan")
+        made("torch", "per-submit", 50_000.0, 10_000.0, "CUDA"),
+        made("dawn", "fused", 500.0, 90_000.0, "Vulkan"),
     )
     one = judged("fuse-159x", run)
     assert [m.measured.value for m, _ in one.measured if m.measured] == [pytest.approx(100.0)]
     (flawed,) = one.flawed
     assert flawed.measured is not None
-    assert flawed.measured.value == pytest.approx((10_000 + 5_000 * 50_000) / (90_000 + 1_500 * 500))
+    assert flawed.measured.value == pytest.approx(
+        (10_000 + 5_000 * 50_000) / (90_000 + 1_500 * 500)
+    )
     assert flawed.cases[1].pattern == "simulation fused elements=10000"
 
 
@@ -390,7 +502,9 @@ def test_a_verdict_from_another_kind_of_hardware_names_both_kinds() -> None:
     assert words.verdict(one) in markdown(verdict_blocks([one]))
     alike = judged("naive-20x", fingerprint(record(each=21_000.0, fixed=1_000.0)))
     assert words.verdict(alike) == alike.verdict == "refuted"
-    software = judged("firefox-1.04ms", fingerprint(record("firefox", caller="browser", software=True)))
+    software = judged(
+        "firefox-1.04ms", fingerprint(record("firefox", caller="browser", software=True))
+    )
     assert software.is_of_other_hardware
     assert [value.on for value, _ in software.measured] == ["software"]
 
@@ -408,16 +522,23 @@ def test_a_compiled_loop_is_compared_with_the_same_number_of_eager_steps() -> No
     )
     run = fingerprint(*(msgspec.structs.replace(r, workload=UNROLLED) for r in (eager, loop)))
     one = judged("compile-2x-at-500", run)
-    assert [m.measured.value for m, _ in one.measured if m.measured] == [pytest.approx(5_001_000 / 2_501_000)]
+    assert [m.measured.value for m, _ in one.measured if m.measured] == [
+        pytest.approx(5_001_000 / 2_501_000)
+    ]
     assert one.verdict == "reproduced"
 
 
 def test_by_what_a_case_failed_is_told_by_codes_and_by_what_a_library_says() -> None:
-    memory = because("raised", kind="CompileError", why=because("compile-memory-limit", seconds=60.0, mib=900.0))
+    memory = because(
+        "raised", kind="CompileError", why=because("compile-memory-limit", seconds=60.0, mib=900.0)
+    )
     loop = because("compile-failed", kind="RecursionError", seconds=1.0, mib=900.0)
     assert failure_of(memory) == "memory"
     assert failure_of(loop) == "RecursionError"
-    assert failure_of(because("with-text", why=because("one-process"), text="CUDA out of memory")) == "memory"
+    assert (
+        failure_of(because("with-text", why=because("one-process"), text="CUDA out of memory"))
+        == "memory"
+    )
     assert failure_of("OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB") == "memory"
     assert failure_of("no such thing") == ""
 
@@ -432,14 +553,21 @@ def all_tests(claim: Claim) -> list[ClaimTest]:
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
 def test_the_sentence_of_each_test_has_one_place_for_the_value(claim: Claim) -> None:
-    assert [one.quantity.count(words.VALUE) for one in all_tests(claim)] == [1] * len(all_tests(claim))
-
-
-def test_each_run_has_a_sentence_with_its_machine_and_value_and_the_cases_stand_in_the_table() -> None:
-    one = judged(
-        "triton-13us", fingerprint(record("triton", each=10_000.0, api="CUDA", adapter=GPU, params={"entry": "jit"}))
+    assert [one.quantity.count(words.VALUE) for one in all_tests(claim)] == [1] * len(
+        all_tests(claim)
     )
-    (value, _) = one.measured[0]
+
+
+def test_each_run_has_a_sentence_with_its_machine_and_value_and_the_cases_stand_in_the_table() -> (
+    None
+):
+    one = judged(
+        "triton-13us",
+        fingerprint(
+            record("triton", each=10_000.0, api="CUDA", adapter=GPU, params={"entry": "jit"})
+        ),
+    )
+    value, _ = one.measured[0]
     assert value.measured is not None
     assert words.quantity(value.measured, "us") in words.explanation(one)
     assert value.machine in words.explanation(one)

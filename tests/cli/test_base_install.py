@@ -25,19 +25,33 @@ class Block:
 
 sys.meta_path.insert(0, Block())
 find_spec = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *more: None if name.partition(".")[0] in {blocked!r} else find_spec(name, *more)
+def find_allowed(name, *more):
+    return None if name.partition(".")[0] in {blocked!r} else find_spec(name, *more)
+importlib.util.find_spec = find_allowed
 """
 EXTRAS = (
-    *LIBRARIES, "cloudpickle", "jinja2", "markupsafe", "matplotlib", "onnx", "onnxscript", "pandas", "ray", "scipy",
-    "seaborn", "shtab",
-)  # fmt: skip
+    *LIBRARIES,
+    "cloudpickle",
+    "jinja2",
+    "markupsafe",
+    "matplotlib",
+    "onnx",
+    "onnxscript",
+    "pandas",
+    "ray",
+    "scipy",
+    "seaborn",
+    "shtab",
+)
 """Every module of the extras, and SciPy, which some of them bring."""
 STEP = "def build():\n    numbers = list(range(1000))\n    return lambda: sum(numbers)\n"
 
 
 @pytest.fixture
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in, with an environment in which neither a command nor its children import an extra."""
+    """A folder to work in, with an environment in which neither a command nor its children import
+    an extra.
+    """
     site = tmp_path / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text(BLOCK.format(blocked=EXTRAS))
@@ -50,7 +64,9 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def said(folder: Path, *words: str) -> tuple[int, str, str]:
     """The exit code, the output and the errors of a command."""
     command = [sys.executable, "-m", "overhead", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -87,9 +103,15 @@ def test_a_command_that_needs_an_extra_names_it_in_one_line_before_any_work(
         ["fleet", "--sbatch"],
         ["check", "-p", "floor"],
         pytest.param(["check", "-p", "numpy"], marks=pytest.mark.slow),
-        pytest.param(["run", "-p", "floor", "--profile", "quick", "--out", "new.json"], marks=pytest.mark.slow),
+        pytest.param(
+            ["run", "-p", "floor", "--profile", "quick", "--out", "new.json"],
+            marks=pytest.mark.slow,
+        ),
         pytest.param(["time", "--quick", "sum([1, 2])"], marks=pytest.mark.slow),
-        pytest.param(["explain", "step.py:build", "--no-alternatives", "--seconds", "1"], marks=pytest.mark.slow),
+        pytest.param(
+            ["explain", "step.py:build", "--no-alternatives", "--seconds", "1"],
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda words: words[0],
 )

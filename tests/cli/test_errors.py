@@ -1,4 +1,6 @@
-"""Test what the command line says of errors that no module expects: one line, and never the exit code of a gate."""
+"""Test what the command line says of errors that no module expects: one line, and never the exit
+code of a gate.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,25 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     [
         (OSError(24, "Too many open files", "a.json"), "overhead: a.json: Too many open files\n"),
         (OSError(24, "Too many open files"), "overhead: OSError: [Errno 24] Too many open files\n"),
-        (ImportError("libx.so: failed to map segment"), "overhead: ImportError: libx.so: failed to map segment\n"),
+        (
+            ImportError("libx.so: failed to map segment"),
+            "overhead: ImportError: libx.so: failed to map segment\n",
+        ),
         (
             MemoryError(),
-            "overhead: out of memory; free some or raise the limit; a run's journal holds what it measured\n",
+            (
+                "overhead: out of memory; free some or raise the limit; a run's journal holds what"
+                " it measured\n"
+            ),
         ),
     ],
 )
 def test_an_error_of_the_operating_system_gives_one_line_and_exit_code_2(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, line: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    line: str,
 ) -> None:
     paths = pair(tmp_path)
     fail_with(monkeypatch, error)
@@ -53,19 +65,27 @@ def test_an_error_of_the_operating_system_gives_one_line_and_exit_code_2(
     ids=lambda error: type(error).__name__,
 )
 def test_an_error_of_overhead_itself_does_not_exit_with_the_code_of_a_failed_gate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
 ) -> None:
     paths = pair(tmp_path)
     fail_with(monkeypatch, error)
     assert main(["compare", *paths, "--fail-over", "10"]) == 70
     said = capsys.readouterr().err
     assert f"{type(error).__name__}: a mistake" in said
-    assert said.endswith("this is an error of overhead itself; please report it with the lines above\n")
+    assert said.endswith(
+        "this is an error of overhead itself; please report it with the lines above\n"
+    )
 
 
 @pytest.mark.parametrize("command", [["show"], ["report"], ["browser", "--import"]])
 def test_a_file_name_that_is_too_long_gives_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main([*command, "a" * 300 + ".json"]) == 2
@@ -86,10 +106,14 @@ def test_the_name_of_a_file_cannot_control_the_terminal(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not enforce a limit of the address space")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="other systems do not enforce a limit of the address space"
+)
 def test_too_little_memory_for_the_libraries_gives_one_line(tmp_path: Path) -> None:
     program = f'ulimit -v 80000; exec "{sys.executable}" -m overhead show "{EXAMPLE}"'
-    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        ["sh", "-c", program], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False
+    )
     assert done.returncode == 2
     assert "out of memory" in done.stderr
     assert done.stderr.count("\n") == 1

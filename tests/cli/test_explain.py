@@ -28,16 +28,24 @@ from tests.fakes.reasons import by_code
 
 
 @pytest.mark.parametrize("option", ["--out", "--html"])
-def test_explain_overwrites_no_python_file(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_overwrites_no_python_file(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     program = tmp_path / "train.py"
     program.write_text("def step(): pass\n")
     assert main(["explain", f"{program}:step", option, str(program)]) == 2
     assert program.read_text() == "def step(): pass\n"
-    assert capsys.readouterr().err.endswith("a Python file is not overwritten; write FILE.json or FILE.html\n")
+    assert capsys.readouterr().err.endswith(
+        "a Python file is not overwritten; write FILE.json or FILE.html\n"
+    )
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe stands for any file that is not regular")
-def test_explain_replaces_no_device_or_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.skipif(
+    not hasattr(os, "mkfifo"), reason="a pipe stands for any file that is not regular"
+)
+def test_explain_replaces_no_device_or_pipe(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pipe = tmp_path / "out.json"
     os.mkfifo(pipe)
     assert main(["explain", "train.py:step", "--out", str(pipe)]) == 2
@@ -75,7 +83,10 @@ def test_explain_interrupted_after_the_profile_shows_and_writes_its_result(
     monkeypatch.setattr(explaining, "time_statements", interrupted)
     (tmp_path / "decode.py").write_text("def step(): pass\n")
     out = tmp_path / "explained.json"
-    assert main(["explain", f"{tmp_path}/decode.py:step", "--no-alternatives", "--out", str(out)]) == 130
+    assert (
+        main(["explain", f"{tmp_path}/decode.py:step", "--no-alternatives", "--out", str(out)])
+        == 130
+    )
     printed, whole, found = capsys.readouterr(), decode_explained(), read_explanation(out)
     missing = by_code(found.not_seen)["interrupted"]
     assert sentence(missing) in " ".join(printed.out.split())
@@ -92,7 +103,9 @@ def on_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     found = FoundCall(one_ns=1e6, waits=["none"], said="", api="CPU", adapter="CPU")
     profile = StepProfile(found, "none", "", reason="a step without PyTorch is not profiled")
     monkeypatch.setattr(explaining, "profile_step", lambda source, **more: profile)
-    monkeypatch.setattr(explaining, "time_statements", lambda *given, **more: timing_of(1e6, 1e6, on="CPU"))
+    monkeypatch.setattr(
+        explaining, "time_statements", lambda *given, **more: timing_of(1e6, 1e6, on="CPU")
+    )
     monkeypatch.setattr(explaining, "device_lock", lambda waiting: contextlib.nullcontext())
 
 

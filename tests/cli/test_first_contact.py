@@ -1,4 +1,6 @@
-"""What somebody meets first: no command, a misspelt word, a folder in which nothing was measured."""
+"""What somebody meets first: no command, a misspelt word, a folder in which nothing was
+measured.
+"""
 
 from __future__ import annotations
 
@@ -45,12 +47,16 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_no_command_says_what_to_type_and_loads_nothing_heavy(empty: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", WORDS_OF_PYTHON], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", WORDS_OF_PYTHON], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == first_steps_text(first_steps.first_steps()).splitlines()
 
 
-@pytest.mark.parametrize("here", [FirstSteps("torch", on_gpu=True), FirstSteps("torch"), FirstSteps("numpy")], ids=str)
+@pytest.mark.parametrize(
+    "here", [FirstSteps("torch", on_gpu=True), FirstSteps("torch"), FirstSteps("numpy")], ids=str
+)
 def test_each_first_command_is_one_that_the_parser_takes(here: FirstSteps) -> None:
     text = first_steps_text(here)
     typed = [line for line in text.splitlines() if line.startswith("    overhead ")]
@@ -78,7 +84,9 @@ def test_a_gpu_is_in_the_example_only_where_pytorch_can_reach_it(
     assert first_steps.first_steps() == FirstSteps("torch")
 
 
-def test_the_help_lists_each_command_once_below_its_question(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_lists_each_command_once_below_its_question(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     parser = make_parser()
     commands = parser._commands().choices
     assert all(isinstance(one.question, Question) for one in commands.values())
@@ -139,7 +147,13 @@ def test_what_argparse_understands_is_not_refused(typed: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "near"),
-    [("tourch", "torch"), ("TORCH", "torch"), ("nump", "numpy"), ("per-submt", "per-submit"), ("q", "")],
+    [
+        ("tourch", "torch"),
+        ("TORCH", "torch"),
+        ("nump", "numpy"),
+        ("per-submt", "per-submit"),
+        ("q", ""),
+    ],
 )
 def test_the_nearest_name_is_found(name: str, near: str) -> None:
     known = ["torch", "numpy", "per-submit", "per-pass"]
@@ -180,7 +194,9 @@ def test_a_misspelt_name_is_corrected_in_one_line(
     assert repr(near) in said
 
 
-@pytest.mark.parametrize(("words", "near"), [("cuda-drver per-submit", "cuda-driver"), ("per-submt", "per-submit")])
+@pytest.mark.parametrize(
+    ("words", "near"), [("cuda-drver per-submit", "cuda-driver"), ("per-submt", "per-submit")]
+)
 def test_a_misspelt_case_is_corrected(words: str, near: str) -> None:
     with pytest.raises(UnknownName) as unknown:
         find_case(example_run(), words)
@@ -212,11 +228,23 @@ def test_the_example_is_a_typical_run_with_what_readers_ask_for() -> None:
     assert not place.is_fast
     assert not place.is_slow
     stacks = {record.stack for record in example_run().records}
-    assert stacks >= {"cuda-driver", "cuda-graph", "cupy", "dawn", "jax", "numpy", "torch", "torch-compile", "triton"}
+    assert stacks >= {
+        "cuda-driver",
+        "cuda-graph",
+        "cupy",
+        "dawn",
+        "jax",
+        "numpy",
+        "torch",
+        "torch-compile",
+        "triton",
+    }
     assert any(record.measured("met") for record in example_run().records)
 
 
-def test_show_without_a_run_shows_the_example_and_says_so(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_without_a_run_shows_the_example_and_says_so(
+    empty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["show", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["example"] is True
@@ -233,7 +261,9 @@ def test_a_case_of_the_example_says_so_too(empty: Path, capsys: pytest.CaptureFi
     assert json.loads(capsys.readouterr().out)["example"] is True
 
 
-def test_show_with_a_run_of_this_machine_shows_that_one(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_with_a_run_of_this_machine_shows_that_one(
+    empty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     local = empty / "reports" / "local"
     local.mkdir(parents=True)
     own = json.loads((ROOT / "docs" / "example-fingerprint.json").read_text("utf-8"))
@@ -246,7 +276,9 @@ def test_show_with_a_run_of_this_machine_shows_that_one(empty: Path, capsys: pyt
 
 @pytest.mark.needs("jinja2", "matplotlib", "seaborn")
 @pytest.mark.slow
-def test_report_without_a_run_draws_the_example_and_says_so(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_without_a_run_draws_the_example_and_says_so(
+    empty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["report", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["example"] is True
@@ -255,7 +287,9 @@ def test_report_without_a_run_draws_the_example_and_says_so(empty: Path, capsys:
     assert load(kept).example
 
 
-@pytest.mark.parametrize("command", [["claims"], ["compare"], ["report", "--reference", "x"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [["claims"], ["compare"], ["report", "--reference", "x"]], ids=" ".join
+)
 def test_what_needs_a_run_says_in_one_line_what_to_type(
     command: list[str], empty: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

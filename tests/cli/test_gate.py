@@ -29,7 +29,12 @@ def with_failed_case(folder: Path, name: str, seed: int, case: str) -> str:
     """The path of a run in which one case failed."""
     target = TARGET.key
     failed = FailedLine(
-        target=target, case=CASES[case].key, worker=target, process=0, status="failed", reason="out of memory"
+        target=target,
+        case=CASES[case].key,
+        worker=target,
+        process=0,
+        status="failed",
+        reason="out of memory",
     )
     journal = Made(seed=seed).journal(folder / f"{name}.jsonl")
     lines = [line for line in files.read_journal(journal) if not _measured(line, CASES[case].key)]
@@ -48,7 +53,9 @@ def gate(paths: list[str], *more: str) -> int:
     return main(["compare", *paths, "--fail-over", "10", *more])
 
 
-def test_overhead_compare_with_fail_over_passes_or_fails_if_every_case_was_tested(tmp_path: Path) -> None:
+def test_overhead_compare_with_fail_over_passes_or_fails_if_every_case_was_tested(
+    tmp_path: Path,
+) -> None:
     assert gate(pair(tmp_path)) == 0
     assert gate(pair(tmp_path, Made(seed=2, costs=SLOWER))) == 1
 
@@ -118,7 +125,8 @@ def test_a_slower_case_fails_the_gate_although_others_are_missing(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "more", [("--fail-over", "-1"), ("--fail-over", "nan"), ("--fail-over", "x"), ("--allow-missing",)]
+    "more",
+    [("--fail-over", "-1"), ("--fail-over", "nan"), ("--fail-over", "x"), ("--allow-missing",)],
 )
 def test_a_gate_with_wrong_options_exits_with_2(tmp_path: Path, more: tuple[str, ...]) -> None:
     assert main(["compare", *pair(tmp_path), *more]) == 2
@@ -131,7 +139,9 @@ def test_a_gate_with_an_unreadable_file_exits_with_2(tmp_path: Path) -> None:
     assert gate([str(tmp_path / "absent.json"), pair(tmp_path)[1]]) == 2
 
 
-def test_a_run_is_not_gated_against_itself_or_its_copy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_not_gated_against_itself_or_its_copy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     base, _ = pair(tmp_path)
     assert gate([base, base]) == 2
     assert base in capsys.readouterr().err

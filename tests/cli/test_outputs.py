@@ -1,4 +1,6 @@
-"""No command writes over what it reads, over another of its outputs, or over a file that it did not make."""
+"""No command writes over what it reads, over another of its outputs, or over a file that it did not
+make.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,18 @@ READS = {"--trace", "--import", "--plugin", "--hosts"}
 
 
 def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    (found,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    (found,) = (
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    )
     return dict(found.choices)
 
 
 def test_every_option_that_names_a_file_is_known_here() -> None:
     for command, parser in commands_of(make_parser()).items():
         paths = {
-            action.option_strings[0] for action in parser._actions if action.type is Path and action.option_strings
+            action.option_strings[0]
+            for action in parser._actions
+            if action.type is Path and action.option_strings
         }
         assert paths - READS == WRITES.get(command, set()), command
 
@@ -78,7 +84,9 @@ def test_explain_never_writes_over_a_trace(
         assert trace.read_bytes() == before
 
 
-def test_two_outputs_of_explain_are_two_files(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_outputs_of_explain_are_two_files(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = trace.parent
     for second in (folder / "." / "x.json", folder / "X.JSON", part_path(folder / "x.json")):
         options = ["--out", str(folder / "x.json"), "--html", str(second)]
@@ -87,22 +95,42 @@ def test_two_outputs_of_explain_are_two_files(trace: Path, capsys: pytest.Captur
     assert [path.name for path in folder.iterdir()] == ["in.json"]
 
 
-def test_explain_replaces_its_own_files_and_no_others(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_replaces_its_own_files_and_no_others(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = trace.parent
-    outputs = {"--out": folder / "o.json", "--html": folder / "o.html", "--chrome": folder / "c.json"}
+    outputs = {
+        "--out": folder / "o.json",
+        "--html": folder / "o.html",
+        "--chrome": folder / "c.json",
+    }
     options = [text for option, path in outputs.items() for text in (option, str(path))]
     for _ in range(2):
         assert main(["explain", "--trace", str(trace), *options]) == 0
     (folder / "empty.json").touch()
-    assert main(["explain", "--trace", str(trace), "--out", str(folder / "empty.json")]) == 0, "mktemp makes such files"
-    precious = {"my.json": b'{"my": "data"}', "my.py": b"import x", "page.html": b"<!doctype html>", "notes": b"words"}
+    assert main(["explain", "--trace", str(trace), "--out", str(folder / "empty.json")]) == 0, (
+        "mktemp makes such files"
+    )
+    precious = {
+        "my.json": b'{"my": "data"}',
+        "my.py": b"import x",
+        "page.html": b"<!doctype html>",
+        "notes": b"words",
+    }
     for name, content in precious.items():
         (folder / name).write_bytes(content)
     shutil.copy(EXAMPLE, folder / "fingerprint.json")
     for option, path in outputs.items():
-        for other in (*precious, "fingerprint.json", *(each.name for each in outputs.values() if each != path)):
+        for other in (
+            *precious,
+            "fingerprint.json",
+            *(each.name for each in outputs.values() if each != path),
+        ):
             before = (folder / other).read_bytes()
-            assert main(["explain", "--trace", str(trace), option, str(folder / other)]) == 2, (option, other)
+            assert main(["explain", "--trace", str(trace), option, str(folder / other)]) == 2, (
+                option,
+                other,
+            )
             assert (folder / other).read_bytes() == before
     capsys.readouterr()
 
@@ -111,7 +139,11 @@ def test_a_file_that_only_holds_what_explain_writes_is_not_replaced(
     trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = trace.parent
-    outputs = {"--out": folder / "o.json", "--html": folder / "o.html", "--chrome": folder / "c.json"}
+    outputs = {
+        "--out": folder / "o.json",
+        "--html": folder / "o.html",
+        "--chrome": folder / "c.json",
+    }
     options = [text for option, path in outputs.items() for text in (option, str(path))]
     assert main(["explain", "--trace", str(trace), *options]) == 0
     for option, path in outputs.items():
@@ -126,7 +158,10 @@ def test_a_file_that_only_holds_what_explain_writes_is_not_replaced(
             mine = folder / f"mine{path.suffix}"
             content = around.replace(b"%s", own)
             mine.write_bytes(content)
-            assert main(["explain", "--trace", str(trace), option, str(mine)]) == 2, (option, around)
+            assert main(["explain", "--trace", str(trace), option, str(mine)]) == 2, (
+                option,
+                around,
+            )
             assert mine.read_bytes() == content
     capsys.readouterr()
 
@@ -151,12 +186,17 @@ def test_a_name_may_be_as_long_as_the_file_system_allows_and_is_refused_before_t
         assert out.is_file()
     assert len(part_path(trace.parent / ("\u00b5" * 120)).name.encode()) <= 255
     capsys.readouterr()
-    assert main(["explain", "--trace", str(trace), "--out", str(trace.parent / ("n" * 251 + ".json"))]) == 2
+    assert (
+        main(["explain", "--trace", str(trace), "--out", str(trace.parent / ("n" * 251 + ".json"))])
+        == 2
+    )
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
 
 
-def test_a_file_that_a_browser_has_not_finished_stays(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_a_browser_has_not_finished_stays(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     part = trace.parent / "o.json.part"
     part.write_text("half")
     assert main(["explain", "--trace", str(trace), "--out", str(trace.parent / "o.json")]) == 0
@@ -184,7 +224,10 @@ def test_the_page_of_browser_replaces_its_own_file_and_no_other(
 @pytest.mark.needs("matplotlib")
 @pytest.mark.needs("seaborn")
 def test_a_page_of_another_command_stays(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    of_report, of_explain = trace.parent / "report" / "index.html", trace.parent / "site" / "index.html"
+    of_report, of_explain = (
+        trace.parent / "report" / "index.html",
+        trace.parent / "site" / "index.html",
+    )
     assert main(["report", str(EXAMPLE), "--out", str(of_report.parent)]) == 0
     assert main(["explain", "--trace", str(trace), "--html", str(of_explain)]) == 0
     before = of_report.read_bytes(), of_explain.read_bytes()
@@ -194,7 +237,9 @@ def test_a_page_of_another_command_stays(trace: Path, capsys: pytest.CaptureFixt
     assert [path.name for path in of_explain.parent.iterdir()] == ["index.html"]
 
 
-@pytest.mark.parametrize("command", [["run", "-p", "numpy"], ["contention", "-p", "numpy"], ["browser"]])
+@pytest.mark.parametrize(
+    "command", [["run", "-p", "numpy"], ["contention", "-p", "numpy"], ["browser"]]
+)
 def test_a_file_of_results_is_not_overwritten(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -217,7 +262,11 @@ def test_the_plot_of_show_replaces_its_own_file_and_no_other(
     plot, mine = tmp_path / f"plot.{suffix}", tmp_path / f"mine.{suffix}"
     for _ in range(2):
         assert main(["show", str(EXAMPLE), case, "--plot", str(plot)]) == 0
-    edited = plot.read_bytes().replace(b"    <dc:creator>", b"<dc:creator>").replace(b"\x89PNG", b"\x89MNG")
+    edited = (
+        plot.read_bytes()
+        .replace(b"    <dc:creator>", b"<dc:creator>")
+        .replace(b"\x89PNG", b"\x89MNG")
+    )
     for content in (b"a drawing of mine", b"<svg>" + plot.read_bytes(), edited):
         mine.write_bytes(content)
         assert main(["show", str(EXAMPLE), case, "--plot", str(mine)]) == 2
@@ -227,7 +276,9 @@ def test_the_plot_of_show_replaces_its_own_file_and_no_other(
 @pytest.mark.needs("jinja2")
 @pytest.mark.needs("matplotlib")
 @pytest.mark.needs("seaborn")
-def test_a_report_replaces_a_report_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_replaces_a_report_and_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = shutil.copy(EXAMPLE, tmp_path / "run.json")
     out = tmp_path / "report"
     assert main(["report", str(run), "--out", str(out)]) == 0
@@ -239,7 +290,9 @@ def test_a_report_replaces_a_report_and_nothing_else(tmp_path: Path, capsys: pyt
     assert main(["report", str(read), "--out", str(out)]) == 2
     assert read.read_bytes() == before
     (out / "index.html").unlink()
-    assert main(["report", str(run), "--out", str(out)]) == 0, "its other pages tell that it is a report"
+    assert main(["report", str(run), "--out", str(out)]) == 0, (
+        "its other pages tell that it is a report"
+    )
     (out / "index.html").unlink()
     (out / "pages" / "mine.html").write_text("mine")
     capsys.readouterr()

@@ -1,4 +1,6 @@
-"""Test the output of commands in any encoding, into closed pipes, full devices and closed descriptors."""
+"""Test the output of commands in any encoding, into closed pipes, full devices and closed
+descriptors.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,22 @@ from tests.fakes.runs import Made
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = str(ROOT / "docs" / "example-fingerprint.json")
-COMMANDS = {"a table": ["show", EXAMPLE], "JSON": ["show", EXAMPLE, "--json"], "the help": ["--help"]}
-full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+COMMANDS = {
+    "a table": ["show", EXAMPLE],
+    "JSON": ["show", EXAMPLE, "--json"],
+    "the help": ["--help"],
+}
+full_device = pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="no /dev/full on this system"
+)
 posix = pytest.mark.skipif(sys.platform == "win32", reason="descriptors of POSIX")
 
 
 def overhead(
-    arguments: Sequence[str], out: object = subprocess.PIPE, error: object = subprocess.PIPE, **environment: str
+    arguments: Sequence[str],
+    out: object = subprocess.PIPE,
+    error: object = subprocess.PIPE,
+    **environment: str,
 ) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "overhead", *arguments]
     inherited = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
@@ -39,28 +50,41 @@ def into_closed_pipe(arguments: Sequence[str]) -> subprocess.CompletedProcess[by
 
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 @full_device
-def test_a_command_whose_output_device_is_full_prints_one_line_and_exits_with_74(arguments: list[str]) -> None:
+def test_a_command_whose_output_device_is_full_prints_one_line_and_exits_with_74(
+    arguments: list[str],
+) -> None:
     with open("/dev/full", "w") as full:
         done = overhead(arguments, out=full)
-    assert (done.returncode, done.stderr) == (74, b"overhead: standard output: No space left on device\n")
+    assert (done.returncode, done.stderr) == (
+        74,
+        b"overhead: standard output: No space left on device\n",
+    )
 
 
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 @posix
-def test_a_command_whose_output_pipe_is_closed_prints_nothing_and_exits_with_141(arguments: list[str]) -> None:
+def test_a_command_whose_output_pipe_is_closed_prints_nothing_and_exits_with_141(
+    arguments: list[str],
+) -> None:
     done = into_closed_pipe(arguments)
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-@pytest.mark.parametrize(("name", "encoding"), [*((name, "ascii") for name in COMMANDS), ("a table", "utf-16")])
-def test_a_command_replaces_characters_that_the_encoding_of_the_output_lacks(name: str, encoding: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "encoding"), [*((name, "ascii") for name in COMMANDS), ("a table", "utf-16")]
+)
+def test_a_command_replaces_characters_that_the_encoding_of_the_output_lacks(
+    name: str, encoding: str
+) -> None:
     done = overhead(COMMANDS[name], PYTHONIOENCODING=encoding, PYTHONUTF8="0")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode(encoding).strip()
 
 
 @posix
-def test_a_gate_exits_with_its_verdict_although_its_output_cannot_be_written(tmp_path: Path) -> None:
+def test_a_gate_exits_with_its_verdict_although_its_output_cannot_be_written(
+    tmp_path: Path,
+) -> None:
     gate = ["compare", *pair(tmp_path, Made(seed=2, costs=SLOWER)), "--fail-over", "10"]
     assert into_closed_pipe([*gate, "--json"]).returncode == 1
     if Path("/dev/full").exists():
@@ -81,8 +105,23 @@ def test_a_run_continues_although_its_output_is_closed(tmp_path: Path) -> None:
 
 @posix
 def test_a_command_with_closed_outputs_writes_no_output_into_another_file(tmp_path: Path) -> None:
-    code = "import os, sys; os.closerange(0, 3); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
-    command = [sys.executable, "-c", code, "-m", "overhead", "report", EXAMPLE, "--out", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120)
+    code = (
+        "import os, sys; os.closerange(0, 3); os.execv(sys.executable, [sys.executable,"
+        " *sys.argv[1:]])"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "-m",
+        "overhead",
+        "report",
+        EXAMPLE,
+        "--out",
+        str(tmp_path),
+    ]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120
+    )
     assert done.returncode == 74
     assert (tmp_path / "index.html").read_bytes().startswith(b"<!")

@@ -26,12 +26,19 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
-def test_time_runs_each_line_of_setup_and_prints_a_table(asked: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["time", "f()", "g()", "-s", "import a", "--setup", "f = a.f", "--wait", "a.wait()"]) == 0
+def test_time_runs_each_line_of_setup_and_prints_a_table(
+    asked: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(["time", "f()", "g()", "-s", "import a", "--setup", "f = a.f", "--wait", "a.wait()"])
+        == 0
+    )
     assert asked == [(("f()", "g()"), "import a\nf = a.f", "a.wait()")]
     assert "2 takes 1.30" in capsys.readouterr().out
 
 
-def test_time_with_json_prints_the_whole_result(asked: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_time_with_json_prints_the_whole_result(
+    asked: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["time", "f()", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == two_calls().to_dict()

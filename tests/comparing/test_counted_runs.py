@@ -1,4 +1,6 @@
-"""Which runs and cases a comparison counts: proven ones, once each, of one kind, whatever their files are called."""
+"""Which runs and cases a comparison counts: proven ones, once each, of one kind, whatever their
+files are called.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def refuse(path: Path, status: str, sizes: Sequence[str] = tuple(COSTS)) -> None
         return msgspec.structs.replace(record, status=status, figures=figures)
 
     run = load(path)
-    files.write_fingerprint(path, msgspec.structs.replace(run, records=[new(record) for record in run.records]))
+    files.write_fingerprint(
+        path, msgspec.structs.replace(run, records=[new(record) for record in run.records])
+    )
 
 
 def verdicts(found: Verdicts) -> dict[str, str]:
@@ -64,7 +68,10 @@ def scaled(by: float) -> dict[str, float]:
 def test_a_case_that_did_not_do_its_work_in_a_run_is_not_faster_and_does_not_pass(
     tmp_path: Path, status: str, bad: Sequence[int]
 ) -> None:
-    base, new = side(tmp_path / "base", range(3)), side(tmp_path / "new", (10, 11, 12), costs=scaled(0.6))
+    base, new = (
+        side(tmp_path / "base", range(3)),
+        side(tmp_path / "new", (10, 11, 12), costs=scaled(0.6)),
+    )
     assert set(verdicts(compare(base, new)).values()) == {"faster"}
     for seed in bad:
         refuse(new / f"{seed}.json", status, ["small"])
@@ -83,11 +90,17 @@ def test_a_case_that_is_refused_as_a_whole_proves_nothing_by_a_figure_that_it_st
     first, *others = run.records
     whole = msgspec.structs.replace(first, status=status, reason="the reason")
     files.write_fingerprint(new / "6.json", msgspec.structs.replace(run, records=[whole, *others]))
-    assert verdicts(compare(base, new)) == {"small": "not tested", "middle": "faster", "large": "faster"}
+    assert verdicts(compare(base, new)) == {
+        "small": "not tested",
+        "middle": "faster",
+        "large": "faster",
+    }
 
 
 @pytest.mark.parametrize("bad", [0, 1, 2])
-def test_a_run_without_a_value_does_not_count_and_the_order_of_names_does_not_decide(tmp_path: Path, bad: int) -> None:
+def test_a_run_without_a_value_does_not_count_and_the_order_of_names_does_not_decide(
+    tmp_path: Path, bad: int
+) -> None:
     base = side(tmp_path / "base", range(3))
     answers = set()
     for number, order in enumerate(itertools.permutations((10, 11, 12))):
@@ -105,7 +118,9 @@ def test_a_run_without_a_value_does_not_count_and_the_order_of_names_does_not_de
 
 
 @pytest.mark.parametrize("refused", ["base", "new"])
-def test_of_runs_in_turn_a_pair_counts_only_if_both_sides_have_a_value(tmp_path: Path, refused: str) -> None:
+def test_of_runs_in_turn_a_pair_counts_only_if_both_sides_have_a_value(
+    tmp_path: Path, refused: str
+) -> None:
     for common in (1, 2, 3):
         in_turn(tmp_path, common)
     refuse(tmp_path / refused / "2.json", "nonlinear", ["small"])
@@ -114,7 +129,9 @@ def test_of_runs_in_turn_a_pair_counts_only_if_both_sides_have_a_value(tmp_path:
     assert processes == {"small": (10, 10), "middle": (15, 15), "large": (15, 15)}
 
 
-def test_a_copy_with_another_date_is_no_other_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_copy_with_another_date_is_no_other_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     base, new = side(tmp_path / "base", [1, 2]), side(tmp_path / "new", [5, 6])
     copy_with_date(base / "1.json", base / "copy.json")
     found = compare(base, new)
@@ -149,7 +166,9 @@ def copy_with_date(source: Path, target: Path) -> None:
 
 def test_runs_of_two_versions_on_one_side_are_refused(tmp_path: Path) -> None:
     paths = [
-        Made(seed=seed, versions={"numpy": version, "kernel": str(seed)}).write(tmp_path / f"{seed}.json")
+        Made(seed=seed, versions={"numpy": version, "kernel": str(seed)}).write(
+            tmp_path / f"{seed}.json"
+        )
         for seed, version in ((1, "1.26"), (2, "2.4"), (3, "1.26"))
     ]
     with pytest.raises(BadFile, match=r"2\.json.* numpy 2\.4\b.* 1\.26 .*1\.json"):
@@ -157,7 +176,9 @@ def test_runs_of_two_versions_on_one_side_are_refused(tmp_path: Path) -> None:
     assert compare([paths[0], paths[2]], paths[1]).differences
 
 
-def test_a_variable_that_one_run_of_a_side_sets_and_the_other_does_not_is_refused(tmp_path: Path) -> None:
+def test_a_variable_that_one_run_of_a_side_sets_and_the_other_does_not_is_refused(
+    tmp_path: Path,
+) -> None:
     base, new = side(tmp_path / "base", [1, 2]), side(tmp_path / "new", [5, 6])
     path = base / "2.json"
     set_in_one = msgspec.structs.replace(load(path), environment={"CUDA_LAUNCH_BLOCKING": "1"})
@@ -179,8 +200,12 @@ def test_only_the_cases_of_a_changed_kernel_are_refused(tmp_path: Path) -> None:
     assert "refused" not in verdicts(compare(both[0], both[1])).values()
     for path in both:
         run = load(path)
-        of_other = [msgspec.structs.replace(record, workload="acrobot") for record in run.records[:1]]
-        files.write_fingerprint(path, msgspec.structs.replace(run, records=[*of_other, *run.records[1:]]))
+        of_other = [
+            msgspec.structs.replace(record, workload="acrobot") for record in run.records[:1]
+        ]
+        files.write_fingerprint(
+            path, msgspec.structs.replace(run, records=[*of_other, *run.records[1:]])
+        )
     found = verdicts(compare(both[0], both[1]))
     assert [size for size, verdict in found.items() if verdict == "refused"] == ["small"]
 
@@ -192,7 +217,9 @@ def test_only_the_cases_of_a_changed_kernel_are_refused(tmp_path: Path) -> None:
         (("nvidia-h100-default", "nvidia-h200-default"), {"triton"}),
     ],
 )
-def test_committed_runs_are_compared_although_one_kernel_changed(names: Sequence[str], stacks: set[str]) -> None:
+def test_committed_runs_are_compared_although_one_kernel_changed(
+    names: Sequence[str], stacks: set[str]
+) -> None:
     base, new = (ROOT / "reports" / "data" / f"{name}.json" for name in names)
     found = compare(base, new)
     refused = [case for case in found.cases if case.verdict == "refused"]
@@ -210,7 +237,9 @@ def test_the_kernel_files_that_a_case_used_are_among_those_that_it_may_use(path:
     used: list[tuple[tuple[str, str], Mapping[str, str]]] = []
     for line in files.read_journal(path):
         if isinstance(line, PlannedLine):
-            records[line.target.key, line.case.key] = _Planned(line.target.stack, line.case.workload)
+            records[line.target.key, line.case.key] = _Planned(
+                line.target.stack, line.case.workload
+            )
         elif isinstance(line, OpenedLine) and line.worker == line.target:
             used.append(((line.target, line.case), line.kernels))
     workloads = {record.workload for record in records.values()}
@@ -230,7 +259,9 @@ def two_machines(folder: Path) -> Verdicts:
     """The same stack on two devices; 30 versions differ."""
     paths = []
     for seed, gpu in ((1, "GPU One"), (2, "GPU Two")):
-        machine = Machine(id=f"{seed:012d}", cpu=MACHINE.cpu, cores=2, memory_gib=24, gpus=[Gpu(name=gpu)])
+        machine = Machine(
+            id=f"{seed:012d}", cpu=MACHINE.cpu, cores=2, memory_gib=24, gpus=[Gpu(name=gpu)]
+        )
         target = Target(stack="fake", api="Vulkan", adapter=gpu)
         versions = {f"package-{number}": f"1.{seed}" for number in range(30)}
         made = Made(seed=seed, machine=machine, target=target, versions=versions)
@@ -240,11 +271,16 @@ def two_machines(folder: Path) -> Verdicts:
 
 def test_each_of_two_machines_is_named_as_what_it_is(tmp_path: Path) -> None:
     found = two_machines(tmp_path)
-    assert [[gpu.name for gpu in machine.gpus] for machine in found.machines] == [["GPU One"], ["GPU Two"]]
+    assert [[gpu.name for gpu in machine.gpus] for machine in found.machines] == [
+        ["GPU One"],
+        ["GPU Two"],
+    ]
     _, table, *_ = comparison_blocks(found)
     assert isinstance(table, Table)
     said = [table.caption, *(str(row[0]) for row in table.rows)]
-    assert all(("GPU One" in text) == ("GPU Two" in text) for text in said), "a row names both devices or none"
+    assert all(("GPU One" in text) == ("GPU Two" in text) for text in said), (
+        "a row names both devices or none"
+    )
     assert any("GPU One" in text for text in said)
 
 

@@ -24,7 +24,9 @@ COSTS = {"small": 1_000.0, "middle": 1_020.0, "large": 1_000.0}
 
 
 def made(folder: Path, *, samples: bool = True, **changes: object) -> Path:
-    """A run whose processes differ by 20 %, and in which ``middle`` costs 2 % more than the others."""
+    """A run whose processes differ by 20 %, and in which ``middle`` costs 2 % more than the
+    others.
+    """
     drift = {number: 1 + 0.2 * math.sin(number) for number in range(9)}
     run = dataclasses.replace(Made(seed=1, costs=COSTS, drift=drift), **changes)  # type: ignore[arg-type]
     return run.write(folder / "run.json", samples=samples)
@@ -34,16 +36,23 @@ def changed(path: Path, size: str, **changes: object) -> Path:
     """The same file with other fields in the record of one size."""
 
     def new(record: Record) -> Record:
-        return msgspec.structs.replace(record, **changes) if record.params["size"] == size else record
+        return (
+            msgspec.structs.replace(record, **changes) if record.params["size"] == size else record
+        )
 
     run: Fingerprint = load(path)
-    files.write_fingerprint(path, msgspec.structs.replace(run, records=[new(record) for record in run.records]))
+    files.write_fingerprint(
+        path, msgspec.structs.replace(run, records=[new(record) for record in run.records])
+    )
     return path
 
 
 def test_variants_are_tested_pair_by_pair_against_the_first(tmp_path: Path) -> None:
     found = compare(made(tmp_path), across="size=small,middle,large")
-    assert [(case.target.text, case.pattern, case.caller, case.variant, case.verdict) for case in found.cases] == [
+    assert [
+        (case.target.text, case.pattern, case.caller, case.variant, case.verdict)
+        for case in found.cases
+    ] == [
         ("fake", "per-submit", "binding", "size=middle", "slower"),
         ("fake", "per-submit", "binding", "size=large", "same"),
     ]
@@ -61,9 +70,13 @@ def test_variants_are_tested_pair_by_pair_against_the_first(tmp_path: Path) -> N
 
 def test_variants_are_pairs_of_cases_that_differ_on_the_named_axis_alone() -> None:
     found = compare(EXAMPLE, across="caller=binding,native,ffi")
-    assert [case.case for case in found.cases] == ["numpy@CPU:CPU step per-submit native chained alloc=in-place"]
+    assert [case.case for case in found.cases] == [
+        "numpy@CPU:CPU step per-submit native chained alloc=in-place"
+    ]
     assert found.new == ("caller=native",)
-    assert found.skipped == (SkippedRun("caller=ffi", because("variant-alone", base="caller=binding")),)
+    assert found.skipped == (
+        SkippedRun("caller=ffi", because("variant-alone", base="caller=binding")),
+    )
     with pytest.raises(UsageError, match=r"caller=binding .*caller=ffi"):
         compare(EXAMPLE, across="caller=binding,ffi")
 

@@ -17,22 +17,48 @@ from tests.fakes.shared_device import NATIVE, Lines, Shared, simulate
 
 HOST, PYTHON = Shared(), Shared(way="threads", python=4_000.0, library=1_000.0)
 DEVICE = Shared(device=3_000.0, depth=32, long_ns=24_000_000)
-SLICES = Shared(library=500.0, device=1_000.0, units=512, slice=50_000.0, hand_over=10_000.0, long_ns=24_000_000)
+SLICES = Shared(
+    library=500.0, device=1_000.0, units=512, slice=50_000.0, hand_over=10_000.0, long_ns=24_000_000
+)
 LOCK = Shared(library=3_000.0, locked=2_000.0)
 CAUSES = {
     "nothing": (HOST, 500, ""),
     "a device each": (replace(HOST, way="devices"), 500, ""),
     "two processors": (replace(HOST, processors=2), 1_000, "processors"),
     "busy neighbours": (replace(HOST, way="busy", processors=2, sets=8), 5_500, "processors"),
-    "busy neighbours on other processors": (replace(HOST, way="busy", slower=1.35), 2_700, "processors"),
+    "busy neighbours on other processors": (
+        replace(HOST, way="busy", slower=1.35),
+        2_700,
+        "processors",
+    ),
     "a queue": (DEVICE, 3_000, "device"),
-    "a queue of whole chains": (replace(DEVICE, library=500.0, units=128, depth=1024), 3_000, "device"),
+    "a queue of whole chains": (
+        replace(DEVICE, library=500.0, units=128, depth=1024),
+        3_000,
+        "device",
+    ),
     "a queue that hides behind one host": (replace(HOST, device=1_200.0), 1_200, "device"),
-    "a queue that peers poll": (replace(HOST, device=1_900.0, processors=2, spins=True), 1_900, "device"),
-    "a queue and a lock": (replace(DEVICE, locked=1_900.0, processors=1, spins=True), 3_000, "device"),
-    "three causes": (replace(DEVICE, device=2_000.0, locked=1_000.0, processors=2, spins=True), 2_000, "unknown"),
+    "a queue that peers poll": (
+        replace(HOST, device=1_900.0, processors=2, spins=True),
+        1_900,
+        "device",
+    ),
+    "a queue and a lock": (
+        replace(DEVICE, locked=1_900.0, processors=1, spins=True),
+        3_000,
+        "device",
+    ),
+    "three causes": (
+        replace(DEVICE, device=2_000.0, locked=1_000.0, processors=2, spins=True),
+        2_000,
+        "unknown",
+    ),
     "slices": (SLICES, 1_200, "slices"),
-    "unfair slices": (replace(SLICES, weights=(1.0, 2.0, 1.0, 1.0), long_ns=40_000_000), 1_160, "slices"),
+    "unfair slices": (
+        replace(SLICES, weights=(1.0, 2.0, 1.0, 1.0), long_ns=40_000_000),
+        1_160,
+        "slices",
+    ),
     "slices that end early": (replace(SLICES, library=1_050.0), 1_200, "device"),
     "a lock of processes": (LOCK, 2_000, "lock"),
     "a lock of devices": (replace(LOCK, way="devices"), 2_000, "lock"),
@@ -57,23 +83,33 @@ def test_costs_and_limit(cause: str) -> None:
         assert found[peers].status == "ok"
         assert found[peers].value("each") == pytest.approx(each, rel=0.03)
         assert found[peers].value("cost") == pytest.approx(each * len(sets[0]), rel=0.03)
-        assert found[peers].costs == pytest.approx(list(np.median(1 / np.array(sets), axis=0)), rel=0.03)
+        assert found[peers].costs == pytest.approx(
+            list(np.median(1 / np.array(sets), axis=0)), rel=0.03
+        )
     assert found[4].value("each") == pytest.approx(together, rel=0.03)
     assert found[4].limit == limit, found[4].why
     assert min(found) == (0 if shared.way == "busy" else 1)
     assert (found[2].figure("slice") is not None) == (limit == "slices")
 
 
-@pytest.mark.parametrize(("python", "locked", "limit"), [(4_000.0, 800.0, "interpreter"), (500.0, 900.0, "lock")])
-def test_a_compiled_caller_tells_the_interpreter_from_a_lock(python: float, locked: float, limit: str) -> None:
+@pytest.mark.parametrize(
+    ("python", "locked", "limit"), [(4_000.0, 800.0, "interpreter"), (500.0, 900.0, "lock")]
+)
+def test_a_compiled_caller_tells_the_interpreter_from_a_lock(
+    python: float, locked: float, limit: str
+) -> None:
     shared = replace(PYTHON, python=python, locked=locked)
     compiled, _ = simulate(replace(shared, python=0.0, case=NATIVE))
     assert by_peers(compiled + simulate(shared)[0])[4].limit == limit
 
 
-@pytest.mark.parametrize(("slice", "hand_over"), [(50_000.0, 10_000.0), (30_000.0, 3_000.0), (20_000.0, 8_000.0)])
+@pytest.mark.parametrize(
+    ("slice", "hand_over"), [(50_000.0, 10_000.0), (30_000.0, 3_000.0), (20_000.0, 8_000.0)]
+)
 def test_slice_and_hand_over(slice: float, hand_over: float) -> None:
-    two = by_peers(simulate(replace(SLICES, slice=slice, hand_over=hand_over, peers=(2,), depth=128))[0])[2]
+    two = by_peers(
+        simulate(replace(SLICES, slice=slice, hand_over=hand_over, peers=(2,), depth=128))[0]
+    )[2]
     assert two.value("slice") == pytest.approx(slice, rel=0.1)
     assert two.value("hand_over") == pytest.approx(hand_over, rel=0.1)
 
@@ -94,15 +130,24 @@ def test_one_set_is_noisy_and_names_no_limit() -> None:
 def test_the_reason_of_a_failed_window_survives(alone: bool) -> None:
     lines, _ = simulate(replace(HOST, sets=2))
     lost = {"chains": [], "status": "unverified", "reason": "3 units missing"}
-    failed = [msgspec.structs.replace(one, **lost) if getattr(one, "alone", None) is alone else one for one in lines]
+    failed = [
+        msgspec.structs.replace(one, **lost) if getattr(one, "alone", None) is alone else one
+        for one in lines
+    ]
     four = by_peers(failed)[4]
     assert [one.reason for one in four.figures if one.name == "slowdown"] == ["3 units missing"]
-    assert (four.status, four.reason) == (("ok", "") if alone else ("unverified", "3 units missing"))
+    assert (four.status, four.reason) == (
+        ("ok", "") if alone else ("unverified", "3 units missing")
+    )
 
 
 def test_from_the_journal_to_the_fingerprint(tmp_path: Path) -> None:
     lines, _ = simulate(LOCK)
     journal = tmp_path / "r.jsonl"
     journal.write_bytes(b"".join(map(encode_line, [Made().lines()[0], *lines])))
-    assert [(one.peers, one.limit) for one in load(journal).contention] == [(1, ""), (2, "lock"), (4, "lock")]
+    assert [(one.peers, one.limit) for one in load(journal).contention] == [
+        (1, ""),
+        (2, "lock"),
+        (4, "lock"),
+    ]
     assert load(Made().write(tmp_path / "older.json", samples=False)).contention == []

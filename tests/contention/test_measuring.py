@@ -1,4 +1,6 @@
-"""Peers in real processes and threads: what they ran is counted, faults have a reason, and the rest is measured."""
+"""Peers in real processes and threads: what they ran is counted, faults have a reason, and the rest
+is measured.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,13 @@ from tests.machine.test_machine import SMI, FakeHost
 
 STACKS = Path(__file__).resolve().parents[1] / "fakes" / "stacks"
 SHORT = ContentionPlan(
-    numbers=(1, 2), sets=2, repeats=1, long_ns=80_000_000, each_ns=0, chain_ns=2_000_000, short_ns=20_000_000
+    numbers=(1, 2),
+    sets=2,
+    repeats=1,
+    long_ns=80_000_000,
+    each_ns=0,
+    chain_ns=2_000_000,
+    short_ns=20_000_000,
 )
 TWO_DEVICES = """
 from overhead.probes import register
@@ -47,7 +55,9 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 def measured(
     out: Path, plan: ContentionPlan, stack: str = "faulty", plugin: Path = STACKS / "faulty.py"
 ) -> list[Contention]:
-    whole = dataclasses.replace(profiles()["contention"], more=functools.partial(measure_contention, plan))
+    whole = dataclasses.replace(
+        profiles()["contention"], more=functools.partial(measure_contention, plan)
+    )
     options = {"profile": "contention", "plugins": str(plugin), "out": str(out), "plan": whole}
     return run([stack], **options).fingerprint.contention  # type: ignore[arg-type]
 
@@ -67,16 +77,28 @@ def test_each_way_gives_costs_of_each_number_of_peers(tmp_path: Path) -> None:
     assert all(one.value("slowdown") and one.value("work") for one in shared)
 
 
-@pytest.mark.parametrize(("fault", "status"), [("open", "failed"), ("unsupported", "unavailable"), ("issue", "failed"),
-                                               ("kill", "failed"), ("exit", "failed")])  # fmt: skip
-def test_a_case_that_fails_says_why(fault: str, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [
+        ("open", "failed"),
+        ("unsupported", "unavailable"),
+        ("issue", "failed"),
+        ("kill", "failed"),
+        ("exit", "failed"),
+    ],
+)
+def test_a_case_that_fails_says_why(
+    fault: str, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("BASE_FAULT", fault)
     found = measured(tmp_path, dataclasses.replace(SHORT, ways=("processes",), sets=1))
     assert found
     assert all(one.status == status and one.reason for one in found)
 
 
-def test_a_peer_that_dies_once_costs_no_number_of_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_that_dies_once_costs_no_number_of_peers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("BASE_FAULT", "once")
     monkeypatch.setenv("FAULT_FILE", str(tmp_path / "died"))
     found = measured(tmp_path / "out", dataclasses.replace(SHORT, ways=("processes",), sets=1))
@@ -91,7 +113,9 @@ def test_each_number_of_peers_that_a_fault_leaves_out_has_a_reason(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BASE_FAULT", fault)
-    found = measured(tmp_path, dataclasses.replace(SHORT, ways=("processes",), numbers=(1, 2, 3), sets=2))
+    found = measured(
+        tmp_path, dataclasses.replace(SHORT, ways=("processes",), numbers=(1, 2, 3), sets=2)
+    )
     assert {one.peers for one in found if one.placement == "free"} == {1, 2, 3}
     assert all(one.reason for one in found)
 
@@ -99,7 +123,9 @@ def test_each_number_of_peers_that_a_fault_leaves_out_has_a_reason(
 def test_a_process_a_device_is_compared_with_each_device_alone(tmp_path: Path) -> None:
     plugin = tmp_path / "pair.py"
     plugin.write_text(TWO_DEVICES, encoding="utf-8")
-    found = measured(tmp_path / "out", dataclasses.replace(SHORT, ways=("devices",), repeats=2), "pair", plugin)
+    found = measured(
+        tmp_path / "out", dataclasses.replace(SHORT, ways=("devices",), repeats=2), "pair", plugin
+    )
     alone = [one for one in found if one.peers == 1]
     together = [one for one in found if one.peers == 2 and one.placement == "free"]
     assert sorted(one.devices for one in alone) == [["0"], ["1"]]
@@ -114,9 +140,13 @@ def test_a_process_a_device_is_compared_with_each_device_alone(tmp_path: Path) -
 
 def test_what_does_not_fit_the_time_is_named(tmp_path: Path) -> None:
     plan = dataclasses.replace(SHORT, ways=("threads", "busy"), seconds=0.1)
-    whole = dataclasses.replace(profiles()["contention"], more=functools.partial(measure_contention, plan))
+    whole = dataclasses.replace(
+        profiles()["contention"], more=functools.partial(measure_contention, plan)
+    )
     plugin = str(STACKS / "faulty.py")
-    fingerprint = run(["faulty"], profile="contention", plugins=plugin, out=str(tmp_path), plan=whole).fingerprint
+    fingerprint = run(
+        ["faulty"], profile="contention", plugins=plugin, out=str(tmp_path), plan=whole
+    ).fingerprint
     assert [one.case for one in fingerprint.left_out] == ["all, busy"]
     assert {one.way for one in fingerprint.contention} == {"threads"}
 
@@ -134,7 +164,9 @@ def test_peers_are_bound_to_cores_of_their_own() -> None:
     usable = every_processor()
     if len(usable) < 2:
         pytest.skip("one processor")
-    siblings = {f"/sys/devices/system/cpu/cpu{n}/topology/thread_siblings_list": str(n) for n in usable}
+    siblings = {
+        f"/sys/devices/system/cpu/cpu{n}/topology/thread_siblings_list": str(n) for n in usable
+    }
     targets = [Target(stack="torch", api="CUDA", adapter="A")] * 2
     assert processors_of_peers("free", targets) == [[], []]
     assert processors_of_peers("core", targets, FakeHost(siblings)) == [[usable[0]], [usable[1]]]
@@ -148,7 +180,12 @@ def test_peers_are_bound_next_to_their_device() -> None:
     if len(usable) < 2:
         pytest.skip("one processor")
     uuid = "00112233-4455-6677-8899-aabbccddeeff"
-    target = Target(stack="torch", api="CUDA", adapter="A", device=device_id(bytes.fromhex(uuid.replace("-", ""))))
+    target = Target(
+        stack="torch",
+        api="CUDA",
+        adapter="A",
+        device=device_id(bytes.fromhex(uuid.replace("-", ""))),
+    )
     files = {f"/sys/bus/pci/devices/{bus}/local_cpulist": f"{usable[1]}\n"}
     gpus = {SMI.format("uuid,pci.bus_id"): f"GPU-{uuid}, 0000{bus}"}
     assert processors_of_peers("node", [target], FakeHost(files, gpus)) == [[usable[1]]]
@@ -156,9 +193,20 @@ def test_peers_are_bound_next_to_their_device() -> None:
 
 def test_a_node_gets_the_seconds_that_its_gpus_need() -> None:
     node, cpu = profiles()["node"], Target(stack="numpy", api="CPU", adapter="CPU")
-    gpus = [Target(stack="torch", api="CUDA", adapter=model, device=str(n)) for n in range(4) for model in ("A", "B")]
-    software = [Target(stack="wgpu", api="Vulkan", adapter="cpu", device=str(n), software=True) for n in range(4)]
-    assert with_seconds_for([], node) == with_seconds_for([cpu, *software, *gpus[:2], *gpus[:2]], node) == node
+    gpus = [
+        Target(stack="torch", api="CUDA", adapter=model, device=str(n))
+        for n in range(4)
+        for model in ("A", "B")
+    ]
+    software = [
+        Target(stack="wgpu", api="Vulkan", adapter="cpu", device=str(n), software=True)
+        for n in range(4)
+    ]
+    assert (
+        with_seconds_for([], node)
+        == with_seconds_for([cpu, *software, *gpus[:2], *gpus[:2]], node)
+        == node
+    )
     assert node.sampling_s == 10
     assert with_seconds_for(gpus, node).sampling_s == 40
     assert node.wall_s == 30

@@ -12,7 +12,9 @@ PLAN = ContentionPlan(sets=4, seconds=1000.0)
 
 
 @pytest.mark.parametrize("takes_s", [(6.0, 6.0, 6.0), (9.0, 9.0, 9.0), (3.0, 5.0, 4.0)])
-def test_the_time_left_of_sets_that_take_longer_or_shorter_than_planned(takes_s: tuple[float, ...]) -> None:
+def test_the_time_left_of_sets_that_take_longer_or_shorter_than_planned(
+    takes_s: tuple[float, ...],
+) -> None:
     now_s = 0.0
     told: list[tuple[float, float]] = []
 

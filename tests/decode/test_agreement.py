@@ -17,7 +17,9 @@ def test_logits_agree_only_within_the_tolerance(off: float, ok: bool) -> None:
     assert found.largest == pytest.approx(off)
 
 
-def test_another_token_is_wrong_only_if_the_two_largest_logits_differ_by_more_than_twice_the_tolerance() -> None:
+def test_another_token_is_wrong_only_if_the_largest_logits_differ_by_over_twice_the_tolerance() -> (
+    None
+):
     other = np.array([[[0.0, 1.0, 3.0]], [[2.0, 0.0, 2.5]]])
     assert compare_logits(other, REFERENCE, 0.4).wrong_tokens == (1,)
     close = compare_logits(other, REFERENCE, 0.5)

@@ -1,4 +1,6 @@
-"""The decode workload: verified against float64 when it opens, tokens counted, wrong programs refused."""
+"""The decode workload: verified against float64 when it opens, tokens counted, wrong programs
+refused.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def test_the_state_after_the_prompt_has_only_the_prompt_in_its_cache() -> None:
     assert (keys[:, :, PROMPT:] == 0).all()
 
 
-def test_the_next_process_reads_a_large_reference_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_process_reads_a_large_reference_from_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from overhead.decode import reference as _decode_reference
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -97,7 +101,9 @@ def test_fusions_applied_one_by_one_give_the_same_program_as_all_at_once() -> No
     from overhead.decode.reference import decode_step
 
     for count in (0, len(FUSIONS)):
-        assert lowered_step(TINY, count, 0) == lower(decode_step(TINY), fusions=tuple(FUSIONS)[:count])
+        assert lowered_step(TINY, count, 0) == lower(
+            decode_step(TINY), fusions=tuple(FUSIONS)[:count]
+        )
     assert lowered_step(TINY, 2, 7) == with_padding(lowered_step(TINY, 2, 0), 7)
 
 
@@ -110,12 +116,16 @@ def test_a_decoder_computes_the_same_logits_for_tokens_together_and_one_by_one(n
     at_once, each = (randomised(Decoder(SHAPES[name]), 3).double() for _ in range(2))
     tokens, positions = torch.tensor([3, 290, 7, 12]), torch.arange(4)
     expected = torch.cat([each(tokens[i : i + 1], positions[i : i + 1])[1] for i in range(4)])
-    np.testing.assert_allclose(at_once.logits(tokens.unsqueeze(0), positions)[0].numpy(), expected.numpy(), atol=1e-12)
+    np.testing.assert_allclose(
+        at_once.logits(tokens.unsqueeze(0), positions)[0].numpy(), expected.numpy(), atol=1e-12
+    )
     for name, tensor in each.named_buffers():
         np.testing.assert_allclose(at_once.get_buffer(name).numpy(), tensor.numpy(), atol=1e-12)
 
 
-def test_a_host_with_too_little_memory_refuses_with_the_missing_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_with_too_little_memory_refuses_with_the_missing_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from overhead.decode import reference as _decode_reference
 
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=477_000))
@@ -129,11 +139,19 @@ def test_a_host_with_too_little_memory_refuses_with_the_missing_bytes(monkeypatc
         case_of("one-pass", "browser", fusions=6),
         case_of("read-each", "browser", fusions=6, readback="logits"),
         case_of("per-pass", "native", fusions=6),
-        Case(pattern="per-pass", caller="browser", unit="token", workload="qwen2.5-0.5b", params={"fusions": 6}),
+        Case(
+            pattern="per-pass",
+            caller="browser",
+            unit="token",
+            workload="qwen2.5-0.5b",
+            params={"fusions": 6},
+        ),
     ],
     ids=lambda case: case.key,
 )
-def test_a_browser_page_refuses_patterns_callers_and_decoders_that_it_cannot_run(case: Case) -> None:
+def test_a_browser_page_refuses_patterns_callers_and_decoders_that_it_cannot_run(
+    case: Case,
+) -> None:
     session: Any = None
     with pytest.raises(Unsupported):
         browser.open_case(session, case)
@@ -166,7 +184,9 @@ def test_compiled_torch_decodes_verified_and_counted_tokens() -> None:
 
 @pytest.mark.parametrize("readback", ["token", "logits"])
 @pytest.mark.parametrize("tokens", [1, 5])
-def test_a_chain_that_reads_after_several_tokens_counts_units_and_not_tokens(readback: str, tokens: int) -> None:
+def test_a_chain_that_reads_after_several_tokens_counts_units_and_not_tokens(
+    readback: str, tokens: int
+) -> None:
     with opened(CPU, case_of("read-each", readback=readback, tokens=tokens)) as chain:
         check_counts(chain, (2, 1))
         assert chain.latency
@@ -196,7 +216,11 @@ def test_a_chain_whose_cache_was_overwritten_is_unverified() -> None:
     ],
 )
 def test_wgpu_native_decodes_verified_tokens_with_the_expected_dispatches(
-    pattern: str, caller: str, params: dict[str, Scalar], dispatches: int, monkeypatch: pytest.MonkeyPatch
+    pattern: str,
+    caller: str,
+    params: dict[str, Scalar],
+    dispatches: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with opened(lavapipe(monkeypatch), case_of(pattern, caller, **params)) as chain:
         check_counts(chain)
@@ -211,7 +235,10 @@ def test_python_and_compiled_code_decode_a_token_with_the_same_calls_of_webgpu(
     target, made = lavapipe(monkeypatch), []
     for caller in ("binding", "native"):
         counting = Counting()
-        with opened(target, case_of(pattern, caller, fusions=6)) as chain, pytest.MonkeyPatch.context() as patch:
+        with (
+            opened(target, case_of(pattern, caller, fusions=6)) as chain,
+            pytest.MonkeyPatch.context() as patch,
+        ):
             gc.collect()  # objects of earlier tests are released before the counting
             if caller == "native":
                 compile_native(counting.program(chain._calls))(len(chain.program.dispatches))
@@ -227,7 +254,9 @@ def test_python_and_compiled_code_decode_a_token_with_the_same_calls_of_webgpu(
 
 @LAVAPIPE
 def test_added_dispatches_are_counted_and_change_no_logits(monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(lavapipe(monkeypatch), case_of("per-pass", "native", fusions=6, padding=7)) as chain:
+    with opened(
+        lavapipe(monkeypatch), case_of("per-pass", "native", fusions=6, padding=7)
+    ) as chain:
         check_counts(chain)
         assert chain.window()["dispatches"] == 32 + 7
         chain.prepare(1)
@@ -238,9 +267,15 @@ def test_added_dispatches_are_counted_and_change_no_logits(monkeypatch: pytest.M
 
 @SWIFTSHADER
 @pytest.mark.slow
-@pytest.mark.parametrize("params", [{"fusions": 0}, {"fusions": 3}, {"fusions": 6}, {"fusions": 6, "batch": 4}])
-def test_dawn_decodes_verified_and_counted_tokens(params: dict[str, Scalar], monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(find("dawn", "Vulkan", monkeypatch), case_of("per-pass", "native", **params)) as chain:
+@pytest.mark.parametrize(
+    "params", [{"fusions": 0}, {"fusions": 3}, {"fusions": 6}, {"fusions": 6, "batch": 4}]
+)
+def test_dawn_decodes_verified_and_counted_tokens(
+    params: dict[str, Scalar], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(
+        find("dawn", "Vulkan", monkeypatch), case_of("per-pass", "native", **params)
+    ) as chain:
         check_counts(chain, (0, 2))
 
 
@@ -257,7 +292,9 @@ def test_onnx_runtime_decodes_verified_tokens_on_the_cpu() -> None:
 
 @pytest.mark.needs("onnxruntime", "onnxscript", "swiftshader")
 @pytest.mark.slow
-def test_onnx_runtime_decodes_verified_tokens_by_its_webgpu_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_onnx_runtime_decodes_verified_tokens_by_its_webgpu_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stack = registry()["onnxruntime"]
     for name, value in stack.environments()[-1].items():
         monkeypatch.setenv(name, value)
@@ -270,7 +307,9 @@ def test_onnx_runtime_decodes_verified_tokens_by_its_webgpu_provider(monkeypatch
 
 def with_one_key(program: Program) -> Program:
     operations = list(program.operations)
-    at, operation = next((i, op) for i, op in enumerate(operations) if isinstance(op, CachedAttention))
+    at, operation = next(
+        (i, op) for i, op in enumerate(operations) if isinstance(op, CachedAttention)
+    )
     key = operation.new_key
     first = dataclasses.replace(key, strides=(0, *key.strides[1:]))
     operations[at] = dataclasses.replace(operation, new_key=first)
@@ -279,7 +318,9 @@ def with_one_key(program: Program) -> Program:
 
 def without_bias(program: Program) -> Program:
     operations = list(program.operations)
-    at = next(i for i, op in enumerate(operations) if op.place.endswith("layers.1.attention.v_proj"))
+    at = next(
+        i for i, op in enumerate(operations) if op.place.endswith("layers.1.attention.v_proj")
+    )
     operation = operations[at]
     assert isinstance(operation, Gemv)
     product = dataclasses.replace(operation.products[0], bias=None)
@@ -293,7 +334,11 @@ def without_last_write(program: Program) -> Program:
     return program.with_operations(tuple(operations))
 
 
-PROGRAMS = {"bias dropped": without_bias, "stale cache row": without_last_write, "one key for all rows": with_one_key}
+PROGRAMS = {
+    "bias dropped": without_bias,
+    "stale cache row": without_last_write,
+    "one key for all rows": with_one_key,
+}
 STATES = {
     "wrong position": lambda state: {"position": np.asarray(state["position"]) + 1},
     "rows swapped": lambda state: {"token": np.asarray(state["token"])[::-1]},
@@ -303,14 +348,20 @@ OF_BATCHES = ("one key for all rows", "rows swapped")
 
 @LAVAPIPE
 @pytest.mark.parametrize("mutant", [*PROGRAMS, *STATES])
-def test_a_chain_with_a_wrong_program_is_unverified_when_it_opens(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_with_a_wrong_program_is_unverified_when_it_opens(
+    mutant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     params = {"fusions": 6, "batch": 4} if mutant in OF_BATCHES else {"fusions": 0}
     target, place = lavapipe(monkeypatch), WebGpuDecode.write_state
     if mutant in PROGRAMS:
-        changed = PROGRAMS[mutant](lowered.lowered_step(TINY, params["fusions"], 0, params.get("batch", 1)))
+        changed = PROGRAMS[mutant](
+            lowered.lowered_step(TINY, params["fusions"], 0, params.get("batch", 1))
+        )
         monkeypatch.setattr(lowered, "lowered_step", lambda *key: changed)
     else:
-        monkeypatch.setattr(WebGpuDecode, "write_state", lambda s, v: place(s, {**v, **STATES[mutant](v)}))
+        monkeypatch.setattr(
+            WebGpuDecode, "write_state", lambda s, v: place(s, {**v, **STATES[mutant](v)})
+        )
     with pytest.raises(Unverified, match="differs-from-float64"):
         open_case(registry()["wgpu-native"], target, case_of("per-pass", **params))
 

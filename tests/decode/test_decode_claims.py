@@ -1,4 +1,6 @@
-"""Claims about decoded tokens: counts, the slope over added dispatches, gains of fusion, and tokens a second."""
+"""Claims about decoded tokens: counts, the slope over added dispatches, gains of fusion, and tokens
+a second.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,24 @@ COUNTS = {0: 881, 1: 636, 2: 564, 3: 540, 6: 252}
 
 
 def token(
-    ms: float, stack: str = "dawn", pattern: Any = "per-pass", *, workload: str = "qwen2.5-0.5b", **kind: Any
+    ms: float,
+    stack: str = "dawn",
+    pattern: Any = "per-pass",
+    *,
+    workload: str = "qwen2.5-0.5b",
+    **kind: Any,
 ) -> Record:
-    """A decode record. Keywords with the names of fields of a record set these; all others are parameters."""
+    """A decode record. Keywords with the names of fields of a record set these; all others are
+    parameters.
+    """
     fields = {name: kind.pop(name) for name in ("caller", "api", "software") if name in kind}
     fields.setdefault("caller", "native")
     made = record(stack, pattern, ms * 1e6, 0.0, adapter=GPU, unit="token", params=kind, **fields)
-    window = {"dispatches": COUNTS[kind["fusions"]] + kind.get("padding", 0)} if "fusions" in kind else {}
+    window = (
+        {"dispatches": COUNTS[kind["fusions"]] + kind.get("padding", 0)}
+        if "fusions" in kind
+        else {}
+    )
     return msgspec.structs.replace(made, workload=workload, window=window)
 
 
@@ -38,7 +51,10 @@ def on_cuda(ms: float, stack: str, pattern: str, **kind: Any) -> Record:
 
 def test_a_claim_on_dispatches_of_a_token_is_judged_by_the_measured_count() -> None:
     records = [token(10.0, fusions=fusions) for fusions in (0, 3)]
-    unfused, fused = judged("decode-876-dispatches", *records), judged("decode-564-dispatches", *records)
+    unfused, fused = (
+        judged("decode-876-dispatches", *records),
+        judged("decode-564-dispatches", *records),
+    )
     assert (unfused.verdict, fused.verdict) == ("reproduced", "reproduced")
     assert [value.measured for value, _ in unfused.measured] == [exactly(881)]
     assert fused.claim.value == 564
@@ -54,7 +70,9 @@ def published_line(fusions: int) -> Record:
 def test_the_claim_of_95_us_a_dispatch_is_refuted_although_its_difference_is_reproduced() -> None:
     levels = [published_line(fusions) for fusions in (0, 1, 2, 3)]
     unfused = 0.0955 * COUNTS[0] - 12.3
-    padded = [token(unfused + 0.004 * padding, fusions=0, padding=padding) for padding in (100, 200, 400)]
+    padded = [
+        token(unfused + 0.004 * padding, fusions=0, padding=padding) for padding in (100, 200, 400)
+    ]
     narrow = [_narrow(one) for one in (*levels, *padded)]
     one = judged("decode-95us-a-dispatch", *narrow)
     assert (one.verdict, one.as_published) == ("refuted", "reproduced")
@@ -73,9 +91,13 @@ def _narrow(made: Record) -> Record:
 
 
 def test_a_slope_claim_with_fewer_than_three_paddings_is_inconclusive() -> None:
-    one = judged("decode-95us-a-dispatch", token(20.0, fusions=0), token(21.0, fusions=0, padding=100))
+    one = judged(
+        "decode-95us-a-dispatch", token(20.0, fusions=0), token(21.0, fusions=0, padding=100)
+    )
     assert one.verdict == "inconclusive"
-    assert {code for value, _ in one.measured for code in codes_of(value.reason)} == {"too-few-cases-for-line"}
+    assert {code for value, _ in one.measured for code in codes_of(value.reason)} == {
+        "too-few-cases-for-line"
+    }
 
 
 def test_the_claim_on_webgpu_speed_is_judged_with_and_without_a_read_after_each_token() -> None:
@@ -88,4 +110,7 @@ def test_the_claim_on_webgpu_speed_is_judged_with_and_without_a_read_after_each_
     one = judged("decode-webgpu-11pct-of-cuda", eager, dawn, *reads)
     assert [m.measured.value for m, _ in one.measured if m.measured] == [pytest.approx(0.5)]
     assert [m.measured.value for m in one.flawed if m.measured] == [pytest.approx(0.105)]
-    assert (one.verdict, one.as_published) == ("refuted", "reproduced"), "half of the speed is far from a ninth of it"
+    assert (one.verdict, one.as_published) == (
+        "refuted",
+        "reproduced",
+    ), "half of the speed is far from a ninth of it"

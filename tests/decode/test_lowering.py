@@ -1,4 +1,6 @@
-"""Lowered programs: dispatches counted, and run on a software adapter against float64; changed programs must fail."""
+"""Lowered programs: dispatches counted, and run on a software adapter against float64; changed
+programs must fail.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ on_lavapipe = pytest.mark.needs("wgpu", "numba", "lavapipe")
 
 def values_of(module: Any) -> dict[str, Any]:
     """The weights and the state of a module, by name."""
-    named = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
+    named = dict(module.named_parameters(remove_duplicate=False)) | dict(
+        module.named_buffers(remove_duplicate=False)
+    )
     return {name: tensor.detach().numpy() for name, tensor in named.items()}
 
 
@@ -50,7 +54,9 @@ def run(module: Any, program: Program, steps: Sequence[dict[str, Any]]) -> list[
             for name, values in step.items():
                 device.write(name, values)
             device.submit_step()
-            found.append([as_tensor(device.read(view.buffer), view).copy() for view in program.outputs])
+            found.append(
+                [as_tensor(device.read(view.buffer), view).copy() for view in program.outputs]
+            )
         return found
     finally:
         device.close()
@@ -59,8 +65,13 @@ def run(module: Any, program: Program, steps: Sequence[dict[str, Any]]) -> list[
 
 def compared(module: Any, program: Program, shift: int = 0) -> LogitAgreement:
     reference = copy.deepcopy(module).double()
-    expected = [reference(torch.tensor([t]), torch.tensor([i]))[1].numpy().copy() for i, t in enumerate(TOKENS)]
-    steps = [{"token": np.array([t]), "position": np.array([i + shift])} for i, t in enumerate(TOKENS)]
+    expected = [
+        reference(torch.tensor([t]), torch.tensor([i]))[1].numpy().copy()
+        for i, t in enumerate(TOKENS)
+    ]
+    steps = [
+        {"token": np.array([t]), "position": np.array([i + shift])} for i, t in enumerate(TOKENS)
+    ]
     found = [outputs[1] for outputs in run(module, program, steps)]
     return compare_logits(np.array(found), np.array(expected), TOLERANCE)
 
@@ -96,7 +107,12 @@ def test_a_decoder_with_a_vocabulary_too_large_for_one_grid_dimension_agrees_wit
 
 @on_lavapipe
 def test_a_lowered_mlp_with_layer_norm_agrees_with_float64() -> None:
-    layers = (torch.nn.LayerNorm(32), torch.nn.Linear(32, 80), torch.nn.GELU(), torch.nn.Linear(80, 32))
+    layers = (
+        torch.nn.LayerNorm(32),
+        torch.nn.Linear(32, 80),
+        torch.nn.GELU(),
+        torch.nn.Linear(80, 32),
+    )
     module = randomised(torch.nn.Sequential(*layers), 0)
     x = torch.randn(5, 32, generator=torch.Generator().manual_seed(2))
     agrees(module, x)
@@ -113,7 +129,9 @@ def test_a_lowered_batch_has_as_many_dispatches_as_one_sequence(batch: int) -> N
     for before, after in zip(one.operations, many.operations, strict=True):
         assert type(before) is type(after)
         if isinstance(before, Gemv | GatedGemv):
-            assert before.kernel().groups == after.kernel().groups  # a group reads a row of the weights once
+            assert (
+                before.kernel().groups == after.kernel().groups
+            )  # a group reads a row of the weights once
 
 
 @on_lavapipe
@@ -126,7 +144,11 @@ def test_matrix_products_of_several_rows_agree_with_float64(rows: int) -> None:
 @on_lavapipe
 @pytest.mark.parametrize("inner", [4, 20, 66, 260, 1_100, 20_004])
 def test_a_matrix_product_of_one_row_agrees_with_float64(inner: int) -> None:
-    agrees(torch.nn.Linear(inner, 5), torch.randn(1, inner, generator=torch.Generator().manual_seed(3)), 1e-4)
+    agrees(
+        torch.nn.Linear(inner, 5),
+        torch.randn(1, inner, generator=torch.Generator().manual_seed(3)),
+        1e-4,
+    )
 
 
 class Largest(torch.nn.Module):  # type: ignore[misc, name-defined]
@@ -146,8 +168,12 @@ def test_a_lowered_argmax_finds_the_first_of_equal_largest_numbers(inner: int) -
 
 
 @on_lavapipe
-@pytest.mark.parametrize(("columns", "wide"), [(1_025, 1), (2_050, 2), (3_075, 3), (4_096, 4), (4_098, 3)])
-def test_a_group_of_threads_computes_several_columns_of_a_wide_product(columns: int, wide: int) -> None:
+@pytest.mark.parametrize(
+    ("columns", "wide"), [(1_025, 1), (2_050, 2), (3_075, 3), (4_096, 4), (4_098, 3)]
+)
+def test_a_group_of_threads_computes_several_columns_of_a_wide_product(
+    columns: int, wide: int
+) -> None:
     module = randomised(torch.nn.Linear(20, columns), 0)
     program = agrees(module, torch.randn(16, 20, generator=torch.Generator().manual_seed(2)))
     (product,) = program.operations
@@ -162,14 +188,21 @@ def test_the_lowering_document_lists_the_dispatches_of_each_decoder(name: str) -
     program = overhead.lower(module)
     savings = " | ".join(str(-saving.dispatches) for saving in program.savings)
     row = f"| `{name}` | {program.savings[0].before} | {savings} | {len(program.dispatches)} |"
-    assert row in (Path(overhead.__file__).parents[1] / "docs" / "lowering.md").read_text(encoding="utf-8").splitlines()
+    assert (
+        row
+        in (Path(overhead.__file__).parents[1] / "docs" / "lowering.md")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     if name == "qwen2.5-0.5b":
         assert program.limits.binding_bytes == 4 * 151_936 * 896
 
 
 def test_lowering_an_unsupported_operation_names_it_and_its_submodule() -> None:
     module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LogSigmoid())
-    with pytest.raises(UnsupportedOperation, match=r"1: the operation aten\.log_sigmoid is not supported"):
+    with pytest.raises(
+        UnsupportedOperation, match=r"1: the operation aten\.log_sigmoid is not supported"
+    ):
         overhead.lower(module, (torch.zeros(1, 4),))
 
 
@@ -221,7 +254,12 @@ def transposed_mlp(x: Any) -> Any:
     return torch.nn.functional.silu(x @ torch.eye(8)).t() * (x @ torch.eye(8))
 
 
-EDGES = (slice_written, transposed_mlp, changed_by_its("t"), changed_by_its("to", torch.float32, False, True))
+EDGES = (
+    slice_written,
+    transposed_mlp,
+    changed_by_its("t"),
+    changed_by_its("to", torch.float32, False, True),
+)
 NORMS = (norm(0, True), norm(-1), norm(-1, True))
 
 
@@ -235,10 +273,17 @@ def test_lowered_views_and_writes_agree_with_torch(function: Any) -> None:
 
 
 def four_heads_of_keys(x: Any) -> Any:
-    return torch.nn.functional.scaled_dot_product_attention(x[None, None], *[x.expand(1, 4, 8, 8)] * 2)
+    return torch.nn.functional.scaled_dot_product_attention(
+        x[None, None], *[x.expand(1, 4, 8, 8)] * 2
+    )
 
 
-REFUSED = (changed_by_its("reshape", -1), changed_by_its("contiguous"), four_heads_of_keys, lambda x: x[:0].sum())
+REFUSED = (
+    changed_by_its("reshape", -1),
+    changed_by_its("contiguous"),
+    four_heads_of_keys,
+    lambda x: x[:0].sum(),
+)
 
 
 @pytest.mark.parametrize("function", [*REFUSED, lambda x: x.sum().argmax(-1)])
@@ -258,5 +303,7 @@ def ended(x: Any) -> Any:
 @pytest.mark.parametrize("function", [branch, ended])
 def test_lowering_a_module_that_torch_cannot_export_names_the_line(function: Any) -> None:
     line = function.__code__.co_firstlineno + 1
-    with pytest.raises(UnsupportedOperation, match=rf"^test_lowering\.py:{line}, in {function.__name__}: .+$"):
+    with pytest.raises(
+        UnsupportedOperation, match=rf"^test_lowering\.py:{line}, in {function.__name__}: .+$"
+    ):
         overhead.lower(of(function), (torch.zeros(4),))

@@ -9,7 +9,9 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def usual_autograd_mode() -> None:
-    """Tests of the torch stack leave the thread in the mode of the last chain; a program begins with gradients on."""
+    """Tests of the torch stack leave the thread in the mode of the last chain; a program begins
+    with gradients on.
+    """
     if "torch" in sys.modules:
         from overhead.probes.torch.bodies import set_autograd_mode
 

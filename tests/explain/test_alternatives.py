@@ -1,4 +1,6 @@
-"""A step that cannot be captured, and one that gets recorded values instead of reading the device."""
+"""A step that cannot be captured, and one that gets recorded values instead of reading the
+device.
+"""
 
 import contextlib
 import dataclasses
@@ -11,8 +13,9 @@ from overhead.explain.alternatives import ALTERNATIVES, ReadsDiffer, Tape
 from overhead.explain.attempts import AttemptJob, run_attempt
 
 FORBIDDEN = (
-    "CUDA error: operation not permitted when stream is capturing\nSearch for `cudaErrorStreamCaptureUnsupported' in "
-    "https://docs.nvidia.com for more information.\nCUDA kernel errors might be asynchronously reported"
+    "CUDA error: operation not permitted when stream is capturing\nSearch for"
+    " `cudaErrorStreamCaptureUnsupported' in https://docs.nvidia.com for more information.\nCUDA"
+    " kernel errors might be asynchronously reported"
 )
 PROGRAM = f"""
 def step():
@@ -28,14 +31,21 @@ def _invalid(graph: object) -> Iterator[None]:
         raise RuntimeError("operation failed due to a previous error during capture")
 
 
-def test_a_step_that_cuda_cannot_capture_is_reported_with_the_failing_line(monkeypatch: Any) -> None:
+def test_a_step_that_cuda_cannot_capture_is_reported_with_the_failing_line(
+    monkeypatch: Any,
+) -> None:
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
     monkeypatch.setattr(torch.cuda, "graph", _invalid)
-    monkeypatch.setitem(ALTERNATIVES, "CUDA graph", dataclasses.replace(ALTERNATIVES["CUDA graph"], why_not=str))
+    monkeypatch.setitem(
+        ALTERNATIVES, "CUDA graph", dataclasses.replace(ALTERNATIVES["CUDA graph"], why_not=str)
+    )
     monkeypatch.setattr("overhead.explain.attempts._warm", lambda step: [])
     attempt = run_attempt(AttemptJob(setup=PROGRAM, alternative="CUDA graph"))
-    assert attempt.reason == "RuntimeError: CUDA error: operation not permitted when stream is capturing"
+    assert (
+        attempt.reason
+        == "RuntimeError: CUDA error: operation not permitted when stream is capturing"
+    )
     assert attempt.where == "<string>:3, in step"
 
 
@@ -89,7 +99,9 @@ def test_a_tape_records_only_copies_to_the_host(tensor_type: Any) -> None:
     assert tensor_type.replay(step) == 0
 
 
-def test_a_tape_raises_if_a_step_reads_more_values_than_it_recorded_and_lets_others_be_read(tensor_type: Any) -> None:
+def test_a_tape_raises_if_a_step_reads_more_values_than_it_recorded_and_lets_others_be_read(
+    tensor_type: Any,
+) -> None:
     tensor = DeviceTensor()
     tensor_type.record(lambda: None)
     with pytest.raises(ReadsDiffer):

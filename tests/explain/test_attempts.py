@@ -58,12 +58,18 @@ def test_a_step_that_changes_host_values_is_refused_as_a_cuda_graph(monkeypatch:
     assert refused.value.reason == because("step-not-capturable", names="count.0", more=0)
 
 
-def test_an_optimiser_that_counts_on_the_host_is_refused_with_the_hint_capturable(monkeypatch: Any) -> None:
+def test_an_optimiser_that_counts_on_the_host_is_refused_with_the_hint_capturable(
+    monkeypatch: Any,
+) -> None:
     monkeypatch.setitem(ALTERNATIVES, "capture", CAPTURE)
-    setup = COUNTER.replace("count[0]", "count['state']['p']['step']").replace("[0]", "{'state': {'p': {'step': 0}}}")
+    setup = COUNTER.replace("count[0]", "count['state']['p']['step']").replace(
+        "[0]", "{'state': {'p': {'step': 0}}}"
+    )
     with pytest.raises(NotPossible) as refused:
         prepare_step(AttemptJob(setup=setup, alternative="capture"))
-    assert refused.value.reason == because("optimiser-not-capturable", names="count.state.p.step", more=0)
+    assert refused.value.reason == because(
+        "optimiser-not-capturable", names="count.state.p.step", more=0
+    )
     own_counter = COUNTER.replace("count[0]", "count['step']").replace("[0]", "{'step': 0}")
     with pytest.raises(NotPossible) as refused:
         prepare_step(AttemptJob(setup=own_counter, alternative="capture"))
@@ -71,11 +77,17 @@ def test_an_optimiser_that_counts_on_the_host_is_refused_with_the_hint_capturabl
 
 
 def test_an_attempt_in_a_child_process_returns_what_it_returns_in_this_one() -> None:
-    text = COUNTER.replace("return count[0]", "return [1e-300 * count[0], bytes(9), large * count[0]]")
+    text = COUNTER.replace(
+        "return count[0]", "return [1e-300 * count[0], bytes(9), large * count[0]]"
+    )
     job = AttemptJob(setup=f"import numpy\nlarge = numpy.arange(1 << 20)\n{text}")
     found, here = attempt_apart(job, limit_s=60), run_attempt(job)
     same = compare_outcomes(outcome_of(found), outcome_of(here))
-    assert (same.differences, same.count, same.left_out) == ([], 3 * (2 + (1 << 20)) + (1 << 20), {})
+    assert (same.differences, same.count, same.left_out) == (
+        [],
+        3 * (2 + (1 << 20)) + (1 << 20),
+        {},
+    )
 
 
 TRAINING = """
@@ -94,7 +106,9 @@ def step():
 @pytest.mark.slow
 @pytest.mark.needs("torch")
 def test_a_step_that_imports_pytorch_gets_the_same_random_values_in_each_process() -> None:
-    step = AttemptJob(setup="import torch\nx = torch.rand(3)\ndef step():\n    return x", torch=True)
+    step = AttemptJob(
+        setup="import torch\nx = torch.rand(3)\ndef step():\n    return x", torch=True
+    )
     first, second = (attempt_apart(step, limit_s=120) for _ in range(2))
     assert compare_outcomes(outcome_of(first), outcome_of(second)).differences == []
 
@@ -109,10 +123,14 @@ def test_a_training_step_that_returns_nothing_is_compared_by_its_state() -> None
         "def step():\n    pass",
         "import torch\nx = torch.ones(2, 4)\ndef step():\n    x + 1",
     ]
-    ours, *theirs = [outcome_of(run_attempt(AttemptJob(setup=one, torch=True))) for one in [step, *others]]
+    ours, *theirs = [
+        outcome_of(run_attempt(AttemptJob(setup=one, torch=True))) for one in [step, *others]
+    ]
     same, *different = [compare_outcomes(ours, each, own=True) for each in theirs]
     assert same.differences == []
-    assert same.count == 4 * (12 + 3) + 2 + 1  # parameters, gradients and two moments; Adam's counters; steps
+    assert (
+        same.count == 4 * (12 + 3) + 2 + 1
+    )  # parameters, gradients and two moments; Adam's counters; steps
     assert all(found.differences for found in different)
 
 
@@ -195,7 +213,9 @@ KINDS_OF_INPUT = {
 }
 CHEATS = {
     "cached": "if 'r' not in kept:\n        kept['r'] = WORK\n    return kept['r']",
-    "keyed by the first element": "key = np.ravel(x)[0]\n    kept.setdefault(key, WORK)\n    return kept[key]",
+    "keyed by the first element": (
+        "key = np.ravel(x)[0]\n    kept.setdefault(key, WORK)\n    return kept[key]"
+    ),
     "stops after 80 steps": "if len(calls) <= 80:\n        kept['r'] = WORK\n    return kept['r']",
 }
 
@@ -206,11 +226,15 @@ def test_kept_results_of_each_kind_of_input_are_not_called_the_same(kind: str, c
     if (kind, cheat) == ("a number", "keyed by the first element"):
         pytest.skip("one number has no other element")
     given, work = KINDS_OF_INPUT[kind]
-    honest = f"import numpy as np\n{given}\nkept, calls = {{}}, []\ndef step():\n    calls.append(1)\n    return {work}"
+    honest = (
+        f"import numpy as np\n{given}\nkept, calls = {{}}, []\ndef step():\n    calls.append(1)\n  "
+        f"  return {work}"
+    )
     body = CHEATS.get(cheat, "return WORK").replace("WORK", work)
     other = honest.replace(f"return {work}", body)
     ours, theirs = (
-        outcome_of(run_attempt(AttemptJob(setup=text, vary=True, later_s=0.05))) for text in (honest, other)
+        outcome_of(run_attempt(AttemptJob(setup=text, vary=True, later_s=0.05)))
+        for text in (honest, other)
     )
     found = compare_outcomes(ours, theirs, own=True)
     assert found.differences == []
@@ -219,7 +243,8 @@ def test_kept_results_of_each_kind_of_input_are_not_called_the_same(kind: str, c
 
 def test_a_step_that_ends_its_process_with_other_values_keeps_its_results() -> None:
     text = (
-        "import os, numpy as np\nx = np.ones(8)\ndef step():\n    return float(x.sum()) if x[4] == 1 else os._exit(3)"
+        "import os, numpy as np\nx = np.ones(8)\ndef step():\n    return float(x.sum()) if x[4] =="
+        " 1 else os._exit(3)"
     )
     made = attempt_apart(AttemptJob(setup=text, vary=True, later_s=0.05), limit_s=60)
     assert outcome_of(made).later is None
@@ -239,7 +264,9 @@ def step():
     return kept[RETURNED]
 """
     honest, cached = (
-        outcome_of(run_attempt(AttemptJob(setup=text.replace("RETURNED", index), torch=True, vary=True)))
+        outcome_of(
+            run_attempt(AttemptJob(setup=text.replace("RETURNED", index), torch=True, vary=True))
+        )
         for index in ("-1", "0")
     )
     assert honest.responds

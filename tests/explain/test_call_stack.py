@@ -1,4 +1,6 @@
-"""The stack ``call`` on a fake clock: known costs are found, errors end the case, values are not claimed."""
+"""The stack ``call`` on a fake clock: known costs are found, errors end the case, values are not
+claimed.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,12 @@ def chains(spec: CallSpec) -> dict[str, Chain]:
 
 
 def test_an_error_at_a_later_call_names_the_line_of_the_program(tmp_path: Path) -> None:
-    (tmp_path / "data_loop.py").write_text("data = iter(range(9))\n\ndef step():\n    return next(data)\n")
-    spec = CallSpec(calls=["step()"], setup="from data_loop import step", path=[str(tmp_path)], found=[HERE])
+    (tmp_path / "data_loop.py").write_text(
+        "data = iter(range(9))\n\ndef step():\n    return next(data)\n"
+    )
+    spec = CallSpec(
+        calls=["step()"], setup="from data_loop import step", path=[str(tmp_path)], found=[HERE]
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(tmp_path)
         chain = CallChain(spec, 0)
@@ -55,7 +61,9 @@ def test_a_simulated_statement_gets_its_known_host_and_device_times(
     clock: FakeClock, host: float, device: float
 ) -> None:
     QueueDevice(clock, host, device)
-    opened = chains(CallSpec(calls=["q.launch()"], setup=SETUP, wait="q.synchronize()", found=[BY_TEXT]))
+    opened = chains(
+        CallSpec(calls=["q.launch()"], setup=SETUP, wait="q.synchronize()", found=[BY_TEXT])
+    )
     _, events, processes = measured(opened, clock)
     assert not dropped(events)
     figures = estimate(Series(list(processes.values()), False, True, "pipelined"), 0.03)
@@ -66,10 +74,15 @@ def test_a_simulated_statement_gets_its_known_host_and_device_times(
 def test_two_statements_are_measured_in_turn_each_with_its_own_setup(clock: FakeClock) -> None:
     QueueDevice(clock, 2_000.0, 0.0)
     calls = ["q.launch()", "q.launch(); q.launch(); own += 1"]
-    spec = CallSpec(calls=calls, setup=f"{SETUP}\nown = 0", wait="q.synchronize()", found=[BY_TEXT, BY_TEXT])
+    spec = CallSpec(
+        calls=calls, setup=f"{SETUP}\nown = 0", wait="q.synchronize()", found=[BY_TEXT, BY_TEXT]
+    )
     _, events, processes = measured(chains(spec), clock, seconds=1.0)
     assert not dropped(events)
-    costs = [estimate(Series([processes[key]], False, True, "pipelined"), 0.03)["complete"].value for key in "01"]
+    costs = [
+        estimate(Series([processes[key]], False, True, "pipelined"), 0.03)["complete"].value
+        for key in "01"
+    ]
     assert costs == [pytest.approx(2_000.0, rel=0.01), pytest.approx(4_000.0, rel=0.01)]
 
 
@@ -89,19 +102,25 @@ def test_a_statement_that_raises_while_measured_fails_with_its_line(clock: FakeC
     spec = CallSpec(calls=[call], setup=SETUP, wait="q.synchronize()", found=[BY_TEXT])
     _, events, _ = measured(chains(spec), clock)
     (event,) = dropped(events).values()
-    said = "CALL, line 2: OSError: the device went away: if q.launched > 40: raise OSError('the device went away')"
+    said = (
+        "CALL, line 2: OSError: the device went away: if q.launched > 40: raise OSError('the device"
+        " went away')"
+    )
     assert (event.status, event.reason) == ("failed", said)
 
 
 class ShortQueue(StreamHolder):
-    """A held stream whose queue takes so many launches, of ``launches`` for each call; then the issue waits for it.
+    """A held stream whose queue takes so many launches, of ``launches`` for each call; then the
+    issue waits for it.
 
     ``waits``: a call waits for the device itself.
     """
 
     method = "a fake"
 
-    def __init__(self, device: QueueDevice, depth: int, launches: int, *, waits: bool = False) -> None:
+    def __init__(
+        self, device: QueueDevice, depth: int, launches: int, *, waits: bool = False
+    ) -> None:
         self.device, self.depth, self.launches, self.waits = device, depth, launches, waits
         self.held: list[int] = []
         self.began = 0
@@ -123,12 +142,16 @@ class ShortQueue(StreamHolder):
 
 
 def held_chain(device: QueueDevice, holder: ShortQueue) -> CallChain:
-    chain = CallChain(CallSpec(calls=["q.launch()"], setup=SETUP, wait="q.synchronize()", found=[BY_TEXT]), 0)
+    chain = CallChain(
+        CallSpec(calls=["q.launch()"], setup=SETUP, wait="q.synchronize()", found=[BY_TEXT]), 0
+    )
     chain._clock = lambda: holder
     return chain
 
 
-@pytest.mark.parametrize(("launches", "held"), [(1, [512, 256, 128]), (5, [128, 64, 32]), (100, [8, 4, 2])])
+@pytest.mark.parametrize(
+    ("launches", "held"), [(1, [512, 256, 128]), (5, [128, 64, 32]), (100, [8, 4, 2])]
+)
 def test_the_device_time_is_measured_with_as_many_calls_as_the_queue_of_the_device_holds(
     clock: FakeClock, launches: int, held: list[int]
 ) -> None:

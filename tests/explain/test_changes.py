@@ -22,7 +22,11 @@ JOB = AttemptJob(setup="step = print")
 
 
 def outcome(*results: Any) -> Any:
-    values = [value for index, one in enumerate(results) for value in result_values(f"step {index + 1}", one)[0]]
+    values = [
+        value
+        for index, one in enumerate(results)
+        for value in result_values(f"step {index + 1}", one)[0]
+    ]
     return StepOutcome(values, [])
 
 
@@ -47,7 +51,9 @@ def times_of(step_ns: Any, *others_ns: Any, half: Any = 0.02) -> Any:
 
 
 def changes(attempts: Any, times: Any = None, asked: Any = None, leave_out: Any = ()) -> Any:
-    """Changes without child processes. ``attempts``: the answer for each name; "" is the original step."""
+    """Changes without child processes. ``attempts``: the answer for each name; "" is the original
+    step.
+    """
 
     def attempted(job: Any, limit_s: Any) -> Any:
         answer = attempts[AGAINST if job.against else job.alternative]
@@ -76,7 +82,9 @@ def one(attempts: Any, name: Any, times: Any = None) -> Any:
 
 
 def test_a_faster_alternative_gets_its_gain_and_the_steps_until_its_making_is_repaid() -> None:
-    found = one({"CUDA graph": Attempt(outcome(1.0), making_s=2.0)}, "CUDA graph", times_of(10e6, 2e6))
+    found = one(
+        {"CUDA graph": Attempt(outcome(1.0), making_s=2.0)}, "CUDA graph", times_of(10e6, 2e6)
+    )
     assert found.gain.value == pytest.approx(5)
     assert found.gain.low < 5 < found.gain.high
     assert found.repaid_after.value == math.ceil(2e9 / 8e6)
@@ -95,7 +103,10 @@ def test_an_alternative_with_other_results_shows_both_values_and_is_not_timed() 
 
 
 def test_a_step_with_other_results_in_each_process_gets_alternatives_without_comparison() -> None:
-    attempts = {"": [Attempt(outcome(1.0)), Attempt(outcome(5.0))], "CUDA graph": Attempt(outcome(3.0))}
+    attempts = {
+        "": [Attempt(outcome(1.0)), Attempt(outcome(5.0))],
+        "CUDA graph": Attempt(outcome(3.0)),
+    }
     found = one(attempts, "CUDA graph", times_of(10e6, 2e6))
     assert found.same_results is None
     assert "step-not-repeatable" in codes_of(found.reason)
@@ -103,7 +114,9 @@ def test_a_step_with_other_results_in_each_process_gets_alternatives_without_com
 
 
 def test_an_alternative_names_the_parts_of_the_state_that_were_not_compared() -> None:
-    made = Attempt(StepOutcome(outcome(1.0).results, [], {"model.cache": (7, because("part-too-large"))}))
+    made = Attempt(
+        StepOutcome(outcome(1.0).results, [], {"model.cache": (7, because("part-too-large"))})
+    )
     found = one({"CUDA graph": made}, "CUDA graph", times_of(10e6, 2e6))
     assert (found.status, found.same_results) == ("ok", True)
     part = because("part-not-compared", name="model.cache", why=because("part-too-large"))
@@ -118,16 +131,25 @@ def test_an_alternative_that_is_only_a_bound_is_timed_without_a_comparison_of_re
 
 
 @pytest.mark.parametrize(("refused", "status"), [(True, "refused"), (False, "failed")])
-def test_an_alternative_that_cannot_be_made_has_the_reason_and_the_line(refused: Any, status: Any) -> None:
+def test_an_alternative_that_cannot_be_made_has_the_reason_and_the_line(
+    refused: Any, status: Any
+) -> None:
     made = Attempt(reason="not capturable", where="train.py:3, in step", refused=refused)
     found = one({"CUDA graph": made}, "CUDA graph", times_of(2e6))
-    assert (found.status, found.reason, found.site.line) == (status, "not capturable", "train.py:3, in step")
+    assert (found.status, found.reason, found.site.line) == (
+        status,
+        "not capturable",
+        "train.py:3, in step",
+    )
     assert found.gain.reason == "not capturable"
 
 
 def test_a_step_that_cannot_be_repeated_raises_a_usage_error() -> None:
     with pytest.raises(UsageError) as refused:
-        one({"": Attempt(reason="ValueError: no"), "CUDA graph": Attempt(outcome(1.0))}, "CUDA graph")
+        one(
+            {"": Attempt(reason="ValueError: no"), "CUDA graph": Attempt(outcome(1.0))},
+            "CUDA graph",
+        )
     assert refused.value.why == because("step-cannot-be-repeated", why="ValueError: no")
 
 
@@ -137,14 +159,23 @@ def test_an_alternative_with_a_wide_interval_gets_no_gain() -> None:
     assert found.gain.reason
 
 
-BOTH = {"": Attempt(outcome(1.0)), **REFUSED, **dict.fromkeys((AGAINST, "CUDA graph"), Attempt(outcome(1.0)))}
+BOTH = {
+    "": Attempt(outcome(1.0)),
+    **REFUSED,
+    **dict.fromkeys((AGAINST, "CUDA graph"), Attempt(outcome(1.0))),
+}
 
 
 def test_all_alternatives_are_timed_in_turn_with_the_step() -> None:
     asked: list[int] = []
-    times, found = changes(BOTH, times_of(8e6, 4e6, 2e6), asked).try_all(compiled=False, against="step = print")
+    times, found = changes(BOTH, times_of(8e6, 4e6, 2e6), asked).try_all(
+        compiled=False, against="step = print"
+    )
     assert asked == [3]
-    assert [(each.name, each.gain.value) for each in found[:2]] == [(AGAINST, pytest.approx(2)), ("CUDA graph", 4)]
+    assert [(each.name, each.gain.value) for each in found[:2]] == [
+        (AGAINST, pytest.approx(2)),
+        ("CUDA graph", 4),
+    ]
     assert times.calls[0].figures[0].value == 8e6
 
 
@@ -169,13 +200,19 @@ def test_a_step_without_pytorch_is_compared_only_with_the_alternative_of_the_use
     times = times_of(10e6, 5e6)
     assert changes({}, times_of(10e6), leave_out=ALTERNATIVES).try_all()[1] == []
     attempts = {"": Attempt(outcome(1.0)), AGAINST: Attempt(outcome(1.0))}
-    (own,) = changes(attempts, times, leave_out=ALTERNATIVES).try_all(compiled=False, against="step = print")[1]
+    (own,) = changes(attempts, times, leave_out=ALTERNATIVES).try_all(
+        compiled=False, against="step = print"
+    )[1]
     assert (own.name, own.status) == (AGAINST, "ok")
     assert own.gain.value == pytest.approx(2)
 
 
-@pytest.mark.parametrize(("second", "note"), [(0.02, ""), (0.6, "step-needs-seconds"), (6.0, "step-not-resolved")])
-def test_a_step_that_is_not_resolved_is_timed_again_for_longer_and_says_what_it_needs(second: float, note: str) -> None:
+@pytest.mark.parametrize(
+    ("second", "note"), [(0.02, ""), (0.6, "step-needs-seconds"), (6.0, "step-not-resolved")]
+)
+def test_a_step_that_is_not_resolved_is_timed_again_for_longer_and_says_what_it_needs(
+    second: float, note: str
+) -> None:
     asked: list[int] = []
     first = times_of(1e6, half=0.9)
     timed = changes({}, times_of(1e6, half=second), asked)

@@ -1,4 +1,6 @@
-"""``dispatch_budget``: exact counts with lines on the processor, from a made-up profile of CUDA, in pytest."""
+"""``dispatch_budget``: exact counts with lines on the processor, from a made-up profile of CUDA, in
+pytest.
+"""
 
 from __future__ import annotations
 
@@ -25,28 +27,65 @@ needs_torch = pytest.mark.needs("torch")
 needs_cuda = pytest.mark.needs("torch", "cuda")
 
 WAIT = (
-    "x[m]", "x[m, 0]", "x[m] = w[None]", "x[m] = w[0]", "x[v] = 1.0", "x.index_put_((m,), w[0])", "x.masked_select(m)",
-    "x.nonzero()", "torch.argwhere(x)", "torch.where(m)", "x.unique()", "x.unique(dim=0)",
-    "torch.unique_consecutive(x)", "x.repeat_interleave(v, 0)", "v.bincount()",
-    "w[0].item()", "bool(w[0])", "float(w[0])", "range(v[2])", "w[: v[2]]", "f'{w[0]}'", "str(x)", "x.tolist()",
-    "x.cpu()", "x.numpy(force=True)", "pickle.dumps(x)", "torch.save(x, io.BytesIO())",
-    "x.to_sparse()", "x.to_sparse_csr()", "torch.linalg.inv(x)", "torch.linalg.solve(x, w)", "torch.linalg.cholesky(x)",
-    "torch.linalg.svd(x)", "torch.linalg.eigh(x)", "np.from_dlpack(x, device='cpu')",
-    "x.masked_fill(m, w[0])", "x.masked_fill_(m, w[0])", "x.index_fill_(0, v, w[0])", "torch.normal(x, x)",
-    "torch.normal(1.0, x)", "x.histc(4)", "torch.linspace(0, v[2], 3, device=v.device)",
-    "torch.linalg.eigvals(x)", "torch.linalg.pinv(x)",
-)  # fmt: skip
-"""Each waits: ``x`` are 4 by 4 numbers, ``m`` is a mask of 4, ``v`` counts from 0 to 3, ``w`` are 4 ones."""
+    "x[m]",
+    "x[m, 0]",
+    "x[m] = w[None]",
+    "x[m] = w[0]",
+    "x[v] = 1.0",
+    "x.index_put_((m,), w[0])",
+    "x.masked_select(m)",
+    "x.nonzero()",
+    "torch.argwhere(x)",
+    "torch.where(m)",
+    "x.unique()",
+    "x.unique(dim=0)",
+    "torch.unique_consecutive(x)",
+    "x.repeat_interleave(v, 0)",
+    "v.bincount()",
+    "w[0].item()",
+    "bool(w[0])",
+    "float(w[0])",
+    "range(v[2])",
+    "w[: v[2]]",
+    "f'{w[0]}'",
+    "str(x)",
+    "x.tolist()",
+    "x.cpu()",
+    "x.numpy(force=True)",
+    "pickle.dumps(x)",
+    "torch.save(x, io.BytesIO())",
+    "x.to_sparse()",
+    "x.to_sparse_csr()",
+    "torch.linalg.inv(x)",
+    "torch.linalg.solve(x, w)",
+    "torch.linalg.cholesky(x)",
+    "torch.linalg.svd(x)",
+    "torch.linalg.eigh(x)",
+    "np.from_dlpack(x, device='cpu')",
+    "x.masked_fill(m, w[0])",
+    "x.masked_fill_(m, w[0])",
+    "x.index_fill_(0, v, w[0])",
+    "torch.normal(x, x)",
+    "torch.normal(1.0, x)",
+    "x.histc(4)",
+    "torch.linspace(0, v[2], 3, device=v.device)",
+    "torch.linalg.eigvals(x)",
+    "torch.linalg.pinv(x)",
+)
+"""Each waits: ``x`` are 4 by 4 numbers, ``m`` is a mask of 4, ``v`` counts from 0 to 3, ``w`` are 4
+ones.
+"""
 WAIT_UNSEEN = ("x.to('cpu')", "x.to('cpu', copy=True)")
 """Each waits on CUDA; on the processor nothing tells it from a copy on the GPU."""
 DO_NOT_WAIT = (
-    "x[v]", "x[:, 1]", "x[m] = 1.0", "x[:, 1] = 1.0", "x.masked_fill(m, 0)", "x.masked_scatter(m[:, None], x)",
-    "torch.where(m, x, 0)", "x.repeat_interleave(2, 0)", "x.repeat_interleave(v, 0, output_size=6)",
-    "x.tensor_split(2)", "torch.linalg.inv_ex(x)", "torch.linalg.qr(x)", "torch.linalg.det(x)",
-    "torch.cholesky_inverse(x)", "w.multinomial(2)",
-    "x.histc(4, 0, 1)", "x.histc(4, min=0, max=1)", "torch.linspace(0, 1, 3)", "x.index_fill_(0, v, 1.0)",
-    "x.fill_(w[0])", "torch.normal(x, 1.0)", "torch.tensor([1.0, 2.0])", "x.to(x.device)", "x.clone()", "x.sort()",
-    "copy.deepcopy(x)", "list(w)", "torch.from_dlpack(x)", "len(x)", "x.shape", "x.data_ptr()",
+    "x[v]", "x[:, 1]", "x[m] = 1.0", "x[:, 1] = 1.0", "x.masked_fill(m, 0)",
+    "x.masked_scatter(m[:, None], x)", "torch.where(m, x, 0)", "x.repeat_interleave(2, 0)",
+    "x.repeat_interleave(v, 0, output_size=6)", "x.tensor_split(2)", "torch.linalg.inv_ex(x)",
+    "torch.linalg.qr(x)", "torch.linalg.det(x)", "torch.cholesky_inverse(x)", "w.multinomial(2)",
+    "x.histc(4, 0, 1)", "x.histc(4, min=0, max=1)", "torch.linspace(0, 1, 3)",
+    "x.index_fill_(0, v, 1.0)", "x.fill_(w[0])", "torch.normal(x, 1.0)", "torch.tensor([1.0, 2.0])",
+    "x.to(x.device)", "x.clone()", "x.sort()", "copy.deepcopy(x)", "list(w)",
+    "torch.from_dlpack(x)", "len(x)", "x.shape", "x.data_ptr()",
 )  # fmt: skip
 
 
@@ -109,12 +148,16 @@ def test_a_budget_counts_the_operations_of_backward_and_of_an_optimiser() -> Non
     assert names(found.launches)[:2] == ["aten::mul", "aten::sum"]
     assert "aten::add_" in names(found.launches), "the step of the optimiser"
     assert len(found.launches) >= 4, "and the backward pass"
-    assert not [name for name in names(found.launches) if "record_function" in name], "a mark for a profiler"
+    assert not [name for name in names(found.launches) if "record_function" in name], (
+        "a mark for a profiler"
+    )
 
 
 @needs_torch
 @pytest.mark.usefixtures("on_the_host")
-@pytest.mark.parametrize("code", [*WAIT, "x.numpy()", "np.asarray(x)", "np.array(x)", "np.from_dlpack(x)"])
+@pytest.mark.parametrize(
+    "code", [*WAIT, "x.numpy()", "np.asarray(x)", "np.array(x)", "np.from_dlpack(x)"]
+)
 def test_a_budget_counts_a_call_that_reads_a_tensor_as_one_synchronisation(code: str) -> None:
     given = values("cpu")
     with count_block(os.path.dirname(__file__)) as found:
@@ -139,13 +182,24 @@ def test_a_budget_counts_no_synchronisation_for_a_call_that_reads_no_values(code
 @pytest.mark.parametrize(
     "code",
     [
-        "1 if w[0] else 0", "bool(w[0])", "w[0].is_nonzero()", "x.repeat_interleave(v, 0)", "torch.where(m)",
-        "torch.linalg.inv(x)", "torch.nn.functional.linear(x[None], x)", "x[None] @ x",
-        "torch.nn.functional.rms_norm(x, (4,))", "x.t().reshape(16)", "torch.nn.functional.dropout(x, 0.5, False)",
-        "x.half()", "torch.tensor([1.0])", "x[:, v[1]]",
-        "torch.nn.functional.cross_entropy(x, v)", "torch.einsum('ij,jk->ik', x, x)",
+        "1 if w[0] else 0",
+        "bool(w[0])",
+        "w[0].is_nonzero()",
+        "x.repeat_interleave(v, 0)",
+        "torch.where(m)",
+        "torch.linalg.inv(x)",
+        "torch.nn.functional.linear(x[None], x)",
+        "x[None] @ x",
+        "torch.nn.functional.rms_norm(x, (4,))",
+        "x.t().reshape(16)",
+        "torch.nn.functional.dropout(x, 0.5, False)",
+        "x.half()",
+        "torch.tensor([1.0])",
+        "x[:, v[1]]",
+        "torch.nn.functional.cross_entropy(x, v)",
+        "torch.einsum('ij,jk->ik', x, x)",
     ],
-)  # fmt: skip
+)
 def test_a_block_under_inference_mode_counts_as_without_gradients(code: str, around: bool) -> None:
     import torch
 
@@ -194,7 +248,9 @@ def test_a_budget_counts_a_read_by_a_method_that_was_taken_before_the_block(name
         of_class(x)
         of_tensor()
     assert len(found.synchronisations) == 2
-    assert {line.partition(":")[0] for _, line in found.synchronisations} == {"test_dispatch_budget.py"}
+    assert {line.partition(":")[0] for _, line in found.synchronisations} == {
+        "test_dispatch_budget.py"
+    }
 
 
 @needs_torch
@@ -203,14 +259,23 @@ def test_a_budget_counts_a_read_by_a_method_that_was_taken_before_the_block(name
 @pytest.mark.parametrize(
     ("name", "launches"),
     [
-        ("Adam", (14, 7)), ("AdamW", (16, 8)), ("RMSprop", (10, 5)), ("Adagrad", (8, 5)), ("NAdam", (16, 8)),
-        ("RAdam", (12, 9)), ("Adamax", (12, 6)), ("Adadelta", (22, 11)), ("SGD", (2, 1)),
+        ("Adam", (14, 7)),
+        ("AdamW", (16, 8)),
+        ("RMSprop", (10, 5)),
+        ("Adagrad", (8, 5)),
+        ("NAdam", (16, 8)),
+        ("RAdam", (12, 9)),
+        ("Adamax", (12, 6)),
+        ("Adadelta", (22, 11)),
+        ("SGD", (2, 1)),
     ],
-)  # fmt: skip
+)
 def test_a_step_of_an_optimiser_counts_as_on_cuda_where_its_counters_stay_on_the_host(
     name: str, launches: tuple[int, int], foreach: bool
 ) -> None:
-    """The launches are those of a profile of PyTorch 2.11 on an H200, of two parameters; there were no waits."""
+    """The launches are those of a profile of PyTorch 2.11 on an H200, of two parameters; there were
+    no waits.
+    """
     import torch
 
     parameters = [torch.nn.Parameter(torch.ones(4)) for _ in range(2)]
@@ -279,7 +344,12 @@ def test_a_budget_restores_the_methods_of_torch_tensor_after_its_block() -> None
 
 def event(name: str, start: float, end: float, kind: str, correlation: int = 0) -> dict[str, Any]:
     times = {"ph": "X", "ts": start, "dur": end - start, "tid": 1, "pid": 1}
-    return {**times, "cat": kind, "name": name, "args": {"correlation": correlation, "device": 0, "stream": 7}}
+    return {
+        **times,
+        "cat": kind,
+        "name": name,
+        "args": {"correlation": correlation, "device": 0, "stream": 7},
+    }
 
 
 def test_a_budget_on_cuda_leaves_out_the_final_wait_of_the_profiler_itself() -> None:
@@ -298,13 +368,21 @@ def test_a_budget_on_cuda_leaves_out_the_final_wait_of_the_profiler_itself() -> 
     ]
     found = BlockCounts()
     add_calls(found, read_chrome_trace(json.dumps({"traceEvents": events}).encode()))
-    assert found.launches == [("aten::add_ (cudaLaunchKernel)", "step.py:4"), ("cudaGraphLaunch", "")]
-    assert found.synchronisations == [("cudaStreamSynchronize", "step.py:6"), ("cudaDeviceSynchronize", "")]
+    assert found.launches == [
+        ("aten::add_ (cudaLaunchKernel)", "step.py:4"),
+        ("cudaGraphLaunch", ""),
+    ]
+    assert found.synchronisations == [
+        ("cudaStreamSynchronize", "step.py:6"),
+        ("cudaDeviceSynchronize", ""),
+    ]
 
 
 @needs_cuda
 def test_a_budget_on_cuda_counts_synchronisations_for_exactly_the_listed_calls() -> None:
-    """A difference names the calls to move from one list to the other, with the operations that are counted."""
+    """A difference names the calls to move from one list to the other, with the operations that are
+    counted.
+    """
     waited = set()
     for code in (*WAIT, *WAIT_UNSEEN, *DO_NOT_WAIT):
         exec(code, values("cuda"))
@@ -317,7 +395,9 @@ def test_a_budget_on_cuda_counts_synchronisations_for_exactly_the_listed_calls()
 
 
 @needs_cuda
-def test_a_budget_on_cuda_counts_launches_and_waits_of_all_threads(pool: ThreadPoolExecutor) -> None:
+def test_a_budget_on_cuda_counts_launches_and_waits_of_all_threads(
+    pool: ThreadPoolExecutor,
+) -> None:
     import torch
 
     x = torch.ones(4, device="cuda")
@@ -369,9 +449,20 @@ def test_keeps_the_error_of_the_block(dispatch_budget):
 
 def run_pytest(folder: Path, text: str) -> str:
     (folder / "test_step.py").write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-p", "overhead.explain.pytest_plugin", "-p", "no:cacheprovider", "-rs"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "overhead.explain.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+        "-rs",
+    ]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}
-    done = subprocess.run([*command, "test_step.py"], cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "test_step.py"], cwd=folder, env=environment, capture_output=True, text=True
+    )
     return done.stdout
 
 

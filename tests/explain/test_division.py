@@ -1,4 +1,6 @@
-"""How the host's time of a call divides: made-up samples, and running calls whose parts are known."""
+"""How the host's time of a call divides: made-up samples, and running calls whose parts are
+known.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ from tests.fakes import timings as made
 PACKAGES = "/venv/lib/python3.12/site-packages"
 OWN, SUITE = "<overhead statement 0>", "/venv/overhead/explain/user_statement.py"
 PYTHON, LIBC = "/usr/lib/libpython3.12.so.1.0", "/usr/lib/libc.so.6"
-BINDING, LIBRARY = f"{PACKAGES}/torch/lib/libtorch_python.so", f"{PACKAGES}/torch/lib/libtorch_cpu.so"
+BINDING, LIBRARY = (
+    f"{PACKAGES}/torch/lib/libtorch_python.so",
+    f"{PACKAGES}/torch/lib/libtorch_cpu.so",
+)
 ONE_OBJECT = f"{PACKAGES}/numpy/_core/_multiarray_umath.cpython-312-x86_64-linux-gnu.so"
 THREAD = SampledThread(
     pid=1,
@@ -47,7 +52,9 @@ THREAD = SampledThread(
 )
 
 
-def samples(count: int, file: str, instruction: int, object: str, *, in_system: bool = False) -> list[Sample]:
+def samples(
+    count: int, file: str, instruction: int, object: str, *, in_system: bool = False
+) -> list[Sample]:
     return [Sample(file, instruction, object, in_system, 0.0)] * count
 
 
@@ -74,7 +81,11 @@ def test_python_is_told_from_compiled_code_by_the_instruction_that_enters_it() -
         ],
         THREAD,
     )
-    assert shares(division) == {"own-python": 0.5, "library-python": 0.25, "binding-and-library": 0.25}
+    assert shares(division) == {
+        "own-python": 0.5,
+        "library-python": 0.25,
+        "binding-and-library": 0.25,
+    }
     compiled = division.part("binding-and-library")
     assert compiled is not None
     assert (compiled.of, list(compiled.objects)) == (["numpy"], [Path(ONE_OBJECT).name])
@@ -127,7 +138,10 @@ def test_a_further_package_is_named_from_a_share_of_the_whole_call_on() -> None:
     few = divide([*samples(960, OWN, 1, LIBRARY), *samples(40, OWN, 1, nvidia)], THREAD)
     more = divide([*samples(940, OWN, 1, LIBRARY), *samples(60, OWN, 1, nvidia)], THREAD)
     alone = divide([*samples(960, OWN, 2, PYTHON), *samples(40, OWN, 1, nvidia)], THREAD)
-    of = {name: one.part("binding-and-library") for name, one in (("few", few), ("more", more), ("alone", alone))}
+    of = {
+        name: one.part("binding-and-library")
+        for name, one in (("few", few), ("more", more), ("alone", alone))
+    }
     assert {name: part.of for name, part in of.items() if part} == {
         "few": ["torch"],
         "more": ["torch", "nvidia"],
@@ -178,10 +192,16 @@ def test_the_standard_library_is_no_python_of_the_user_and_generated_code_is_com
         THREAD,
     )
     found = {part.name: part.of for part in division.parts}
-    assert found == {"own-python": [], "library-python": [STANDARD], "binding-and-library": [GENERATED]}
+    assert found == {
+        "own-python": [],
+        "library-python": [STANDARD],
+        "binding-and-library": [GENERATED],
+    }
 
 
-def test_that_none_of_the_time_is_the_users_own_python_is_said_with_what_the_samples_allow() -> None:
+def test_that_none_of_the_time_is_the_users_own_python_is_said_with_what_the_samples_allow() -> (
+    None
+):
     own = share_of(divide(samples(200, OWN, 1, LIBRARY), THREAD).part("own-python"))
     assert own.value == 0
     assert 0 < own.ceiling < 0.03
@@ -231,25 +251,38 @@ def test_an_answer_says_how_each_call_divides_or_why_not() -> None:
     known = divide([*samples(50, OWN, 1, PYTHON), *samples(150, OWN, 2, ONE_OBJECT)], THREAD)
     refused = Division(reason=because("sampling-not-permitted", error="Operation not permitted"))
     timing = made.timing(
-        made.call("f()", figures, on="CPU", division=known), made.call("g()", figures, on="CPU", division=refused)
+        made.call("f()", figures, on="CPU", division=known),
+        made.call("g()", figures, on="CPU", division=refused),
     )
-    text = "\n".join(line for part in timing_blocks(timing) for line in getattr(part, "paragraphs", []))
+    text = "\n".join(
+        line for part in timing_blocks(timing) for line in getattr(part, "paragraphs", [])
+    )
     assert "25 %" in text
     assert "75 %" in text
     assert "SYS_PTRACE" in text
     assert "25 %" in str(timing)
     data = timing.to_dict()
-    assert [part["name"] for part in data["calls"][0]["division"]["parts"]] == ["own-python", "binding-and-library"]
+    assert [part["name"] for part in data["calls"][0]["division"]["parts"]] == [
+        "own-python",
+        "binding-and-library",
+    ]
     assert made.timing(made.call("f()", figures)).to_dict()["calls"][0]["division"] is None
 
 
-NOT_HERE = ("sampling-needs-linux", "sampling-needs-processor", "sampling-not-permitted", "too-few-samples")
+NOT_HERE = (
+    "sampling-needs-linux",
+    "sampling-needs-processor",
+    "sampling-not-permitted",
+    "too-few-samples",
+)
 """Why a system allows no samples, or a very busy one too few."""
 
 
 def test_a_saved_answer_keeps_how_a_call_divides(tmp_path: Path) -> None:
     figures = [made.figure("complete", 1_000.0, 990.0, 1_010.0)]
-    timing = made.timing(made.call("f()", figures, division=divide(samples(200, OWN, 1, LIBRARY), THREAD)))
+    timing = made.timing(
+        made.call("f()", figures, division=divide(samples(200, OWN, 1, LIBRARY), THREAD))
+    )
     file = tmp_path / "time.json"
     file.write_bytes(msgspec.json.encode(in_words(timing.to_dict())))
     assert read_timing(file).calls[0].division == timing.calls[0].division
@@ -303,7 +336,9 @@ def least_ns(call: str, setup: str) -> float:
 def test_layers_of_python_around_compiled_code_take_the_share_that_they_add(number: int) -> None:
     setup = LAYERS.format(number=number)
     division = of_call("layers.call(*given)", setup)
-    expected = 1 - least_ns("hashlib.pbkdf2_hmac(*given)", setup) / least_ns("layers.call(*given)", setup)
+    expected = 1 - least_ns("hashlib.pbkdf2_hmac(*given)", setup) / least_ns(
+        "layers.call(*given)", setup
+    )
     assert python_of(division) == pytest.approx(expected, abs=0.2)
     assert division.part("library-python") is None
 
@@ -323,13 +358,18 @@ def test_a_call_that_waits_is_said_to_be_in_the_operating_system() -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", "caf\u00e9", "\u6f22\u5b57"])
-def test_an_installed_package_is_told_from_a_file_of_the_user_in_any_folder(tmp_path: Path, name: str) -> None:
+def test_an_installed_package_is_told_from_a_file_of_the_user_in_any_folder(
+    tmp_path: Path, name: str
+) -> None:
     code = "def work():\n    for i in range(100): i * i\n"
     own, packages = tmp_path / name, tmp_path / name / "site-packages"
     packages.mkdir(parents=True)
     (own / "own_module.py").write_text(code, encoding="utf-8")
     (packages / "a_package.py").write_text(code, encoding="utf-8")
-    setup = f"import sys; sys.path[:0] = [{str(own)!r}, {str(packages)!r}]; import own_module, a_package"
+    setup = (
+        f"import sys; sys.path[:0] = [{str(own)!r}, {str(packages)!r}]; import own_module,"
+        " a_package"
+    )
     assert of_call("own_module.work()", setup).part("library-python") is None
     of_library = of_call("a_package.work()", setup).part("library-python")
     assert of_library is not None
@@ -344,7 +384,9 @@ def test_a_call_that_ends_its_process_while_it_is_sampled_is_refused_with_the_ne
         try_statements(CallSpec(calls=[call, "0 if began else 1"], setup=ENDING, first=True))
 
 
-def test_a_system_that_allows_no_samples_leaves_the_answer_without_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_that_allows_no_samples_leaves_the_answer_without_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(thread_sampler._Stopper, "_request", lambda self, request, data=0: -1)
     (found,) = try_statements(CallSpec(calls=["len(x)"], setup="x = []", first=True)).found
     assert found.division is not None
@@ -359,8 +401,12 @@ def test_an_unknown_interpreter_is_refused_and_not_misread(monkeypatch: pytest.M
     assert code_of(refused.value.reason) == "sampling-needs-linux"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is a file on Linux only")
-def test_a_layout_that_does_not_lead_to_the_running_frame_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="the memory of a process is a file on Linux only"
+)
+def test_a_layout_that_does_not_lead_to_the_running_frame_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Elsewhere(sampled_thread._Places):
         def __init__(self, memory: int) -> None:
             super().__init__(memory)

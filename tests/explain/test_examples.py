@@ -21,7 +21,10 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(
     ("file", "function", "arguments"),
-    [pytest.param(*one[:3], marks=pytest.mark.needs(one[3]), id=f"{one[0]}:{one[1]}") for one in EXAMPLES],
+    [
+        pytest.param(*one[:3], marks=pytest.mark.needs(one[3]), id=f"{one[0]}:{one[1]}")
+        for one in EXAMPLES
+    ],
 )
 def test_each_example_program_gives_a_step_that_runs_several_times(
     monkeypatch: pytest.MonkeyPatch, file: str, function: str, arguments: dict[str, object]
@@ -34,9 +37,13 @@ def test_each_example_program_gives_a_step_that_runs_several_times(
 
 
 @pytest.mark.needs("torch")
-def test_the_training_example_gives_the_same_loss_whether_it_is_read_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_training_example_gives_the_same_loss_whether_it_is_read_or_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     read = find_step(str(FOLDER / "training_step.py"), "training", {}).call
     quiet = find_step(str(FOLDER / "training_step.py"), "training_quiet", {}).call
     for _ in range(3):
-        assert differences(result_values("step", read())[0], result_values("step", quiet())[0]) == []
+        assert (
+            differences(result_values("step", read())[0], result_values("step", quiet())[0]) == []
+        )

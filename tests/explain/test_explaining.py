@@ -1,4 +1,6 @@
-"""``overhead.explain``: what it puts together from a profile, times and alternatives; the file; refusals."""
+"""``overhead.explain``: what it puts together from a profile, times and alternatives; the file;
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -124,9 +126,13 @@ def test_without_a_verdict_what_is_known_comes_first() -> None:
     found = explanation(SOURCE, profile_of(DECODE, 3 * DEVICE.step_ns(DECODE)), timing_of(3e6, 3e6))
     codes = [first_code([one]) for one in found.verdict.sentences]
     assert codes[:3] == ["device-works-in-the-step", "calls-that-wait", "no-verdict-of-the-replay"]
-    works, waits, _ = (by_code([one])[code] for one, code in zip(found.verdict.sentences, codes[:3], strict=False))
+    works, waits, _ = (
+        by_code([one])[code] for one, code in zip(found.verdict.sentences, codes[:3], strict=False)
+    )
     assert works.values["share"] == pytest.approx(101_000 / 3e6)
-    low, share, high = (float(str(works.values[name])) for name in ("share_low", "share", "share_high"))
+    low, share, high = (
+        float(str(works.values[name])) for name in ("share_low", "share", "share_high")
+    )
     assert low < share < high
     assert "decode.py:18" in sentence(waits)
     assert verdict_reasons(found) == found.verdict.sentences
@@ -143,7 +149,9 @@ def test_without_a_verdict_what_is_known_comes_first() -> None:
         ("decode.py:18", "refused", False),
     ],
 )
-def test_a_graph_that_a_waiting_call_forbids_names_that_call(line: str, status: str, is_named: bool) -> None:
+def test_a_graph_that_a_waiting_call_forbids_names_that_call(
+    line: str, status: str, is_named: bool
+) -> None:
     made = decode_explained()
     graph = msgspec.structs.replace(made.alternatives[0], status=status, site=CallSite(line=line))
     found = explanation(SOURCE, profile_of(DECODE), timing_of(1e6, 1e6), [graph])
@@ -164,18 +172,30 @@ def test_a_step_whose_replayed_profile_misses_the_measured_time_gets_no_verdict(
     found = explanation(SOURCE, profile_of(DECODE, 3 * DEVICE.step_ns(DECODE)), timing_of(3e6, 3e6))
     assert (found.replay.ok, found.verdict.kind) == (False, "unclear")
     assert found.replay.ratio == pytest.approx(1 / 3, rel=0.05)
-    assert by_code([found.replay.reason])["replay-takes-another-time"].values["ratio"] == found.replay.ratio
+    assert (
+        by_code([found.replay.reason])["replay-takes-another-time"].values["ratio"]
+        == found.replay.ratio
+    )
 
 
 @pytest.mark.parametrize(
-    ("issue", "kind"), [(990_000.0, "unclear"), (200_000.0, "device")], ids=["issue is all of it", "issue is a fifth"]
+    ("issue", "kind"),
+    [(990_000.0, "unclear"), (200_000.0, "device")],
+    ids=["issue is all of it", "issue is a fifth"],
 )
-def test_a_step_of_a_library_without_a_profiler_is_judged_by_its_two_times(issue: float, kind: str) -> None:
+def test_a_step_of_a_library_without_a_profiler_is_judged_by_its_two_times(
+    issue: float, kind: str
+) -> None:
     profile = StepProfile(ON_JAX, "jax", "NVIDIA H200", reason="jax is not profiled here")
     found = explanation(SOURCE, profile, timing_of(1_000_000, issue))
     assert found.verdict.kind == kind
     assert found.program.library == "jax"
-    for one in (found.per_step.launches, found.per_step.synchronisations, found.replay.replayed, found.step.busy):
+    for one in (
+        found.per_step.launches,
+        found.per_step.synchronisations,
+        found.replay.replayed,
+        found.step.busy,
+    ):
         assert one.value is None
         assert one.reason == profile.reason
     assert by_code(found.not_seen)["not-profiled"].values["why"] == profile.reason
@@ -198,32 +218,44 @@ def test_a_function_on_the_processor_is_judged_host_bound() -> None:
         (1.05e5, 0.0, "ok", False),
     ],
 )
-def test_rare_slow_steps_of_the_step_itself_are_told_first_and_a_busy_processor_is_not_taken_for_them(
+def test_rare_slow_steps_are_told_first_and_a_busy_processor_is_not_taken_for_them(
     mean: float, queued: float, met: str, slow: bool
 ) -> None:
     shares = {"queued": queued}
-    profile = StepProfile(ON_CPU, "none", "", reason="a step without PyTorch is not profiled", shares=shares)
+    profile = StepProfile(
+        ON_CPU, "none", "", reason="a step without PyTorch is not profiled", shares=shares
+    )
     times = timing_of(1e5, 1e5, on="CPU")
     unpinned = Figure(name="met", value=3e5, low=2e5, high=4e5, processes=3)
     if met != "ok":
-        unpinned = Figure(name="met", status="below-resolution", reason="the slope of a process is -1 ns")
-    everything = Figure(name="everything", value=mean, low=-mean, high=3 * mean, status="noisy", processes=3)
+        unpinned = Figure(
+            name="met", status="below-resolution", reason="the slope of a process is -1 ns"
+        )
+    everything = Figure(
+        name="everything", value=mean, low=-mean, high=3 * mean, status="noisy", processes=3
+    )
     figures = [*times.calls[0].figures, unpinned, everything]
     calls = [msgspec.structs.replace(times.calls[0], figures=figures)]
     found = explanation(SOURCE, profile, msgspec.structs.replace(times, calls=calls))
     said = by_code(found.verdict.sentences)
     assert (first_code(found.verdict.sentences) == "slow-steps") is slow
     if slow:
-        assert [said["slow-steps"].values[name] for name in ("mean_ns", "mean_ns_low", "mean_ns_high")] == [
-            mean, -mean, 3 * mean,
-        ]  # fmt: skip
+        assert [
+            said["slow-steps"].values[name] for name in ("mean_ns", "mean_ns_low", "mean_ns_high")
+        ] == [
+            mean,
+            -mean,
+            3 * mean,
+        ]
     assert found.step.everything.value == mean
 
 
 def test_a_step_whose_unpinned_time_is_not_resolved_says_so_first() -> None:
     profile = StepProfile(ON_CPU, "none", "", reason="a step without PyTorch is not profiled")
     times = timing_of(1e5, 1e5, on="CPU")
-    unpinned = Figure(name="met", status="below-resolution", reason="the slope of a process is -1 ns")
+    unpinned = Figure(
+        name="met", status="below-resolution", reason="the slope of a process is -1 ns"
+    )
     calls = [msgspec.structs.replace(times.calls[0], figures=[*times.calls[0].figures, unpinned])]
     found = explanation(SOURCE, profile, msgspec.structs.replace(times, calls=calls))
     assert first_code(found.verdict.sentences) == "step-as-it-runs-not-resolved"
@@ -231,15 +263,21 @@ def test_a_step_whose_unpinned_time_is_not_resolved_says_so_first() -> None:
 
 def test_work_in_other_threads_is_not_called_done_when_the_step_returns() -> None:
     wall = figure("wall", 1e5)
-    alone, handed = (judge_times(wall, wall, synchronous=True, on_device=False, other_threads=of) for of in (0, 0.006))
+    alone, handed = (
+        judge_times(wall, wall, synchronous=True, on_device=False, other_threads=of)
+        for of in (0, 0.006)
+    )
     assert list(by_code(alone.sentences)) == ["all-in-the-calling-thread"]
     assert list(by_code(handed.sentences)) == ["in-the-calling-thread", "other-threads-ran"]
 
 
 @pytest.mark.parametrize(
-    ("wall", "issue", "untold"), [(2.0, 0.1, "step-time-not-resolved"), (0.1, 2.0, "return-time-not-resolved")]
+    ("wall", "issue", "untold"),
+    [(2.0, 0.1, "step-time-not-resolved"), (0.1, 2.0, "return-time-not-resolved")],
 )
-def test_a_step_with_one_uncertain_time_gets_no_verdict(wall: float, issue: float, untold: str) -> None:
+def test_a_step_with_one_uncertain_time_gets_no_verdict(
+    wall: float, issue: float, untold: str
+) -> None:
     def time(half: float) -> Figure:
         return Figure(name="", value=1e6, low=1e6 * (1 - half), high=1e6 * (1 + half))
 
@@ -249,11 +287,15 @@ def test_a_step_with_one_uncertain_time_gets_no_verdict(wall: float, issue: floa
 
 
 @pytest.mark.parametrize(("share", "status"), [(0.5, "differs"), (1.2, "ok")])
-def test_a_graph_that_is_faster_than_the_work_of_the_step_leaves_work_out(share: float, status: str) -> None:
+def test_a_graph_that_is_faster_than_the_work_of_the_step_leaves_work_out(
+    share: float, status: str
+) -> None:
     profile, compiled = profile_of(DECODE), decode_explained().alternatives[1]
     busy = explanation(SOURCE, profile, timing_of(7e5, 7e5)).step.busy
     assert busy.value is not None
-    faster = msgspec.structs.replace(compiled, name="CUDA graph", step=Figure(name="step", value=share * busy.value))
+    faster = msgspec.structs.replace(
+        compiled, name="CUDA graph", step=Figure(name="step", value=share * busy.value)
+    )
     found = explanation(SOURCE, profile, timing_of(7e5, 7e5), [faster]).alternatives[0]
     assert (found.status, found.gain.measured is None) == (status, status == "differs")
 
@@ -262,7 +304,9 @@ def figures(value: Any) -> list[Figure]:
     if isinstance(value, Figure):
         return [value]
     if isinstance(value, msgspec.Struct):
-        return [found for name in value.__struct_fields__ for found in figures(getattr(value, name))]
+        return [
+            found for name in value.__struct_fields__ for found in figures(getattr(value, name))
+        ]
     return [found for each in value for found in figures(each)] if isinstance(value, list) else []
 
 
@@ -281,7 +325,9 @@ def test_an_explanation_is_the_same_after_saving_and_reading(tmp_path: Path) -> 
     assert list(json.loads(path.read_bytes()))[:2] == ["format", "version"]
 
 
-def run(patch: pytest.MonkeyPatch, step: str, one_ns: float = 1e6) -> tuple[Explanation, dict[str, Any]]:
+def run(
+    patch: pytest.MonkeyPatch, step: str, one_ns: float = 1e6
+) -> tuple[Explanation, dict[str, Any]]:
     asked: dict[str, Any] = {}
 
     def profiled(source: StepSource, **more: Any) -> StepProfile:
@@ -310,7 +356,9 @@ def test_explain_times_the_step_in_fresh_processes_and_not_in_the_profiled_one(
     assert str(tmp_path) not in encode_explanation(found).decode()
 
 
-def test_a_step_that_is_too_short_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_is_too_short_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a.py").write_text("def step(): pass\n")
     with pytest.raises(UsageError, match=r"\b300 ns\b"):
         run(monkeypatch, f"{tmp_path}/a.py:step", one_ns=300)
@@ -328,13 +376,17 @@ def test_a_step_that_is_too_short_is_refused(tmp_path: Path, monkeypatch: pytest
         ({"arguments": "n=1"}, "arguments='n=1'"),
     ],
 )
-def test_options_that_would_be_misread_are_refused_before_anything_runs(options: dict[str, Any], line: str) -> None:
+def test_options_that_would_be_misread_are_refused_before_anything_runs(
+    options: dict[str, Any], line: str
+) -> None:
     explain_step: Any = overhead.explain
     with pytest.raises(UsageError, match=re.escape(line)):
         explain_step("nowhere.py:step", **options)
 
 
-def test_what_is_tried_comes_before_the_conditions_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_tried_comes_before_the_conditions_on_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done: list[str] = []
 
     def attempted(job: AttemptJob, **more: Any) -> Attempt:
@@ -359,14 +411,19 @@ def test_what_is_tried_comes_before_the_conditions_on_the_host(tmp_path: Path, m
     found = explain(step, against=step, alternatives="eager")
     assert done[:2] == ["against", "CUDA graph"]
     assert done[-1] == "conditions"
-    assert [one.condition for one in found.alternatives if one.kind == "condition"] == [REFERENCE, Reason("a")]
+    assert [one.condition for one in found.alternatives if one.kind == "condition"] == [
+        REFERENCE,
+        Reason("a"),
+    ]
     done.clear()
     found = explain(step, against=step, alternatives="eager", seconds=0.001)
     assert done == ["against", "times"], "what the user asks for is tried however short the time is"
     assert "no-time-for-conditions" in by_code(found.not_seen), "what is missing has its reason"
 
 
-def test_an_interrupt_after_the_alternatives_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_after_the_alternatives_keeps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(*given: Any, **more: Any) -> list[Condition]:
         raise KeyboardInterrupt
 
@@ -374,7 +431,9 @@ def test_an_interrupt_after_the_alternatives_keeps_them(tmp_path: Path, monkeypa
     monkeypatch.setattr(explaining, "profile_step", lambda source, **more: profile_of(DECODE))
     monkeypatch.setattr(explaining, "time_statements", lambda *given, **more: timing_of(7e5, 7e5))
     monkeypatch.setattr(explaining, "measure_conditions", interrupted)
-    refused = functools.partial(Changes, attempted=lambda job, **more: Attempt(reason="refused here", refused=True))
+    refused = functools.partial(
+        Changes, attempted=lambda job, **more: Attempt(reason="refused here", refused=True)
+    )
     monkeypatch.setattr(explaining, "Changes", refused)
     (tmp_path / "a.py").write_text("def step(): pass\n")
     with pytest.raises(ExplainInterrupted) as caught:
@@ -397,7 +456,9 @@ def test_a_slow_step_that_needs_longer_than_it_may_take_is_said_before_it_is_tim
 
     def timed(*given: Any, **more: Any) -> Timing:
         long = by_code(notes).get("step-takes-long")
-        assert (long is not None and (long.values["seconds"], long.values["minutes"]) == (60, 10)) is told
+        assert (
+            long is not None and (long.values["seconds"], long.values["minutes"]) == (60, 10)
+        ) is told
         return timing_of(7e5, 7e5)
 
     slow = msgspec.structs.replace(ON_CPU, one_ns=step_s * 1e9)
@@ -410,7 +471,9 @@ def test_a_slow_step_that_needs_longer_than_it_may_take_is_said_before_it_is_tim
     explain(f"{tmp_path}/a.py:step", alternatives="none", seconds=60, listener=Notes())
 
 
-def test_a_wait_for_another_run_is_said_with_its_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_for_another_run_is_said_with_its_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     notes: list[object] = []
     now = [0.0]
 
@@ -435,12 +498,16 @@ def test_a_wait_for_another_run_is_said_with_its_length(tmp_path: Path, monkeypa
     monkeypatch.setattr(explaining, "profile_step", lambda source, **more: profile_of(DECODE))
     monkeypatch.setattr(explaining, "measure_conditions", lambda *given, **more: [])
     monkeypatch.setattr(explaining, "time_statements", timed)
-    refused = functools.partial(Changes, attempted=lambda job, **more: Attempt(reason="refused here", refused=True))
+    refused = functools.partial(
+        Changes, attempted=lambda job, **more: Attempt(reason="refused here", refused=True)
+    )
     monkeypatch.setattr(explaining, "Changes", refused)
     (tmp_path / "a.py").write_text("def step(): pass\n")
     found = explain(f"{tmp_path}/a.py:step", alternatives="eager", seconds=60, listener=Notes())
     assert first_code(notes) == "waited-for-another-run"
-    assert [note.values["seconds"] for note in by_code(notes).values() if "seconds" in note.values] == [97, 50]
+    assert [
+        note.values["seconds"] for note in by_code(notes).values() if "seconds" in note.values
+    ] == [97, 50]
     assert "no-time-for-conditions" not in by_code(found.not_seen), "waiting is not counted"
 
 
@@ -469,9 +536,12 @@ def test_no_time_of_a_step_is_below_zero(low: float, value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_returned", "returned", "taken"), [(True, "Model", "returned"), (False, "", "itself"), (None, "", "")]
+    ("is_returned", "returned", "taken"),
+    [(True, "Model", "returned"), (False, "", "itself"), (None, "", "")],
 )
-def test_it_is_said_what_was_taken_as_the_step(is_returned: bool | None, returned: str, taken: str) -> None:
+def test_it_is_said_what_was_taken_as_the_step(
+    is_returned: bool | None, returned: str, taken: str
+) -> None:
     profile = dataclasses.replace(profile_of(DECODE), is_returned=is_returned, returned=returned)
     found = explanation(SOURCE, profile, timing_of(7e5, 7e5))
     assert (found.program.taken, found.program.returned) == (taken, returned)

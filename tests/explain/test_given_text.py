@@ -42,7 +42,9 @@ def test_a_file_gives_its_text_and_its_name_as_the_label() -> None:
 
 
 @pytest.mark.parametrize("sign", ["-", "@-"])
-def test_standard_input_is_the_call_or_the_setup(sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_the_call_or_the_setup(
+    sign: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     standard_input(monkeypatch, b"f(x)\n")
     assert given_texts([sign], [])[0][0].label == "f(x)"
     standard_input(monkeypatch, b"x = 1")

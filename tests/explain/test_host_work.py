@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from overhead.explain.host_work import HostTimes, ProfilerCost, ReturnTimes, operation_rows, profiler_cost
+from overhead.explain.host_work import (
+    HostTimes,
+    ProfilerCost,
+    ReturnTimes,
+    operation_rows,
+    profiler_cost,
+)
 from overhead.explain.record import BETWEEN
 from overhead.explain.trace import HostCall, HostOperation, StepTrace, Trace
 
@@ -25,7 +31,11 @@ def step(end: float, *operations: HostOperation, calls: list[HostCall] = NO_CALL
 def work(host: HostTimes, given: StepTrace) -> list[float]:
     """The host's work between operations and in them, by turns."""
     found = host.work_of(given, host.call_ns(Trace([given])))
-    edges = [given.start, *(at for each in given.operations for at in (each.start, each.end)), given.end]
+    edges = [
+        given.start,
+        *(at for each in given.operations for at in (each.start, each.end)),
+        given.end,
+    ]
     return [found(*pair) for pair in itertools.pairwise(edges)]
 
 
@@ -42,7 +52,9 @@ def test_the_profiler_cost_of_unlike_steps_is_taken_against_the_mean_of_all_retu
     returns = ReturnTimes(step=[900] * 4 + [2800] * 4)
     cost = profiler_cost(Trace([few, many] * 4), Trace([]), returns)
     assert cost.operation_ns == pytest.approx((2000 - 1850) / 1.5)
-    assert profiler_cost(Trace([few] * 8), Trace([]), ReturnTimes(step=[2000] * 8)).operation_ns == 0
+    assert (
+        profiler_cost(Trace([few] * 8), Trace([]), ReturnTimes(step=[2000] * 8)).operation_ns == 0
+    )
 
 
 def test_a_step_with_another_order_of_operations_is_given_the_times_of_its_own_profile() -> None:
@@ -58,14 +70,19 @@ def test_a_step_with_another_order_of_operations_is_given_the_times_of_its_own_p
 def test_host_work_is_reduced_by_the_cost_of_the_profile_that_its_time_comes_from() -> None:
     alone = step(2000, operation("a", 0, 1000, inner=2), operation("b", 1000, 2000))
     host = HostTimes(Trace([alone]), ProfilerCost(operation_ns=100))
-    assert work(host, step(9000, operation("a", 0, 5000, inner=9), operation("b", 5000, 9000)))[1] == 700
+    assert (
+        work(host, step(9000, operation("a", 0, 5000, inner=9), operation("b", 5000, 9000)))[1]
+        == 700
+    )
     unknown = step(9000, operation("c", 0, 5000, inner=9), operation("b", 5000, 9000))
     assert work(host, unknown)[1] == 4000
 
 
 def test_profiler_cost_longer_than_an_operation_is_subtracted_from_the_next_parts() -> None:
     given = step(1000, operation("a", 0, 60), operation("b", 60, 1000))
-    assert work(HostTimes(cost=ProfilerCost(operation_ns=100)), given) == pytest.approx([0, 0, 0, 800, 0])
+    assert work(HostTimes(cost=ProfilerCost(operation_ns=100)), given) == pytest.approx(
+        [0, 0, 0, 800, 0]
+    )
 
 
 def test_an_operation_that_waits_gets_the_shorter_time_of_the_two_profiles() -> None:
@@ -73,9 +90,13 @@ def test_an_operation_that_waits_gets_the_shorter_time_of_the_two_profiles() -> 
     launch = HostCall("cudaLaunchKernel", "launch", 20, 120, "1", 1)
     copy = HostCall("cudaMemcpyAsync", "copy", 210, 300, "1", 2)
     wait = HostCall("cudaStreamSynchronize", "synchronisation", 300, 400, "1", blocked=90)
-    given = step(400, operation("add", 0, 140), operation("item", 200, 400), calls=[launch, copy, wait])
+    given = step(
+        400, operation("add", 0, 140), operation("item", 200, 400), calls=[launch, copy, wait]
+    )
     host = HostTimes(Trace([alone]))
-    assert host.call_ns(Trace([given])) == 100  # the time between operations is 60 longer than alone, and "add" 40
+    assert (
+        host.call_ns(Trace([given])) == 100
+    )  # the time between operations is 60 longer than alone, and "add" 40
     assert work(host, given) == pytest.approx([0, 100, 0, 10, 0])
 
 
@@ -88,7 +109,11 @@ def test_the_cost_of_a_runtime_call_is_not_taken_from_a_part_that_waits() -> Non
 
 
 def test_overlapping_operations_of_two_threads_count_once_as_host_work() -> None:
-    operations = [operation("outer", 0, 20), operation("inner", 5, 10, "2"), operation("next", 21, 25)]
+    operations = [
+        operation("outer", 0, 20),
+        operation("inner", 5, 10, "2"),
+        operation("next", 21, 25),
+    ]
     given = step(30, *operations)
     rows = {row.name: row.host_ns for row in operation_rows(Trace([given]), HostTimes())}
     assert rows == {"outer": 20, "inner": 0, "next": 4, BETWEEN: 6}

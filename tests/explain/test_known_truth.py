@@ -1,4 +1,6 @@
-"""Programs of known parts on a simulated device: counts, sums, replay and verdict against what is known."""
+"""Programs of known parts on a simulated device: counts, sums, replay and verdict against what is
+known.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ PROGRAMS: dict[str, tuple[list[known.Part], BoundKind]] = {
     "device, one read at the end": ([*[Launch(4000, 30_000)] * 40, Read(8000)], "device"),
     "host, one read at the end": ([*[Launch(20_000, 2000)] * 20, Read(8000)], "host"),
     "host, a read after each of few": ([*[Launch(20_000, 2000)] * 30, Read(8000), Wait()], "host"),
-    "read after each": ([Launch(10_000, 10_000, line="a.py:3"), Read(8000, line="a.py:4")] * 10, "synchronisation"),
+    "read after each": (
+        [Launch(10_000, 10_000, line="a.py:3"), Read(8000, line="a.py:4")] * 10,
+        "synchronisation",
+    ),
     "wait after each": ([Launch(10_000, 12_000), Wait(line="a.py:9")] * 10, "synchronisation"),
     "half host, half device, a wait each": (
         [*[Launch(20_000, 2000)] * 10, *[Launch(4000, 30_000)] * 10, Wait()],
@@ -90,14 +95,19 @@ def test_a_synchronisation_has_its_line_and_the_time_that_the_host_waits() -> No
         ("aten::item, cudaStreamSynchronize", 1, "a.py:4"),
         ("cudaDeviceSynchronize", 1, "a.py:9"),
     ]
-    # The read waits for 50,000 of the kernel and 1,000 of its copy, less the 8,000 of host work beside them.
-    assert rows[0].blocked_ns == pytest.approx(50_000 + 1000 + DEVICE.latency_ns - 8000 - 4000, rel=0.15)
+    # The read waits for 50,000 of the kernel and 1,000 of its copy, less the 8,000 of host work
+    # beside them.
+    assert rows[0].blocked_ns == pytest.approx(
+        50_000 + 1000 + DEVICE.latency_ns - 8000 - 4000, rel=0.15
+    )
     operations = operation_rows(trace, DEVICE.host_times(parts))
     assert {row.site.line for row in operations if row.name == "aten::add_"} == {"a.py:3", ""}
 
 
 def test_a_launch_that_waits_for_room_in_the_queue_is_not_counted_as_host_work() -> None:
-    parts = [Launch(1000, 12_000)] * 900  # the queue is full from the third step on, and never on an idle device
+    parts = [
+        Launch(1000, 12_000)
+    ] * 900  # the queue is full from the third step on, and never on an idle device
     device = SimulatedDevice(call_cost_ns=4000)
     trace = read_chrome_trace(device.trace(parts, steps=4))
     assert any(call.queue_full for call in trace.steps[3].calls)
@@ -124,7 +134,9 @@ def test_host_work_does_not_contain_the_cost_of_the_profiler() -> None:
     parts = [Launch(10_000, 500)] * 20
     trace, truth = trace_of(parts), DEVICE.step_ns(parts)
     assert checked(step_parts(trace, HostTimes()), truth).ok is False
-    assert checked(step_parts(trace, DEVICE.host_times(parts)), truth).ratio == pytest.approx(1, abs=0.01)
+    assert checked(step_parts(trace, DEVICE.host_times(parts)), truth).ratio == pytest.approx(
+        1, abs=0.01
+    )
 
 
 def test_host_work_does_not_change_if_the_device_profiler_slows_some_calls_more() -> None:
@@ -136,7 +148,9 @@ def test_host_work_does_not_change_if_the_device_profiler_slows_some_calls_more(
     ] * 10
     trace, host = trace_of(parts, device), device.host_times(parts)
     assert host.call_ns(trace) == pytest.approx((2000 + 11_000) / 2)
-    assert checked(step_parts(trace, host), device.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)
+    assert checked(step_parts(trace, host), device.step_ns(parts)).ratio == pytest.approx(
+        1, abs=0.01
+    )
     rows = {row.name: row.host_ns for row in operation_rows(trace, host)}
     assert rows == {"aten::mul": 100_000, "aten::linear": 200_000, BETWEEN: 100_000}
 
@@ -152,7 +166,9 @@ def test_steps_with_operations_of_their_own_get_the_times_of_the_device_profile(
 
 
 def cost_in(step: known.Parts, device: SimulatedDevice) -> float:
-    """The cost of an operation that ``profiler_cost`` finds from this step and a loop of launches."""
+    """The cost of an operation that ``profiler_cost`` finds from this step and a loop of
+    launches.
+    """
     loop = [Launch(10_000, 500)] * 9
     returns = ReturnTimes([device.return_ns(step)], [device.return_ns(loop)])
     return profiler_cost(
@@ -178,8 +194,13 @@ def test_the_way_from_python_into_an_operation_counts_as_work_of_the_operation()
     trace = trace_of(parts, device)
     host = device.host_times(parts)
     rows = {row.name: row.host_ns for row in operation_rows(trace, host)}
-    assert rows == {BETWEEN: pytest.approx(50_000, rel=0.03), "aten::add_": pytest.approx(200_000, rel=0.03)}
-    assert checked(step_parts(trace, host), device.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)
+    assert rows == {
+        BETWEEN: pytest.approx(50_000, rel=0.03),
+        "aten::add_": pytest.approx(200_000, rel=0.03),
+    }
+    assert checked(step_parts(trace, host), device.step_ns(parts)).ratio == pytest.approx(
+        1, abs=0.01
+    )
 
 
 def test_a_step_that_waits_for_something_the_profiler_cannot_see_gets_no_verdict() -> None:
@@ -209,11 +230,15 @@ ANY_PART = st.one_of(
 def test_a_random_simulated_program_is_replayed_within_3_per_cent(parts: list[known.Part]) -> None:
     truth = DEVICE.step_ns(parts)
     assume(truth > 20_000)
-    assume(any(isinstance(part, Launch) for part in parts))  # a step of reads alone does not tell the cost of a call
+    assume(
+        any(isinstance(part, Launch) for part in parts)
+    )  # a step of reads alone does not tell the cost of a call
     trace = trace_of(parts)
     found = step_parts(trace, DEVICE.host_times(parts))
     assert step_counts(trace).launches.value == sum(isinstance(part, Launch) for part in parts)
-    assert step_counts(trace).synchronisations.value == sum(isinstance(part, Read | Wait) for part in parts)
+    assert step_counts(trace).synchronisations.value == sum(
+        isinstance(part, Read | Wait) for part in parts
+    )
     # A wait whose work ends while it begins looks like one that waited: its return may be missed.
     waits = sum(isinstance(part, Read | Wait) for part in parts)
     assert found.step == pytest.approx(truth, abs=0.03 * truth + waits * DEVICE.wake_ns)

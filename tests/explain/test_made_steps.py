@@ -1,4 +1,6 @@
-"""Made steps on a simulated device and a made host: uploads, kernels of other libraries, Python, causes on the host."""
+"""Made steps on a simulated device and a made host: uploads, kernels of other libraries, Python,
+causes on the host.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,14 @@ from overhead.explain.verdict import check_replay, host_causes, judge, verdict_r
 from overhead.results import Figure, Reason, codes_of
 from overhead.words.format import micro_or_why
 from tests.fakes import profiled_program as known
-from tests.fakes.explanations import DEVICE, SOURCE, decode_explained, profile_of, timing_of, trace_of
+from tests.fakes.explanations import (
+    DEVICE,
+    SOURCE,
+    decode_explained,
+    profile_of,
+    timing_of,
+    trace_of,
+)
 from tests.fakes.profiled_program import Launch, Python, Upload
 from tests.fakes.reasons import by_code, first_code
 from tests.terminal.test_goldens import printed
@@ -34,7 +43,9 @@ UPLOADS: list[known.Part] = [
 ]
 
 
-def explained(parts: known.Parts, host: dict[str, float], trace: Trace | None = None) -> Explanation:
+def explained(
+    parts: known.Parts, host: dict[str, float], trace: Trace | None = None
+) -> Explanation:
     """The explanation of a made-up step on a host with these shares."""
     made = profile_of(parts)
     step_ns = DEVICE.step_ns(parts)
@@ -51,7 +62,11 @@ def test_an_upload_from_pageable_memory_is_named_with_its_line_cost_and_remedy()
     free = [Launch(20_000, 400_000) if isinstance(part, Upload) else part for part in UPLOADS]
     assert parts.without_waits == pytest.approx(DEVICE.step_ns(free), rel=0.15)
     (row,) = synchronisation_rows(trace)
-    assert (FROM_PAGEABLE in codes_of(row.what), row.site.line, row.count) == (True, "train.py:4", 1)
+    assert (FROM_PAGEABLE in codes_of(row.what), row.site.line, row.count) == (
+        True,
+        "train.py:4",
+        1,
+    )
     assert row.blocked_ns == pytest.approx(10 * 30_000 + 400_000 - 10 * 10_000, rel=0.15)
     said = by_code(explained(UPLOADS, {}).verdict.sentences)
     assert said["pageable-uploads"].values["line"] == "train.py:4"
@@ -59,17 +74,27 @@ def test_an_upload_from_pageable_memory_is_named_with_its_line_cost_and_remedy()
 
 def test_a_short_upload_and_one_from_pinned_memory_do_not_wait() -> None:
     pinned = DEVICE.trace(UPLOADS).replace(b"(Pageable -> Device)", b"(Pinned -> Device)")
-    for trace in (read_chrome_trace(pinned), trace_of([Launch(10_000, 3000), Upload(20_000, 5000)])):
+    for trace in (
+        read_chrome_trace(pinned),
+        trace_of([Launch(10_000, 3000), Upload(20_000, 5000)]),
+    ):
         rows = synchronisation_rows(trace)
         assert [row for row in rows if row.blocked_ns or FROM_PAGEABLE in codes_of(row.what)] == []
 
 
 @pytest.mark.parametrize(("device_ns", "kind"), [(100_000, "device"), (1000, "host")])
-def test_fifty_kernels_of_other_libraries_without_an_operation_count_as_device_work(device_ns: int, kind: str) -> None:
+def test_fifty_kernels_of_other_libraries_without_an_operation_count_as_device_work(
+    device_ns: int, kind: str
+) -> None:
     parts: list[known.Part] = [Launch(8000, device_ns, "")] * 50
     bare = dataclasses.replace(DEVICE, operation_cost_ns=0)
-    host = HostTimes(Trace([dataclasses.replace(step, operations=[]) for step in bare.alone(parts).steps]))
-    for call, recorded in (("cuLaunchKernelEx", "cuda_driver"), ("cudaLaunchKernelExC", "cuda_runtime")):
+    host = HostTimes(
+        Trace([dataclasses.replace(step, operations=[]) for step in bare.alone(parts).steps])
+    )
+    for call, recorded in (
+        ("cuLaunchKernelEx", "cuda_driver"),
+        ("cudaLaunchKernelExC", "cuda_runtime"),
+    ):
         kept = [event for event in bare.run([parts] * 5).events if event["cat"] != "cpu_op"]
         for event in kept:
             event.update({"name": call, "cat": recorded} if event["cat"] == "cuda_runtime" else {})
@@ -84,18 +109,30 @@ def test_fifty_kernels_of_other_libraries_without_an_operation_count_as_device_w
 def test_the_programs_own_python_is_told_from_the_launches() -> None:
     parts: list[known.Part] = [Python(2_900_000), *[Launch(10_000, 2000)] * 10]
     said = by_code(explained(parts, {"own_python": 0.99}).verdict.sentences)
-    assert said["own-python"].values == pytest.approx({"own_ns": 2_900_000, "whole_ns": 3_000_000}, rel=0.002)
+    assert said["own-python"].values == pytest.approx(
+        {"own_ns": 2_900_000, "whole_ns": 3_000_000}, rel=0.002
+    )
     assert "host-work-for-each-launch" not in said
-    of_libraries = by_code(explained(parts, {"own_python": 0.05}).verdict.sentences)["between-the-operations"]
-    assert of_libraries.values == pytest.approx({"outside_ns": 2_900_000, "whole_ns": 3_000_000}, rel=0.002)
-    launches = by_code(explained([Python(20_000), *[Launch(10_000, 2000)] * 50], {}).verdict.sentences)
-    assert launches["host-work-for-each-launch"].values == pytest.approx({"launches": 50, "each_ns": 10_000}, rel=0.05)
+    of_libraries = by_code(explained(parts, {"own_python": 0.05}).verdict.sentences)[
+        "between-the-operations"
+    ]
+    assert of_libraries.values == pytest.approx(
+        {"outside_ns": 2_900_000, "whole_ns": 3_000_000}, rel=0.002
+    )
+    launches = by_code(
+        explained([Python(20_000), *[Launch(10_000, 2000)] * 50], {}).verdict.sentences
+    )
+    assert launches["host-work-for-each-launch"].values == pytest.approx(
+        {"launches": 50, "each_ns": 10_000}, rel=0.05
+    )
 
 
 def test_the_time_in_a_data_loader_is_named() -> None:
     loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     parts: list[known.Part] = [Launch(300_000, 1000, loader), *[Launch(10_000, 2000)] * 10]
-    before, after = (f'"cat":"{kind}","name":"{loader}'.encode() for kind in ("cpu_op", "user_annotation"))
+    before, after = (
+        f'"cat":"{kind}","name":"{loader}'.encode() for kind in ("cpu_op", "user_annotation")
+    )
     renamed = DEVICE.trace(parts).replace(before, after)
     assert renamed != DEVICE.trace(parts)
     trace = read_chrome_trace(renamed).without_first_step()
@@ -104,12 +141,19 @@ def test_the_time_in_a_data_loader_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "shares", [{"queued": 0.0}, {"queued": 0.4, "preemptions": 300.0}, {"queued": 0.1, "collector": 0.25}]
+    "shares",
+    [{"queued": 0.0}, {"queued": 0.4, "preemptions": 300.0}, {"queued": 0.1, "collector": 0.25}],
 )
-def test_a_time_that_is_not_resolved_is_never_led_with_and_the_measured_cause_follows(shares: dict[str, float]) -> None:
+def test_a_time_that_is_not_resolved_is_never_led_with_and_the_measured_cause_follows(
+    shares: dict[str, float],
+) -> None:
     wide = timing_of(DEVICE.step_ns(UPLOADS), 1e6)
     call = msgspec.structs.replace(
-        wide.calls[0], figures=[Figure(name="complete", value=1e6, low=-1e6, high=7e6), *wide.calls[0].figures[1:]]
+        wide.calls[0],
+        figures=[
+            Figure(name="complete", value=1e6, low=-1e6, high=7e6),
+            *wide.calls[0].figures[1:],
+        ],
     )
     profile = dataclasses.replace(profile_of(UPLOADS), shares=shares)
     found = explanation(SOURCE, profile, msgspec.structs.replace(wide, calls=[call]))
@@ -126,18 +170,27 @@ def test_a_time_that_is_not_resolved_is_never_led_with_and_the_measured_cause_fo
 def gained(name: str, value: float, half: float = 0.05, kind: str = "measured") -> Alternative:
     """An alternative with a measured gain."""
     gain = Figure(name="gain", unit="ratio", value=value, low=value - half, high=value + half)
-    return msgspec.structs.replace(decode_explained().alternatives[1], name=name, kind=kind, gain=gain)
+    return msgspec.structs.replace(
+        decode_explained().alternatives[1], name=name, kind=kind, gain=gain
+    )
 
 
-def with_alternatives(parts: known.Parts, *alternatives: Alternative, met: Figure | None = None) -> Explanation:
+def with_alternatives(
+    parts: known.Parts, *alternatives: Alternative, met: Figure | None = None
+) -> Explanation:
     step_ns = DEVICE.step_ns(parts)
     timing = timing_of(step_ns, step_ns)
     figures = [*timing.calls[0].figures, *([met] if met else [])]
     call = msgspec.structs.replace(timing.calls[0], figures=figures)
-    return explanation(SOURCE, profile_of(parts), msgspec.structs.replace(timing, calls=[call]), alternatives)
+    return explanation(
+        SOURCE, profile_of(parts), msgspec.structs.replace(timing, calls=[call]), alternatives
+    )
 
 
-WAITS: list[known.Part] = [Launch(10_000, 10_000, line="a.py:3"), known.Read(8000, line="a.py:4")] * 10
+WAITS: list[known.Part] = [
+    Launch(10_000, 10_000, line="a.py:3"),
+    known.Read(8000, line="a.py:4"),
+] * 10
 HOST: list[known.Part] = [Launch(20_000, 2000)] * 20
 ON_DEVICE: list[known.Part] = [Launch(4000, 30_000)] * 20
 
@@ -151,7 +204,9 @@ def test_synchronisations_that_cost_nothing_as_measured_do_not_bound_a_step(half
     assert found.verdict.kind == "unclear", "neither host nor device works all the time"
     gain = by_code(found.verdict.sentences[:1])["synchronisations-do-not-bound"].values
     assert (gain["gain_low"], gain["gain_high"]) == (1 - half, 1 + half)
-    assert "synchronisations-replayed" not in by_code(found.verdict.sentences), "what they cost is measured"
+    assert "synchronisations-replayed" not in by_code(found.verdict.sentences), (
+        "what they cost is measured"
+    )
     assert found.verdict.factor is None
 
 
@@ -170,7 +225,10 @@ def test_a_replay_that_a_cuda_graph_contradicts_gives_no_verdict_on_host_or_devi
 
 def test_a_gain_with_a_wide_interval_contradicts_no_verdict() -> None:
     assert with_alternatives(HOST, gained(CUDA_GRAPH, 1.5, 0.6)).verdict.kind == "host"
-    assert with_alternatives(WAITS, gained(UNSYNCHRONISED, 1.5, 0.6, kind="bound")).verdict.kind == "synchronisation"
+    assert (
+        with_alternatives(WAITS, gained(UNSYNCHRONISED, 1.5, 0.6, kind="bound")).verdict.kind
+        == "synchronisation"
+    )
     assert with_alternatives(ON_DEVICE, gained(CUDA_GRAPH, 1.5, 0.6)).verdict.kind == "device"
 
 
@@ -183,12 +241,18 @@ def test_pinned_memory_is_recommended_as_far_as_it_was_measured_to_help() -> Non
 
 
 @pytest.mark.parametrize(
-    ("value", "half", "is_said"), [(1.5, 0.05, True), (1.2, 0.05, False), (1.5, 0.7, False), (0.5, 0.1, False)]
+    ("value", "half", "is_said"),
+    [(1.5, 0.05, True), (1.2, 0.05, False), (1.5, 0.7, False), (0.5, 0.1, False)],
 )
 @pytest.mark.parametrize("kind", ["measured", "condition", "bound"])
-def test_a_large_gain_is_said_in_the_first_lines(value: float, half: float, is_said: bool, kind: str) -> None:
+def test_a_large_gain_is_said_in_the_first_lines(
+    value: float, half: float, is_said: bool, kind: str
+) -> None:
     found = with_alternatives(HOST, gained("another way", value, half, kind))
-    named = [isinstance(one, Reason) and one.values.get("name") == "another way" for one in found.verdict.sentences]
+    named = [
+        isinstance(one, Reason) and one.values.get("name") == "another way"
+        for one in found.verdict.sentences
+    ]
     assert [index for index, is_named in enumerate(named) if is_named] == ([1] if is_said else [])
     assert verdict_reasons(found) == found.verdict.sentences
 
@@ -201,9 +265,17 @@ def test_a_large_gain_of_a_condition_is_said_of_the_condition_with_its_numbers()
 
 
 @pytest.mark.parametrize(("times", "is_first"), [(8.0, True), (1.1, False), (0.5, True)])
-def test_a_step_that_takes_another_time_where_nothing_is_left_out_says_so_first(times: float, is_first: bool) -> None:
+def test_a_step_that_takes_another_time_where_nothing_is_left_out_says_so_first(
+    times: float, is_first: bool
+) -> None:
     step_ns = DEVICE.step_ns(HOST)
-    met = Figure(name="met", value=times * step_ns, low=0.9 * times * step_ns, high=2 * times * step_ns, processes=3)
+    met = Figure(
+        name="met",
+        value=times * step_ns,
+        low=0.9 * times * step_ns,
+        high=2 * times * step_ns,
+        processes=3,
+    )
     found = with_alternatives(HOST, met=met)
     assert (first_code(found.verdict.sentences) == "step-as-it-runs-is-apart") == is_first
     assert found.step.met.value == pytest.approx(times * step_ns)
@@ -213,7 +285,9 @@ def test_a_step_that_takes_another_time_where_nothing_is_left_out_says_so_first(
 
 def test_a_library_that_is_not_profiled_does_not_send_its_user_to_look_for_disturbances() -> None:
     on_jax = FoundCall(one_ns=1e6, waits=["jax"], said="", api="CUDA", adapter="NVIDIA H200")
-    profile = StepProfile(on_jax, "jax", "NVIDIA H200", reason="jax is not profiled", shares={"queued": 0.0})
+    profile = StepProfile(
+        on_jax, "jax", "NVIDIA H200", reason="jax is not profiled", shares={"queued": 0.0}
+    )
     found = explanation(SOURCE, profile, timing_of(1_000_000, 990_000))
     assert found.verdict.kind == "unclear"
     assert "no-cause-on-the-host" not in by_code(found.verdict.sentences)

@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from overhead.explain.outcome import StepOutcome, checksums, compare_outcomes, differences, result_values, state_values
+from overhead.explain.outcome import (
+    StepOutcome,
+    checksums,
+    compare_outcomes,
+    differences,
+    result_values,
+    state_values,
+)
 from overhead.results import Reason, because, codes_of
 
 INF, NAN = float("inf"), float("nan")
@@ -30,7 +37,9 @@ def test_float32_may_differ_by_a_thousandth_of_the_largest_value(share: Any, dif
 def test_a_difference_shows_both_values_where_it_is_largest() -> None:
     [found] = _compare(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.5, 3.1]))
     share = found.values["share"]
-    assert found == because("values-differ-by-share", name="step 1", first="2", second="2.5", share=share)
+    assert found == because(
+        "values-differ-by-share", name="step 1", first="2", second="2.5", share=share
+    )
     assert share == pytest.approx(0.5 / 3.1)
 
 
@@ -163,7 +172,9 @@ class NoArray:
         (np.zeros(2, [("a", "f4")]), because("part-holds-other-things", type="[('a', '<f4')]")),
     ],
 )
-def test_a_value_that_cannot_be_read_is_left_out_with_the_reason(value: Any, reason: Reason) -> None:
+def test_a_value_that_cannot_be_read_is_left_out_with_the_reason(
+    value: Any, reason: Reason
+) -> None:
     values, left_out = result_values("step 1", {"a": value, "b": 2})
     assert [kept.name for kept in values] == ["step 1.b"]
     assert left_out["step 1.a"] == (1, reason)
@@ -175,14 +186,17 @@ def _outcome(result: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("result", "count"), [(np.ones((3, 4)), 12), ([1, "a", 2.0], 3), (None, 0), ([], 0), (np.ones(0), 0), (1 + 1j, 1)]
+    ("result", "count"),
+    [(np.ones((3, 4)), 12), ([1, "a", 2.0], 3), (None, 0), ([], 0), (np.ones(0), 0), (1 + 1j, 1)],
 )
 def test_a_comparison_counts_the_values_that_it_compared(result: Any, count: int) -> None:
     found = compare_outcomes(_outcome(result), _outcome(result))
     assert (found.count, bool(found.unknown), found.differences) == (count, count == 0, [])
 
 
-@pytest.mark.parametrize("value", [object(), re.compile("a"), {object()}, Decimal(1), datetime.datetime(2026, 1, 1)])
+@pytest.mark.parametrize(
+    "value", [object(), re.compile("a"), {object()}, Decimal(1), datetime.datetime(2026, 1, 1)]
+)
 def test_an_object_of_an_unknown_type_is_left_out_of_the_comparison_and_counted(value: Any) -> None:
     found = compare_outcomes(_outcome([value, 1]), _outcome([value, 1]))
     assert (found.count, list(found.left_out), found.unknown) == (1, ["step 1.0"], "")
@@ -190,12 +204,16 @@ def test_an_object_of_an_unknown_type_is_left_out_of_the_comparison_and_counted(
     reason = found.left_out["step 1.0"][1]
     type_name = f"{type(value).__module__}.{type(value).__qualname__}"
     is_set = isinstance(value, set)
-    assert reason == (because("set-without-order") if is_set else because("part-of-unknown-type", type=type_name))
+    assert reason == (
+        because("set-without-order") if is_set else because("part-of-unknown-type", type=type_name)
+    )
     assert compare_outcomes(_outcome(value), _outcome(value)).unknown
 
 
 def test_an_array_over_the_size_limit_is_left_out_of_the_comparison_and_counted() -> None:
-    values, left_out = result_values("step 1", {"a": np.ones(10), "b": np.ones(1000), "c": np.ones(20)}, room=300)
+    values, left_out = result_values(
+        "step 1", {"a": np.ones(10), "b": np.ones(1000), "c": np.ones(20)}, room=300
+    )
     assert [value.name for value in values] == ["step 1.a", "step 1.c"]
     assert left_out["step 1.b"][0] == 1000
     other = _outcome({"a": np.ones(10), "b": np.ones(1000), "c": np.ones(20)})
@@ -264,7 +282,9 @@ def test_state_that_both_reach_is_compared_although_the_alternative_lacks_other_
     found = compare_outcomes(trained(0.5, whole=True), trained(0.5, whole=False), own=True)
     assert (found.differences, found.count, found.unknown) == ([], 4, "")
     assert found.left_out["moment"][0] == 3
-    assert compare_outcomes(trained(0.5, whole=True), trained(0.25, whole=False), own=True).differences
+    assert compare_outcomes(
+        trained(0.5, whole=True), trained(0.25, whole=False), own=True
+    ).differences
 
 
 def test_an_alternative_of_the_user_may_have_arrays_and_names_of_its_own() -> None:
@@ -307,5 +327,7 @@ def test_an_alternative_that_was_not_tried_with_other_values_is_not_called_cache
     second: bool | None, same: bool
 ) -> None:
     values = result_values("step 1", np.ones(4))[0]
-    found = compare_outcomes(StepOutcome(values, [], responds=True), StepOutcome(values, [], responds=second), own=True)
+    found = compare_outcomes(
+        StepOutcome(values, [], responds=True), StepOutcome(values, [], responds=second), own=True
+    )
     assert (found.differences, not found.unknown) == ([], same)

@@ -1,4 +1,6 @@
-"""The process that profiles a step: a real PyTorch step on the processor, refusals, and matching of call sites."""
+"""The process that profiles a step: a real PyTorch step on the processor, refusals, and matching of
+call sites.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def profile(program: str, function: str, **more: Any) -> StepProfile:
 
 @pytest.mark.slow
 @pytest.mark.needs("torch")
-def test_the_profile_of_a_training_step_on_the_processor_has_its_operations_with_lines(program: str) -> None:
+def test_the_profile_of_a_training_step_on_the_processor_has_its_operations_with_lines(
+    program: str,
+) -> None:
     found = profile(program, "build")
     assert (found.library, found.device, found.reason, found.sites_missing) == ("torch", "", "", "")
     assert found.trace is not None
@@ -88,7 +92,9 @@ def test_the_profile_of_a_training_step_on_the_processor_has_its_operations_with
     ("function", "fact"),
     [("fifth", "train.py:23, in fifth: RuntimeError: the fifth"), ("exits", "exit code 3")],
 )
-def test_a_step_that_cannot_be_explained_is_refused_in_one_line(program: str, function: str, fact: str) -> None:
+def test_a_step_that_cannot_be_explained_is_refused_in_one_line(
+    program: str, function: str, fact: str
+) -> None:
     with pytest.raises(UsageError) as caught:
         profile(program, function)
     assert fact in str(caught.value)
@@ -166,7 +172,9 @@ def _recurrent(torch: Any) -> Any:
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("program", [_training, _recurrent])
-def test_both_pytorch_profilers_record_the_same_operations_in_the_same_order(program: Any, tmp_path: Path) -> None:
+def test_both_pytorch_profilers_record_the_same_operations_in_the_same_order(
+    program: Any, tmp_path: Path
+) -> None:
     torch = pytest.importorskip("torch")
     step = program(torch)
     for _ in range(3):
@@ -175,7 +183,9 @@ def test_both_pytorch_profilers_record_the_same_operations_in_the_same_order(pro
     own = profiling._TorchProfile(torch, step, "", str(tmp_path), "", lambda what: None, processor)
     own._host_trace("host.json", [step] * 2)
     own._trace("both.json", False, [step] * 2)
-    host, both = (read_chrome_trace((tmp_path / name).read_bytes()) for name in ("host.json", "both.json"))
+    host, both = (
+        read_chrome_trace((tmp_path / name).read_bytes()) for name in ("host.json", "both.json")
+    )
     assert len(host.steps) == 2
     assert len(host.steps[1].operations) > 5
     assert HostTimes(host).count_unknown_steps(both) == 0
@@ -198,7 +208,9 @@ def test_lines_are_taken_from_any_recorded_step_that_runs_the_same_operations() 
 
 
 @pytest.mark.needs("torch")
-def test_a_step_that_takes_its_data_from_a_loader_gets_the_lines_of_its_operations(tmp_path: Path) -> None:
+def test_a_step_that_takes_its_data_from_a_loader_gets_the_lines_of_its_operations(
+    tmp_path: Path,
+) -> None:
     torch = pytest.importorskip("torch")
     data = torch.utils.data.TensorDataset(torch.ones(64, 8))
     batches = iter(torch.utils.data.DataLoader(data, batch_size=2))
@@ -212,7 +224,9 @@ def test_a_step_that_takes_its_data_from_a_loader_gets_the_lines_of_its_operatio
     own = profiling._TorchProfile(torch, step, "", str(tmp_path), "", lambda what: None, processor)
     own._host_trace("host.json", [step] * 2)
     own._trace("sites.json", True, [step] * 2)
-    host, sites = (read_chrome_trace((tmp_path / name).read_bytes()) for name in ("host.json", "sites.json"))
+    host, sites = (
+        read_chrome_trace((tmp_path / name).read_bytes()) for name in ("host.json", "sites.json")
+    )
     assert with_sites(host, sites)[1] == ""
     names = [each.name.partition("#")[0] for each in host.steps[1].operations]
     assert names[:2] == ["enumerate(DataLoader)", "aten::mul"]
@@ -226,7 +240,9 @@ def test_a_step_that_takes_its_data_from_a_loader_gets_the_lines_of_its_operatio
         ("import time\ndef main():\n    time.sleep(1.01)\n", r"\bmain\b"),
     ],
 )
-def test_work_that_is_no_step_is_refused_before_it_is_timed(tmp_path: Path, text: str, line: str) -> None:
+def test_work_that_is_no_step_is_refused_before_it_is_timed(
+    tmp_path: Path, text: str, line: str
+) -> None:
     path = tmp_path / "odd.py"
     path.write_text(text)
     function = text.partition("def ")[2].partition("(")[0]
@@ -236,13 +252,18 @@ def test_work_that_is_no_step_is_refused_before_it_is_timed(tmp_path: Path, text
 
 def test_a_step_says_what_was_taken(tmp_path: Path) -> None:
     path = tmp_path / "plain.py"
-    path.write_text("class Work:\n    def __call__(self):\n        sum(range(2000))\ndef build():\n    return Work()\n")
+    path.write_text(
+        "class Work:\n    def __call__(self):\n        sum(range(2000))\ndef build():\n    return"
+        " Work()\n"
+    )
     found = profile(str(path), "build")
     assert (found.is_returned, found.returned) == (True, "Work")
     assert found.found.one_ns > 5000, "the object's work, not that of making it"
 
 
-def test_a_program_that_does_not_return_says_what_to_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_does_not_return_says_what_to_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(profiling, "SILENCE_S", 2.0)
     path = tmp_path / "whole.py"
     path.write_text("import time\ndef main():\n    time.sleep(60)\n")

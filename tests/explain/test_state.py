@@ -27,7 +27,11 @@ class Simulation:
 
 
 def test_the_state_of_a_bound_method_includes_its_object() -> None:
-    assert list(state.reachable_values(Simulation().step)) == ["self.positions", "self.step_count", "self.parts.0.mass"]
+    assert list(state.reachable_values(Simulation().step)) == [
+        "self.positions",
+        "self.step_count",
+        "self.parts.0.mass",
+    ]
 
 
 def test_the_state_of_a_function_includes_closures_defaults_and_globals_it_names() -> None:
@@ -46,7 +50,10 @@ def test_a_changed_python_value_or_host_array_is_listed_by_name() -> None:
     simulation = Simulation()
     before = state.host_values(simulation.step)
     simulation.step()
-    assert state.changed_names(before, state.host_values(simulation.step)) == ["self.positions", "self.step_count"]
+    assert state.changed_names(before, state.host_values(simulation.step)) == [
+        "self.positions",
+        "self.step_count",
+    ]
 
 
 def _sequence() -> Any:
@@ -62,7 +69,9 @@ def _sequence() -> Any:
         (iter([1, 2, 3]), next),
     ],
 )
-def test_an_iterator_or_random_generator_that_advances_is_listed_as_changed(source: Any, use: Any) -> None:
+def test_an_iterator_or_random_generator_that_advances_is_listed_as_changed(
+    source: Any, use: Any
+) -> None:
     def step() -> Any:
         return use(source)
 
@@ -77,7 +86,9 @@ def test_a_weight_of_a_torch_module_is_named_model_dot_weight() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(2, 3))
     model(torch.ones(2)).sum().backward()
     names = [
-        name for name, value in state.reachable_values(lambda: model(torch.ones(2))).items() if state.is_array(value)
+        name
+        for name, value in state.reachable_values(lambda: model(torch.ones(2))).items()
+        if state.is_array(value)
     ]
     assert names == ["model.0.weight", "model.0.bias", "model.0.weight.grad", "model.0.bias.grad"]
 
@@ -100,7 +111,9 @@ class Endless(Mapping[int, int]):
 
 def test_objects_that_raise_or_never_end_are_skipped_with_the_reason() -> None:
     unread: dict[str, Why] = {}
-    found = state.reachable_values({"unreadable": Unreadable(), "endless": Endless(), "count": 3}, unread)
+    found = state.reachable_values(
+        {"unreadable": Unreadable(), "endless": Endless(), "count": 3}, unread
+    )
     assert found["count"] == 3
     assert list(unread) == ["unreadable", "endless"]
     assert [codes_of(why) for why in unread.values()] == [{"part-unreadable"}, {"too-many-parts"}]

@@ -1,4 +1,6 @@
-"""Finding a step: names, arguments, what is a step and what returns one, and every refusal in one line."""
+"""Finding a step: names, arguments, what is a step and what returns one, and every refusal in one
+line.
+"""
 
 from __future__ import annotations
 
@@ -131,14 +133,19 @@ def test_a_file_without_a_function_is_told_with_the_functions_that_it_defines(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = "from collections import deque\ndef main(): pass\ndef _own(): pass\nclass Model: pass\nstep = deque\n"
+    text = (
+        "from collections import deque\ndef main(): pass\ndef _own(): pass\nclass Model: pass\nstep"
+        " = deque\n"
+    )
     Path("train.py").write_text(text, "utf-8")
     with pytest.raises(UsageError) as refused:
         step_named(f"train{suffix}")
     assert re.findall(r"train\.py:(\w+)", str(refused.value)) == ["main"]
 
 
-@pytest.mark.parametrize(("text", "place"), [("x = 1\ndef f(:", "a.py, line 2: "), ("x = 1", "a.py"), ("\0", "a.py")])
+@pytest.mark.parametrize(
+    ("text", "place"), [("x = 1\ndef f(:", "a.py, line 2: "), ("x = 1", "a.py"), ("\0", "a.py")]
+)
 def test_a_file_without_a_function_that_can_be_named_is_told_too(
     text: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,10 +194,14 @@ def test_the_first_call_of_a_function_is_told_after_its_file_was_imported(
     monkeypatch.setattr(sys, "path", list(sys.path))
     told: list[str] = []
     path = tmp_path / "slow_import.py"
-    path.write_text("imported = True\ndef build():\n    assert told == ['call']\n    return lambda: None\n")
+    path.write_text(
+        "imported = True\ndef build():\n    assert told == ['call']\n    return lambda: None\n"
+    )
 
     def tell() -> None:
-        module = next(one for one in sys.modules.values() if getattr(one, "__file__", None) == str(path))
+        module = next(
+            one for one in sys.modules.values() if getattr(one, "__file__", None) == str(path)
+        )
         assert module.imported
         told.append("call")
         module.__dict__["told"] = told
@@ -230,7 +241,9 @@ def test_a_function_that_jax_compiles_is_a_step_if_it_needs_nothing() -> None:
         step_from(lambda: jax.jit(lambda x: x), "build")
 
 
-def test_a_function_that_returns_nothing_that_can_be_called_is_itself_the_step(program: str) -> None:
+def test_a_function_that_returns_nothing_that_can_be_called_is_itself_the_step(
+    program: str,
+) -> None:
     found = find_step(program, "step", {})
     assert (found.is_returned, found.returned, found.call()) == (False, "int", 2)
     assert find_step(program, "Group.step", {}).call() == 1
@@ -251,7 +264,9 @@ def test_a_function_that_returns_nothing_that_can_be_called_is_itself_the_step(p
     ],
 )
 @pytest.mark.filterwarnings("error")
-def test_work_that_a_call_does_not_run_is_refused_with_what_to_do(program: str, function: str, remedy: str) -> None:
+def test_work_that_a_call_does_not_run_is_refused_with_what_to_do(
+    program: str, function: str, remedy: str
+) -> None:
     with pytest.raises(UsageError, match=re.escape(remedy)) as caught:
         find_step(program, function, {})
     assert "\n" not in str(caught.value)
@@ -284,7 +299,9 @@ def test_a_program_that_is_named_in_place_of_a_step_is_refused_after_two_calls(
     return None
 
 
-def test_a_step_that_is_returned_is_timed_and_not_the_function_that_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_is_returned_is_timed_and_not_the_function_that_makes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = [0.0]
     monkeypatch.setattr("overhead.explain.steps.time.perf_counter", lambda: now[0])
 
@@ -338,7 +355,10 @@ def test_a_name_that_is_no_step_is_refused_in_one_line(
 
 
 def test_a_program_that_does_not_compile_or_exits_is_refused_in_one_line(tmp_path: Path) -> None:
-    for text, line in (("x = (", "SyntaxError"), ("raise SystemExit(3)", "exiting.py:1, in <module>: SystemExit: 3")):
+    for text, line in (
+        ("x = (", "SyntaxError"),
+        ("raise SystemExit(3)", "exiting.py:1, in <module>: SystemExit: 3"),
+    ):
         path = tmp_path / "exiting.py"
         path.write_text(text)
         sys.modules.pop("exiting", None)
@@ -355,7 +375,9 @@ def test_another_process_can_load_a_function_of_this_process() -> None:
 
 
 @pytest.mark.parametrize("value", ["1e999", "{[]: 1}", "-" * 3000 + "1", "text"])
-def test_an_argument_with_any_characters_reaches_the_function_and_the_saved_file(program: str, value: str) -> None:
+def test_an_argument_with_any_characters_reaches_the_function_and_the_saved_file(
+    program: str, value: str
+) -> None:
     source = step_named(f"{program}:build", [f"layers={value}"])
     assert source.arguments == {"layers": value}
     scope: dict[str, Any] = {}
@@ -365,7 +387,14 @@ def test_an_argument_with_any_characters_reaches_the_function_and_the_saved_file
 
 @pytest.mark.parametrize(
     "returned",
-    [(len, len), [len], {"step": len}, {len}, (3, len), type("Step", (), {"__call__": lambda self: 1})],
+    [
+        (len, len),
+        [len],
+        {"step": len},
+        {len},
+        (3, len),
+        type("Step", (), {"__call__": lambda self: 1}),
+    ],
     ids=["tuple", "list", "dict", "set", "beside a number", "class"],
 )
 def test_functions_in_a_container_and_a_class_are_no_step(returned: Any) -> None:

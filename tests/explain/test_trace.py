@@ -1,4 +1,6 @@
-"""Reading traces of ``torch.profiler``: what each call is, which line it has, and files that are no traces."""
+"""Reading traces of ``torch.profiler``: what each call is, which line it has, and files that are no
+traces.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +23,31 @@ from overhead.explain.trace import Trace, busy_ns
     [
         (
             "launch",
-            "cudaLaunchKernel cudaLaunchKernelExC cuLaunchKernel cuLaunchKernelEx cudaGraphLaunch "
-            "cudaLaunchCooperativeKernel hipLaunchKernel hipModuleLaunchKernel hipExtModuleLaunchKernel",
+            (
+                "cudaLaunchKernel cudaLaunchKernelExC cuLaunchKernel cuLaunchKernelEx"
+                " cudaGraphLaunch cudaLaunchCooperativeKernel hipLaunchKernel hipModuleLaunchKernel"
+                " hipExtModuleLaunchKernel"
+            ),
         ),
         ("copy", "cudaMemcpyAsync cuMemcpyDtoHAsync_v2 hipMemcpyAsync cudaMemcpyPeerAsync"),
         (
             "synchronisation",
-            "cudaStreamSynchronize cudaDeviceSynchronize cudaEventSynchronize cuCtxSynchronize "
-            "cudaFree cudaMemcpy cuMemcpyDtoH_v2 hipMemcpyWithStream hipDeviceSynchronize",
+            (
+                "cudaStreamSynchronize cudaDeviceSynchronize cudaEventSynchronize cuCtxSynchronize "
+                "cudaFree cudaMemcpy cuMemcpyDtoH_v2 hipMemcpyWithStream hipDeviceSynchronize"
+            ),
         ),
         ("set", "cudaMemsetAsync cuMemsetD32Async"),
-        ("allocation", "cudaMalloc cudaMallocAsync cudaHostAlloc cuMemAlloc_v2 cuMemCreate hipMalloc"),
+        (
+            "allocation",
+            "cudaMalloc cudaMallocAsync cudaHostAlloc cuMemAlloc_v2 cuMemCreate hipMalloc",
+        ),
         (
             "other",
-            "cudaEventRecord cudaStreamWaitEvent cudaStreamIsCapturing cudaEventQuery cudaLaunchHostFunc "
-            "cudaFreeAsync cudaFuncSetAttribute cudaGetDeviceCount",
+            (
+                "cudaEventRecord cudaStreamWaitEvent cudaStreamIsCapturing cudaEventQuery"
+                " cudaLaunchHostFunc cudaFreeAsync cudaFuncSetAttribute cudaGetDeviceCount"
+            ),
         ),
     ],
 )
@@ -43,8 +55,19 @@ def test_a_call_of_the_runtime_is_classified_by_its_name(kind: str, names: str) 
     assert {name: call_kind(name) for name in names.split()} == dict.fromkeys(names.split(), kind)
 
 
-def event(category: str, name: str, ts: float, dur: float, tid: Any = 1, **arguments: Any) -> dict[str, Any]:
-    return {"ph": "X", "cat": category, "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": tid, "args": arguments}
+def event(
+    category: str, name: str, ts: float, dur: float, tid: Any = 1, **arguments: Any
+) -> dict[str, Any]:
+    return {
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "ts": ts,
+        "dur": dur,
+        "pid": 1,
+        "tid": tid,
+        "args": arguments,
+    }
 
 
 def trace_of(*events: dict[str, Any]) -> Any:
@@ -73,7 +96,10 @@ def test_operations_inside_operations_are_counted_with_the_outer_one() -> None:
         event("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0", 30, 10, 2),
         event("cpu_op", "AddmmBackward0", 31, 5, 2),
     ).steps
-    assert [(each.name, each.inner) for each in step.operations] == [("aten::linear", 2), ("AddmmBackward0", 1)]
+    assert [(each.name, each.inner) for each in step.operations] == [
+        ("aten::linear", 2),
+        ("AddmmBackward0", 1),
+    ]
 
 
 def test_a_copy_to_pageable_memory_and_its_wait_are_one_synchronisation() -> None:
@@ -81,7 +107,16 @@ def test_a_copy_to_pageable_memory_and_its_wait_are_one_synchronisation() -> Non
         event("cpu_op", "aten::item", 0, 100),
         event("cuda_runtime", "cudaMemcpyAsync", 10, 5, correlation=4),
         event("cuda_runtime", "cudaStreamSynchronize", 20, 60),
-        event("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 60, 10, 7, correlation=4, stream=7, device=0),
+        event(
+            "gpu_memcpy",
+            "Memcpy DtoH (Device -> Pageable)",
+            60,
+            10,
+            7,
+            correlation=4,
+            stream=7,
+            device=0,
+        ),
     ]
     (step,) = trace_of(*events).steps
     (only,) = step.synchronisations
@@ -90,18 +125,34 @@ def test_a_copy_to_pageable_memory_and_its_wait_are_one_synchronisation() -> Non
     assert only.blocked == 50_000
     pinned = [*events[:3], events[3] | {"name": "Memcpy DtoH (Device -> Pinned)"}]
     assert len(trace_of(*pinned).steps[0].synchronisations) == 1, "the wait alone"
-    assert trace_of(pinned[1], pinned[3]).steps[0].synchronisations == [], "a copy to pinned memory waits for nothing"
+    assert trace_of(pinned[1], pinned[3]).steps[0].synchronisations == [], (
+        "a copy to pinned memory waits for nothing"
+    )
 
 
 def test_a_gap_is_a_time_in_which_no_stream_of_the_device_works() -> None:
     def kernel(correlation: int, stream: int, start: float, length: float) -> list[dict[str, Any]]:
         return [
             event("cuda_runtime", "cudaLaunchKernel", correlation, 0.5, correlation=correlation),
-            event("kernel", f"k{correlation}", start, length, stream, correlation=correlation, stream=stream, device=0),
+            event(
+                "kernel",
+                f"k{correlation}",
+                start,
+                length,
+                stream,
+                correlation=correlation,
+                stream=stream,
+                device=0,
+            ),
         ]
 
-    (step,) = trace_of(*kernel(1, 7, 10, 20), *kernel(2, 9, 15, 30), *kernel(3, 7, 50, 10), *kernel(4, 7, 90, 1)).steps
-    assert [(gap.ns, gap.before) for gap in gap_rows(Trace([step]))] == [(30_000, "k4"), (5000, "k3")]
+    (step,) = trace_of(
+        *kernel(1, 7, 10, 20), *kernel(2, 9, 15, 30), *kernel(3, 7, 50, 10), *kernel(4, 7, 90, 1)
+    ).steps
+    assert [(gap.ns, gap.before) for gap in gap_rows(Trace([step]))] == [
+        (30_000, "k4"),
+        (5000, "k3"),
+    ]
     assert busy_ns(step.device) == 35_000 + 10_000 + 1000
 
 
@@ -109,7 +160,14 @@ def test_a_step_lists_the_allocations_of_pytorch() -> None:
     (step,) = trace_of(
         event("cpu_op", "aten::empty", 0, 10),
         *(
-            {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": ts, "tid": 1, "args": {"Bytes": size}}
+            {
+                "ph": "i",
+                "cat": "cpu_instant_event",
+                "name": "[memory]",
+                "ts": ts,
+                "tid": 1,
+                "args": {"Bytes": size},
+            }
             for ts, size in ((1, 512), (2, -512), (3, 1024))
         ),
     ).steps
@@ -118,9 +176,14 @@ def test_a_step_lists_the_allocations_of_pytorch() -> None:
 
 def test_the_quiet_steps_of_a_trace_are_the_quickest_or_all_if_operations_differ() -> None:
     def steps(*lengths: float, extra: float = -1) -> Any:
-        marks = [event("user_annotation", f"overhead step {n}", 1000 * n, length) for n, length in enumerate(lengths)]
+        marks = [
+            event("user_annotation", f"overhead step {n}", 1000 * n, length)
+            for n, length in enumerate(lengths)
+        ]
         inside = [event("cpu_op", "aten::add", 1000 * n + 1, 1) for n in range(len(lengths))]
-        return trace_of(*marks, *inside, *([event("cpu_op", "aten::mul", extra, 1)] if extra >= 0 else []))
+        return trace_of(
+            *marks, *inside, *([event("cpu_op", "aten::mul", extra, 1)] if extra >= 0 else [])
+        )
 
     def kept(trace: Any) -> list[float]:
         return [(step.end - step.start) / 1000 for step in trace.quiet().steps]
@@ -133,7 +196,14 @@ def test_the_quiet_steps_of_a_trace_are_the_quickest_or_all_if_operations_differ
 
 @pytest.mark.parametrize(
     "raw",
-    [b"", b"[1, 2]", b"{}", b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k"}]}', b"\xff", b"[" * 9000],
+    [
+        b"",
+        b"[1, 2]",
+        b"{}",
+        b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k"}]}',
+        b"\xff",
+        b"[" * 9000,
+    ],
 )
 def test_read_chrome_trace_refuses_a_file_that_is_no_trace_in_one_line(raw: bytes) -> None:
     with pytest.raises(BadFile, match=r"^x\.json: ") as caught:

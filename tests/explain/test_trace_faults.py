@@ -1,4 +1,6 @@
-"""``overhead explain --trace``: recordings that have lost something, and what a reader must know before a verdict."""
+"""``overhead explain --trace``: recordings that have lost something, and what a reader must know
+before a verdict.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,15 @@ class Program:
     number: int = 0
 
     def span(self, category: str, name: str, start: float, length: float, **more: Any) -> Event:
-        made = {"ph": "X", "cat": category, "name": name, "ts": start, "dur": length, "pid": self.pid, "tid": 1}
+        made = {
+            "ph": "X",
+            "cat": category,
+            "name": name,
+            "ts": start,
+            "dur": length,
+            "pid": self.pid,
+            "tid": 1,
+        }
         self.events.append(made | {"args": {}} | more)
         return self.events[-1]
 
@@ -54,13 +64,17 @@ class Program:
         self.number += 1
         self.span(category, name, start, length, args={"correlation": self.number})
 
-    def launch(self, at: float, start: float, length: float, kernel: str = "gemm", **more: Any) -> None:
+    def launch(
+        self, at: float, start: float, length: float, kernel: str = "gemm", **more: Any
+    ) -> None:
         self.call(more.pop("call", "cudaLaunchKernel"), at, 2, more.pop("calls", "cuda_runtime"))
         place: Event = {"pid": self.device, "tid": 7, "args": {"correlation": self.number}} | more
         self.span(place.pop("category", "kernel"), kernel, start, length, **place)
 
 
-def usual(host: float = 50, device: float = 5, steps: int = 6, launches: int = 10, wait: bool = True) -> list[Event]:
+def usual(
+    host: float = 50, device: float = 5, steps: int = 6, launches: int = 10, wait: bool = True
+) -> list[Event]:
     """Steps of launches of one kernel each; a wait at the end of each step."""
     program, now, free = Program(), 1e6, 0.0
     for number in range(steps):
@@ -82,7 +96,9 @@ def is_kernel(event: Event) -> bool:
     return bool(event["cat"] == "kernel")
 
 
-def explained(tmp_path: Path, events: Sequence[Event], step_ms: float = 0.0, **more: Any) -> Explanation:
+def explained(
+    tmp_path: Path, events: Sequence[Event], step_ms: float = 0.0, **more: Any
+) -> Explanation:
     return explain_traces([kineto(tmp_path / "t.json", events, **more)], step_ms)
 
 
@@ -105,11 +121,17 @@ def has_a_share(reason: object) -> bool:
 
 
 def _negative(events: list[Event]) -> list[Event]:
-    return [event | {"dur": -event["dur"]} if is_kernel(event) and _every_second(event) else event for event in events]
+    return [
+        event | {"dur": -event["dur"]} if is_kernel(event) and _every_second(event) else event
+        for event in events
+    ]
 
 
 def _without_number(events: list[Event]) -> list[Event]:
-    return [event | {"args": {}} if is_kernel(event) and _every_second(event) else event for event in events]
+    return [
+        event | {"args": {}} if is_kernel(event) and _every_second(event) else event
+        for event in events
+    ]
 
 
 def _without_kernels(events: list[Event]) -> list[Event]:
@@ -117,7 +139,11 @@ def _without_kernels(events: list[Event]) -> list[Event]:
 
 
 def _without_calls(events: list[Event]) -> list[Event]:
-    return [event for event in events if not (event["name"] == "cudaLaunchKernel" and _every_second(event))]
+    return [
+        event
+        for event in events
+        if not (event["name"] == "cudaLaunchKernel" and _every_second(event))
+    ]
 
 
 def _of_the_last_steps(events: list[Event]) -> list[Event]:
@@ -134,7 +160,8 @@ def _every_second(event: Event) -> bool:
 
 
 @pytest.mark.parametrize(
-    "damage", [_negative, _without_number, _without_kernels, _without_calls, _of_the_last_steps, _one_number]
+    "damage",
+    [_negative, _without_number, _without_kernels, _without_calls, _of_the_last_steps, _one_number],
 )
 @pytest.mark.parametrize("wait", [True, False])
 def test_a_recording_that_lost_much_gets_no_verdict(
@@ -157,18 +184,26 @@ def test_a_recording_that_lost_little_says_so_and_gets_its_verdict(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("lost", "kind"), [(2, "host"), (5, "unclear"), (12, "unclear")])
-def test_a_share_of_lost_work_above_two_per_cent_allows_no_verdict(lost: int, kind: str, tmp_path: Path) -> None:
+def test_a_share_of_lost_work_above_two_per_cent_allows_no_verdict(
+    lost: int, kind: str, tmp_path: Path
+) -> None:
     events = usual(launches=20)
     kernels = [event for event in events if is_kernel(event)]
     without_work = [event for event in events if event not in kernels[40 : 40 + lost]]
     assert explained(tmp_path, without_work).verdict.kind == kind
     number = {event["args"]["correlation"] for event in kernels[40 : 40 + lost]}
-    without_calls = [event for event in events if is_kernel(event) or event["args"].get("correlation") not in number]
+    without_calls = [
+        event
+        for event in events
+        if is_kernel(event) or event["args"].get("correlation") not in number
+    ]
     assert explained(tmp_path, without_calls).verdict.kind == kind
 
 
 def test_what_needs_no_other_half_counts_as_no_loss(tmp_path: Path) -> None:
-    """Launches into a graph that is captured do not run, and work from before the recording has no call in it."""
+    """Launches into a graph that is captured do not run, and work from before the recording has no
+    call in it.
+    """
     program = Program(number=100)
     program.events = [*usual(host=5, device=50)]
     for event in program.events:
@@ -181,21 +216,35 @@ def test_what_needs_no_other_half_counts_as_no_loss(tmp_path: Path) -> None:
         program.call("cudaLaunchKernel", began + 3 + index, 1)
     program.call("cudaStreamEndCapture", began + 60, 1)
     program.launch(began + 70, began + 80, 300, call="cudaGraphLaunch")
-    program.span("kernel", "gemm", began + 390, 5, pid=0, tid=7, args={"correlation": program.number})
-    earlier = {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 1e6 + 1, "dur": 5, "pid": 0, "tid": 7}
+    program.span(
+        "kernel", "gemm", began + 390, 5, pid=0, tid=7, args={"correlation": program.number}
+    )
+    earlier = {
+        "ph": "X",
+        "cat": "kernel",
+        "name": "gemm",
+        "ts": 1e6 + 1,
+        "dur": 5,
+        "pid": 0,
+        "tid": 7,
+    }
     found = explained(tmp_path, [*program.events, earlier | {"args": {"correlation": 1}}])
     assert found.verdict.kind == "device"
     assert said(found)["earlier-work-left-out"].values == {"pieces": 1}
 
 
-def test_work_of_a_low_number_that_begins_after_other_work_has_lost_its_call(tmp_path: Path) -> None:
+def test_work_of_a_low_number_that_begins_after_other_work_has_lost_its_call(
+    tmp_path: Path,
+) -> None:
     """Work from before the recording runs before any other; later, its call is missing."""
     events = []
     for event in usual(launches=20):
         number = event["args"].get("correlation", 0)
         late = number % 2 == 0 and number > 40
         if number and not (late and event["name"] == "cudaLaunchKernel"):
-            event["args"] = {"correlation": number + (1000 if not (late and is_kernel(event)) else 0)}
+            event["args"] = {
+                "correlation": number + (1000 if not (late and is_kernel(event)) else 0)
+            }
         if not (late and event["name"] == "cudaLaunchKernel"):
             events.append(event)
     found = explained(tmp_path, events)
@@ -211,23 +260,30 @@ def test_a_recording_in_which_every_event_stands_twice_is_read_once(tmp_path: Pa
 
 
 @pytest.mark.parametrize("late_us", [6, 10, 50, 1000, -10, -2000])
-@pytest.mark.parametrize(("host", "device", "kind"), [(5, 50, "device"), (50, 5, "host"), (20, 30, "device")])
+@pytest.mark.parametrize(
+    ("host", "device", "kind"), [(5, 50, "device"), (50, 5, "host"), (20, 30, "device")]
+)
 def test_clocks_that_differ_change_no_verdict(
     late_us: float, host: float, device: float, kind: str, tmp_path: Path
 ) -> None:
     events = usual(host, device)
-    moved = [event | {"ts": event["ts"] + late_us} if is_kernel(event) else event for event in events]
+    moved = [
+        event | {"ts": event["ts"] + late_us} if is_kernel(event) else event for event in events
+    ]
     right, found = explained(tmp_path, events), explained(tmp_path, moved)
     assert right.verdict.kind == found.verdict.kind == kind
     assert found.replay.replayed.value == pytest.approx(right.replay.replayed.value, rel=0.02)
     if device > host:  # else no wait ends with the work
-        assert said(found)["device-clock-apart"].values["side"] == ("late" if late_us > 0 else "early")
+        assert said(found)["device-clock-apart"].values["side"] == (
+            "late" if late_us > 0 else "early"
+        )
 
 
 def test_a_clock_that_drifts_changes_no_verdict(tmp_path: Path) -> None:
     events = usual(5, 50, steps=100)
     drifting = [
-        event | {"ts": event["ts"] + 500e-6 * (event["ts"] - 1e6)} if is_kernel(event) else event for event in events
+        event | {"ts": event["ts"] + 500e-6 * (event["ts"] - 1e6)} if is_kernel(event) else event
+        for event in events
     ]
     found = explained(tmp_path, drifting)
     assert found.verdict.kind == "device"
@@ -236,9 +292,14 @@ def test_a_clock_that_drifts_changes_no_verdict(tmp_path: Path) -> None:
 
 def test_times_that_no_clock_explains_give_no_verdict(tmp_path: Path) -> None:
     events = usual(5, 50, steps=20)
-    jump = [event | {"ts": event["ts"] + 300 * (event["ts"] > 1.005e6) * is_kernel(event)} for event in events]
+    jump = [
+        event | {"ts": event["ts"] + 300 * (event["ts"] > 1.005e6) * is_kernel(event)}
+        for event in events
+    ]
     late = random.Random(1)
-    mixed = [event | {"ts": event["ts"] + 300 * late.random() * is_kernel(event)} for event in events]
+    mixed = [
+        event | {"ts": event["ts"] + 300 * late.random() * is_kernel(event)} for event in events
+    ]
     for wrong in (jump, mixed):
         assert explained(tmp_path, wrong).verdict.kind == "unclear"
 
@@ -246,7 +307,9 @@ def test_times_that_no_clock_explains_give_no_verdict(tmp_path: Path) -> None:
 def test_clocks_are_compared_by_waits_and_launches() -> None:
     assert clocks_of([(0, -5000)], [(0, 4000)]).late_ns == 0
     assert clocks_of([(0, 3000)], [(0, 11_000)]).late_ns == 7000
-    assert clocks_of([(0, 3000)], [(0, 900_000)]).late_ns == 9000, "no launch is close, so the wait tells"
+    assert clocks_of([(0, 3000)], [(0, 900_000)]).late_ns == 9000, (
+        "no launch is close, so the wait tells"
+    )
     assert clocks_of([], [(0, -50_000)]).late_ns < -50_000
     assert clocks_of([(0, 50_000)], [(0, 10_000)]).wrong_ns == 40_000
 
@@ -259,7 +322,9 @@ def test_times_that_are_rounded_to_microseconds_give_no_verdict(tmp_path: Path) 
 def rank(
     numbers: Sequence[int], collectives: Callable[[int], dict[int, tuple[str, float]]], number: int
 ) -> list[Event]:
-    """Steps of 20 launches. ``collectives``: for a step, by the index of a launch, name and length of its kernel."""
+    """Steps of 20 launches. ``collectives``: for a step, by the index of a launch, name and length
+    of its kernel.
+    """
     program, now, free = Program(), 1e6 + 1e5 * number, 0.0
     for step in numbers:
         began = now
@@ -283,13 +348,18 @@ def rank_files(tmp_path: Path, all_events: Sequence[list[Event]]) -> list[Path]:
     ]
 
 
-def test_the_late_rank_is_the_one_that_is_waited_for_longest_and_not_most_often(tmp_path: Path) -> None:
+def test_the_late_rank_is_the_one_that_is_waited_for_longest_and_not_most_often(
+    tmp_path: Path,
+) -> None:
     """Rank 0 is last by 2 µs in five collectives, rank 1 by 500 µs in one."""
 
     def of(number: int) -> Callable[[int], dict[int, tuple[str, float]]]:
         small = 10.0 + (2 + number / 100) * (number != 0)
         large = 10.0 + (500 + number / 100) * (number != 1)
-        return lambda step: {**dict.fromkeys((3, 6, 9, 12, 15), (ALL_REDUCE, small)), 19: (ALL_REDUCE, large)}
+        return lambda step: {
+            **dict.fromkeys((3, 6, 9, 12, 15), (ALL_REDUCE, small)),
+            19: (ALL_REDUCE, large),
+        }
 
     paths = rank_files(tmp_path, [rank(range(4), of(number), number) for number in range(4)])
     found = compare_ranks([read_trace_file(path) for path in paths])
@@ -320,7 +390,9 @@ def test_ranks_that_wait_in_turn_are_late_in_half(tmp_path: Path) -> None:
     ranks = [
         rank(
             numbers,
-            lambda step, number=number: {2: (ALL_REDUCE, 5000.0 if (step + number) % 2 == 0 else 50.0)},  # type: ignore[misc]
+            lambda step, number=number: {
+                2: (ALL_REDUCE, 5000.0 if (step + number) % 2 == 0 else 50.0)
+            },  # type: ignore[misc]
             number,
         )
         for number, numbers in enumerate([(3, 4, 5), (4, 5, 6)])
@@ -329,7 +401,9 @@ def test_ranks_that_wait_in_turn_are_late_in_half(tmp_path: Path) -> None:
     assert (found.steps, found.collectives) == (2, 2)
     assert [row.last_share for row in found.rows] == [0.5, 0.5]
     assert [row.waits_ns for row in found.rows] == pytest.approx([2_475_000, 2_475_000])
-    assert "rank-is-late" not in by_code(rank_reasons(found)), "none is, as each is as often as the other"
+    assert "rank-is-late" not in by_code(rank_reasons(found)), (
+        "none is, as each is as often as the other"
+    )
 
 
 def test_ranks_without_a_common_collective_or_step_are_not_compared(tmp_path: Path) -> None:
@@ -343,11 +417,14 @@ def test_ranks_without_a_common_collective_or_step_are_not_compared(tmp_path: Pa
     assert "no-step-in-all-traces" in said(explain_traces(rank_files(tmp_path, apart)))
 
 
-def test_collectives_of_which_ranks_have_other_numbers_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_collectives_of_which_ranks_have_other_numbers_are_left_out_and_counted(
+    tmp_path: Path,
+) -> None:
     gather = "ncclDevKernel_AllGather(x)"
     few = {3: (ALL_REDUCE, 60.0), 9: (gather, 60.0)}
     more = few | {5: (ALL_REDUCE, 60.0), 7: (ALL_REDUCE, 60.0)}
-    paths = rank_files(tmp_path, [rank(range(4), lambda step, own=own: own, 0) for own in (few, more)])  # type: ignore[misc]
+    ranks = [rank(range(4), lambda step: few, 0), rank(range(4), lambda step: more, 0)]
+    paths = rank_files(tmp_path, ranks)
     for order in (paths, paths[::-1]):
         found = compare_ranks([read_trace_file(path) for path in order])
         assert (found.steps, found.collectives, found.left_out) == (4, 4, 12)
@@ -378,11 +455,16 @@ def test_files_of_one_name_in_several_folders_are_several_ranks(tmp_path: Path) 
     for number in range(2):
         (tmp_path / f"node{number}").mkdir()
         paths.append(kineto(tmp_path / f"node{number}" / "trace.json", usual(host=50 + number)))
-    assert [row.rank for row in explain_traces(paths).ranks] == ["node0/trace.json", "node1/trace.json"]
+    assert [row.rank for row in explain_traces(paths).ranks] == [
+        "node0/trace.json",
+        "node1/trace.json",
+    ]
 
 
 def waiting(late: bool, kernel: str, annotation: str = "") -> list[Event]:
-    """A rank of two: 1 ms of computing in a step of 10 ms, and an exchange in which the first one waits."""
+    """A rank of two: 1 ms of computing in a step of 10 ms, and an exchange in which the first one
+    waits.
+    """
     program = Program()
     for number in range(4):
         start = number * 10_000.0
@@ -395,8 +477,12 @@ def waiting(late: bool, kernel: str, annotation: str = "") -> list[Event]:
     return program.events
 
 
-@pytest.mark.parametrize(("kernel", "annotation"), [(ALL_REDUCE, ""), ("ncclDevKernel_SendRecv(x)", "nccl:all_to_all")])
-def test_a_collective_may_be_waiting_and_is_not_called_work(kernel: str, annotation: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kernel", "annotation"), [(ALL_REDUCE, ""), ("ncclDevKernel_SendRecv(x)", "nccl:all_to_all")]
+)
+def test_a_collective_may_be_waiting_and_is_not_called_work(
+    kernel: str, annotation: str, tmp_path: Path
+) -> None:
     paths = rank_files(tmp_path, [waiting(late, kernel, annotation) for late in (False, True)])
     alone = explain_traces(paths[:1])
     assert alone.verdict.kind == "unclear"
@@ -408,8 +494,12 @@ def test_a_collective_may_be_waiting_and_is_not_called_work(kernel: str, annotat
     assert both.ranks[0].waits_ns == pytest.approx(8.54e6)
 
 
-@pytest.mark.parametrize(("annotation", "compared"), [("nccl:all_to_all", 4), ("nccl:send", 0), ("", 0)])
-def test_an_exchange_of_some_ranks_is_no_collective(annotation: str, compared: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("annotation", "compared"), [("nccl:all_to_all", 4), ("nccl:send", 0), ("", 0)]
+)
+def test_an_exchange_of_some_ranks_is_no_collective(
+    annotation: str, compared: int, tmp_path: Path
+) -> None:
     three = [waiting(False, "ncclDevKernel_SendRecv(x)", annotation) for _ in range(3)]
     traces = [read_trace_file(path) for path in rank_files(tmp_path, three)]
     assert compare_ranks(traces).collectives == compared
@@ -440,7 +530,9 @@ def test_work_after_the_last_step_is_no_idle_time(tmp_path: Path) -> None:
     assert found.verdict.overhead_share == pytest.approx(0.1)
 
 
-def test_a_recording_without_marks_is_one_step_from_the_first_launch_to_the_last_work(tmp_path: Path) -> None:
+def test_a_recording_without_marks_is_one_step_from_the_first_launch_to_the_last_work(
+    tmp_path: Path,
+) -> None:
     program = Program()
     program.call("cudaFree", 0, 900_000)
     program.span("cpu_op", "work", 900_000, 1000)
@@ -449,7 +541,7 @@ def test_a_recording_without_marks_is_one_step_from_the_first_launch_to_the_last
     program.call("cudaDeviceSynchronize", 901_100, 98_910)
     program.call("cuModuleUnload", 1_000_100, 900_000)
     found = explained(tmp_path, program.events)
-    (first, *_) = said(found)
+    first, *_ = said(found)
     assert first == "part-taken-as-one-step"
     assert said(found)[first].values["recorded_ns"] == pytest.approx(1.9e9, rel=0.01)
     assert found.verdict.kind == "device"
@@ -486,14 +578,22 @@ def test_marks_that_are_not_known_are_said_to_be_missing(name: str, tmp_path: Pa
     for event in events:
         if event["name"].startswith("ProfilerStep#"):
             event["name"] = name.format(event["name"][13:])
-    assert codes_of(explained(tmp_path, events).verdict.sentences[0]) <= {"taken-as-one-step", "part-taken-as-one-step"}
+    assert codes_of(explained(tmp_path, events).verdict.sentences[0]) <= {
+        "taken-as-one-step",
+        "part-taken-as-one-step",
+    }
 
 
 def test_the_marks_of_the_profiler_are_the_steps_also_beside_others(tmp_path: Path) -> None:
     events = usual()
     marks = [event for event in events if event["name"].startswith("ProfilerStep#")]
     quarters = [
-        mark | {"name": f"token {part}", "ts": mark["ts"] + part * mark["dur"] / 4, "dur": mark["dur"] / 4 * 1.0001}
+        mark
+        | {
+            "name": f"token {part}",
+            "ts": mark["ts"] + part * mark["dur"] / 4,
+            "dur": mark["dur"] / 4 * 1.0001,
+        }
         for mark in marks
         for part in range(4)
     ]
@@ -518,7 +618,11 @@ def test_the_latency_is_a_median_and_waits_for_other_streams_are_none(tmp_path: 
     for index in range(9):
         first.launch(51_010 + 1000 * index, 51_016 + 1000 * index, 10, "loaded")
     told = said(explained(tmp_path, first.events))
-    (latency,) = {reason.values["latency_ns"] for code, reason in told.items() if code.startswith("launch-delays")}
+    (latency,) = {
+        reason.values["latency_ns"]
+        for code, reason in told.items()
+        if code.startswith("launch-delays")
+    }
     assert latency == pytest.approx(6000)
     longest = [reason for code, reason in told.items() if code.startswith("longest-latency")]
     assert [reason.values["latency_ns"] for reason in longest] == [pytest.approx(48_990_000)]
@@ -530,7 +634,9 @@ def test_the_latency_is_a_median_and_waits_for_other_streams_are_none(tmp_path: 
     assert only.delay == pytest.approx(10_000), "the second node of a graph waits for the first one"
 
 
-def test_a_stream_waits_for_others_only_until_the_first_work_after_the_event(tmp_path: Path) -> None:
+def test_a_stream_waits_for_others_only_until_the_first_work_after_the_event(
+    tmp_path: Path,
+) -> None:
     program = Program()
     program.step(1, 0, 10_000)
     program.launch(100, 110, 4_890, "long")
@@ -560,7 +666,9 @@ def test_each_device_is_a_device(tmp_path: Path) -> None:
 
 
 def processes(first_number: int) -> list[Event]:
-    """Two processes in one file; the second one numbers its calls from here on, and has less device work."""
+    """Two processes in one file; the second one numbers its calls from here on, and has less device
+    work.
+    """
     made = [Program(1, 0), Program(2, 1, number=first_number)]
     for program in made:
         for number in range(3):
@@ -574,7 +682,11 @@ def processes(first_number: int) -> list[Event]:
 
 def test_of_several_processes_one_is_read(tmp_path: Path) -> None:
     found = explained(tmp_path, processes(1000))
-    assert (found.profiled_steps, found.per_step.launches.value, found.step.busy.value) == (3, 4, 200_000)
+    assert (found.profiled_steps, found.per_step.launches.value, found.step.busy.value) == (
+        3,
+        4,
+        200_000,
+    )
     assert said(found)["one-process-read"].values == {"processes": 2}
     with pytest.raises(BadFile, match=r"\b2\b"):
         explained(tmp_path, processes(0))
@@ -587,13 +699,27 @@ def test_fills_are_no_copies_and_what_was_not_recorded_is_not_zero(tmp_path: Pat
         program.step(number, start, 1000)
         program.span("cpu_op", "aten::zeros", start + 10, 900)
         program.launch(start + 20, start + 30, 100)
-        program.launch(start + 140, start + 150, 5, "Memset (Device)", call="cudaMemsetAsync", category="gpu_memset")
+        program.launch(
+            start + 140,
+            start + 150,
+            5,
+            "Memset (Device)",
+            call="cudaMemsetAsync",
+            category="gpu_memset",
+        )
         program.call("cudaMalloc", start + 300, 20)
     counts = explained(tmp_path, program.events).per_step
     assert counts.fills is not None
     assert (counts.launches.value, counts.copies.value, counts.fills.value) == (1, 0, 1)
     assert (counts.allocations.value, counts.driver_allocations.value) == (None, 1)
-    memory = {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": 5, "tid": 1, "args": {"Bytes": 512}}
+    memory = {
+        "ph": "i",
+        "cat": "cpu_instant_event",
+        "name": "[memory]",
+        "ts": 5,
+        "tid": 1,
+        "args": {"Bytes": 512},
+    }
     assert explained(tmp_path, [*program.events, memory]).per_step.allocations.value == 0
 
 
@@ -631,16 +757,25 @@ def renamed_categories(events: Sequence[Event], names: dict[str, str]) -> list[E
 @pytest.mark.parametrize(
     "names",
     [
-        {"cpu_op": "Operator", "user_annotation": "Operator", "cuda_runtime": "Runtime", "kernel": "Kernel"},
+        {
+            "cpu_op": "Operator",
+            "user_annotation": "Operator",
+            "cuda_runtime": "Runtime",
+            "kernel": "Kernel",
+        },
         {"cuda_runtime": "xpu_runtime"},
         {"cuda_runtime": "privateuse1_runtime"},
     ],
 )
-def test_categories_of_other_releases_and_devices_are_read(names: dict[str, str], tmp_path: Path) -> None:
+def test_categories_of_other_releases_and_devices_are_read(
+    names: dict[str, str], tmp_path: Path
+) -> None:
     events = renamed_categories(usual(), names)
     if "kernel" not in names:
         for event in events:
-            event["name"] = {"cudaLaunchKernel": "urEnqueueKernelLaunch"}.get(event["name"], event["name"])
+            event["name"] = {"cudaLaunchKernel": "urEnqueueKernelLaunch"}.get(
+                event["name"], event["name"]
+            )
     found = explained(tmp_path, events)
     assert (found.verdict.kind, found.per_step.launches.value) == ("host", 10)
 
@@ -651,17 +786,28 @@ def test_one_odd_event_costs_not_the_others(tmp_path: Path) -> None:
         {"ph": "M", "name": "a", "ts": 1, "args": None},
         {"ph": "M", "name": "b", "ts": 1, "args": []},
         {"ph": "M", "name": None, "pid": None, "tid": 1.5, "ts": 1},
-        {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": 1, "args": {"Bytes": "many"}},
+        {
+            "ph": "i",
+            "cat": "cpu_instant_event",
+            "name": "[memory]",
+            "ts": 1,
+            "args": {"Bytes": "many"},
+        },
         {},
     ]
     for one in odd:
         assert explained(tmp_path, [one, *usual()]).verdict.kind == "host"
-    broken = [event | {"args": []} if is_kernel(event) and _every_second(event) else event for event in usual()]
+    broken = [
+        event | {"args": []} if is_kernel(event) and _every_second(event) else event
+        for event in usual()
+    ]
     assert explained(tmp_path, broken).verdict.kind == "unclear"
 
 
 FOREIGN = {
-    "toplevel": [{"ph": "X", "cat": "toplevel", "name": "TaskRunner", "ts": 1, "dur": 5, "pid": 1, "tid": 1}],
+    "toplevel": [
+        {"ph": "X", "cat": "toplevel", "name": "TaskRunner", "ts": 1, "dur": 5, "pid": 1, "tid": 1}
+    ],
     "XProf": [
         {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}},
         {"ph": "X", "pid": 1, "tid": 1, "ts": 1.0, "dur": 2.0, "name": "jit_toy"},
@@ -732,16 +878,27 @@ def test_changes_beside_a_database_are_not_ignored(mode: str, tmp_path: Path) ->
 def test_migrations_of_managed_memory_are_counted(tmp_path: Path) -> None:
     events = usual()
     start, process = int(1e9 + 1), 77 << 24
-    rows = [f"({start + 900 * n}, {start + 900 * n + 800}, 0, 0, 0, {process}, 11, 4, 2, 9)" for n in range(300)]
+    rows = [
+        f"({start + 900 * n}, {start + 900 * n + 800}, 0, 0, 0, {process}, 11, 4, 2, 9)"
+        for n in range(300)
+    ]
     found = explain_traces(
-        [nsys(tmp_path / "t", events, f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(rows)}")]
+        [
+            nsys(
+                tmp_path / "t",
+                events,
+                f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(rows)}",
+            )
+        ]
     )
     assert found.verdict.kind == "unclear"
     assert said(found)["many-migrations-without-call"].values["pieces"] == 300
 
 
 @pytest.mark.parametrize(("many", "kind"), [(1, "host"), (300, "unclear")])
-def test_rows_of_a_database_without_a_time_are_counted_as_lost(many: int, kind: str, tmp_path: Path) -> None:
+def test_rows_of_a_database_without_a_time_are_counted_as_lost(
+    many: int, kind: str, tmp_path: Path
+) -> None:
     rows = [f"({int(1e9) + 900 * n}, NULL, 0, 0, 0, {77 << 24}, 1, 4, 2, 9)" for n in range(many)]
     inserted = f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(rows)}"
     found = explain_traces([nsys(tmp_path / "t", usual(), inserted)])
@@ -765,7 +922,10 @@ def test_a_program_without_pytorch_is_not_called_pytorch(tmp_path: Path) -> None
 
 def test_a_database_cannot_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     large = "hex(zeroblob(200000000))"
-    view = ["DROP TABLE StringIds", f"CREATE VIEW StringIds AS SELECT 0 AS id, {large} || {large} AS value"]
+    view = [
+        "DROP TABLE StringIds",
+        f"CREATE VIEW StringIds AS SELECT 0 AS id, {large} || {large} AS value",
+    ]
     computed = [
         f"CREATE TABLE S (id INTEGER PRIMARY KEY, value TEXT AS ({large}))",
         "INSERT INTO S (id) SELECT id FROM StringIds",
@@ -787,22 +947,32 @@ def test_no_verdict_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_six_steps_on_two_streams_recorded_on_an_h200_have_lost_nothing() -> None:
-    """Torch 2.11 recorded them after two more steps, whose work runs in the time of these. The streams take turns."""
+    """Torch 2.11 recorded them after two more steps, whose work runs in the time of these. The
+    streams take turns.
+    """
     path = Path(__file__).parents[1] / "data" / "traces" / "h200_two_streams.json.gz"
     trace = read_trace_file(path)
     recording = trace.recording
     assert (len(trace.steps), recording.launches, recording.earlier) == (6, 12, 3)
-    assert (recording.launches_without_work, recording.work_without_call, recording.clocks.late_ns) == (0, 0, 0)
+    assert (
+        recording.launches_without_work,
+        recording.work_without_call,
+        recording.clocks.late_ns,
+    ) == (0, 0, 0)
     found = explain_traces([path])
     assert (found.verdict.kind, found.replay.ok) == ("device", True)
     delays = launch_delays(trace)
-    assert max(each.latency for each in delays[1:]) < 10_000, "what is longer is a wait for the other stream"
+    assert max(each.latency for each in delays[1:]) < 10_000, (
+        "what is longer is a wait for the other stream"
+    )
 
 
 def waited_steps(
     work: Callable[[Program, float], None], steps: int = 6, wait: str = "cudaStreamSynchronize"
 ) -> Program:
-    """Steps of 1,000 µs, the host waits from 130 µs to 998 µs. ``work``: adds the work of a step that begins then."""
+    """Steps of 1,000 µs, the host waits from 130 µs to 998 µs. ``work``: adds the work of a step
+    that begins then.
+    """
     program = Program()
     for number in range(steps):
         start = 1000.0 * number
@@ -830,7 +1000,9 @@ def _other_stream(program: Program, start: float) -> None:
     program.launch(start + 100, start + 110, 950, "large", tid=9)
 
 
-@pytest.mark.parametrize("wait", ["cudaStreamSynchronize", "cudaEventSynchronize", "cuStreamSynchronize"])
+@pytest.mark.parametrize(
+    "wait", ["cudaStreamSynchronize", "cudaEventSynchronize", "cuStreamSynchronize"]
+)
 def test_a_wait_for_which_no_work_ends_gives_no_verdict(wait: str, tmp_path: Path) -> None:
     assert explained(tmp_path, waited_steps(_awaited, wait=wait).events).verdict.kind == "mixed"
     for wrong in (_nothing, _lost_copy, _other_stream):
@@ -848,7 +1020,14 @@ def test_a_copy_into_pageable_memory_compares_the_clocks(late_us: float, tmp_pat
             program.step(number, start, 2000)
             program.launch(start + 20, start + 30 + late, 1800)
             copy = "Memcpy DtoH (Device -> Pageable)"
-            program.launch(start + 40, start + 1830 + late, 2, copy, call="cudaMemcpyAsync", category="gpu_memcpy")
+            program.launch(
+                start + 40,
+                start + 1830 + late,
+                2,
+                copy,
+                call="cudaMemcpyAsync",
+                category="gpu_memcpy",
+            )
             program.events[-2]["dur"] = 1795
         return explained(tmp_path, program.events)
 
@@ -860,7 +1039,9 @@ def test_a_copy_into_pageable_memory_compares_the_clocks(late_us: float, tmp_pat
 
 @pytest.mark.parametrize("call", ["cudaMemsetAsync", "cudaMemcpyAsync", "cudaLaunchKernel"])
 def test_lost_work_weighs_by_the_time_that_it_may_have_taken(call: str, tmp_path: Path) -> None:
-    """One call in a hundred has no work; the device may have worked for 10 of 1,000 µs, or for 970 of them."""
+    """One call in a hundred has no work; the device may have worked for 10 of 1,000 µs, or for 970
+    of them.
+    """
 
     def losing(apart: float) -> Explanation:
         program = Program()
@@ -899,7 +1080,9 @@ def test_replays_of_one_graph_are_alike(recorded: int, kind: str, tmp_path: Path
         program.launch(start + 10, start + 20, 4, "node 0", call="cudaGraphLaunch")
         for node in range(1, recorded if number else 95):
             at = start + 20 + 5 * node
-            program.span("kernel", f"node {node}", at, 4, pid=0, tid=7, args={"correlation": program.number})
+            program.span(
+                "kernel", f"node {node}", at, 4, pid=0, tid=7, args={"correlation": program.number}
+            )
     assert explained(tmp_path, program.events).verdict.kind == kind
 
 
@@ -944,7 +1127,8 @@ def test_an_upload_from_pageable_memory_blocks_also_in_a_database(tmp_path: Path
         program.call("cudaMemcpyAsync", start + 10, 9005)
     process = 77 << 24
     copies = [
-        f"({10_000_000 * n + 20_000}, {10_000_000 * n + 9_010_000}, 0, 7, {2 * n + 2}, {process}, 1, 0, 2, 9)"
+        f"({10_000_000 * n + 20_000}, {10_000_000 * n + 9_010_000}, 0, 7, {2 * n + 2}, {process},"
+        " 1, 0, 2, 9)"
         for n in range(5)
     ]
     insert = f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(copies)}"
@@ -1010,7 +1194,9 @@ def test_calls_that_last_while_the_device_works_may_be_waits(
     assert said(found)["no-verdict-with-calls-that-may-wait"].values["call"] == call
     assert stepping(50, 1).verdict.kind == "host", "the device is idle, so nothing is waited for"
     watched = stepping(9690, 99)
-    assert "no-verdict-with-calls-that-may-wait" not in said(watched), "another thread does not delay the step"
+    assert "no-verdict-with-calls-that-may-wait" not in said(watched), (
+        "another thread does not delay the step"
+    )
 
 
 @pytest.mark.parametrize(
@@ -1031,7 +1217,9 @@ def test_kernels_of_all_libraries_may_wait_for_other_ranks(kernel: str, tmp_path
     assert explained(tmp_path, waiting(False, kernel)).verdict.kind == "unclear"
 
 
-@pytest.mark.parametrize("kernel", ["reduce_kernel", "softmax_WarpAllReduce", "cub::BlockReduce", "gather_kernel"])
+@pytest.mark.parametrize(
+    "kernel", ["reduce_kernel", "softmax_WarpAllReduce", "cub::BlockReduce", "gather_kernel"]
+)
 def test_kernels_that_only_compute_wait_for_no_rank(kernel: str, tmp_path: Path) -> None:
     assert explained(tmp_path, waiting(False, kernel)).verdict.kind != "unclear"
 
@@ -1045,14 +1233,22 @@ def grouped(ranks: Sequence[int], length: float, host: float = 1000, steps: int 
         program.span("cpu_op", "layer", start + 10, host)
         program.launch(start + 100, start + 110, 500)
         program.launch(start + 200, start + 620, length, ALL_REDUCE)
-        program.events[-1]["args"] |= {"Process Group Name": "tp", "Process Group Ranks": str(list(ranks))}
+        program.events[-1]["args"] |= {
+            "Process Group Name": "tp",
+            "Process Group Ranks": str(list(ranks)),
+        }
         program.call("cudaStreamSynchronize", start + host + 20, max(5.0, 620 + length - host - 15))
     return program.events
 
 
 def test_collectives_are_compared_within_their_group(tmp_path: Path) -> None:
     """Ranks 2 and 3 exchange more than ranks 0 and 1; nobody waits."""
-    four = [grouped((0, 1), 100), grouped((0, 1), 100), grouped((2, 3), 9000), grouped((2, 3), 9000)]
+    four = [
+        grouped((0, 1), 100),
+        grouped((0, 1), 100),
+        grouped((2, 3), 9000),
+        grouped((2, 3), 9000),
+    ]
     paths = rank_files(tmp_path, four)
     found = explain_traces([paths[2], paths[0], paths[1], paths[3]])
     assert found.verdict.kind == "unclear"
@@ -1061,7 +1257,9 @@ def test_collectives_are_compared_within_their_group(tmp_path: Path) -> None:
     assert explain_traces(paths[2:]).verdict.kind != "unclear"
 
 
-def test_collectives_on_two_streams_are_compared_in_the_order_of_their_calls(tmp_path: Path) -> None:
+def test_collectives_on_two_streams_are_compared_in_the_order_of_their_calls(
+    tmp_path: Path,
+) -> None:
     def exchanging(swapped: bool) -> list[Event]:
         program = Program()
         for number in range(4):
@@ -1087,7 +1285,9 @@ def test_waits_of_steps_that_are_not_in_all_traces_are_not_known(tmp_path: Path)
 
 
 def test_only_exposed_waits_shorten_a_step(tmp_path: Path) -> None:
-    """Rank 0 waits 2,900 µs in the second collective; the first one, which is longer, is hidden by a kernel."""
+    """Rank 0 waits 2,900 µs in the second collective; the first one, which is longer, is hidden by
+    a kernel.
+    """
 
     def overlapping(wait: float) -> list[Event]:
         program = Program()
@@ -1116,12 +1316,16 @@ def test_numbers_that_repeat_pair_no_steps(tmp_path: Path) -> None:
             program.launch(start + 10, start + 20, 5000 if late == (number < 3) else 50, ALL_REDUCE)
         return program.events
 
-    found = compare_ranks([read_trace_file(path) for path in rank_files(tmp_path, [epochs(True), epochs(False)])])
+    found = compare_ranks(
+        [read_trace_file(path) for path in rank_files(tmp_path, [epochs(True), epochs(False)])]
+    )
     assert found.steps == 0
 
 
 @pytest.mark.parametrize(("length", "kind"), [(100, "host"), (500, "host"), (5000, "unclear")])
-def test_what_the_profiler_does_in_a_call_is_no_host_work(length: float, kind: str, tmp_path: Path) -> None:
+def test_what_the_profiler_does_in_a_call_is_no_host_work(
+    length: float, kind: str, tmp_path: Path
+) -> None:
     program = Program()
     for number in range(5):
         start = 10_000.0 * number
@@ -1148,10 +1352,14 @@ def test_a_wait_for_an_event_before_later_work_is_no_host_work(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("ranks", "some"), [(2, False), (8, True), ("8", False)])
-def test_traces_of_some_ranks_are_said_to_be_some(ranks: object, some: bool, tmp_path: Path) -> None:
+def test_traces_of_some_ranks_are_said_to_be_some(
+    ranks: object, some: bool, tmp_path: Path
+) -> None:
     paths = [
         kineto(
-            tmp_path / f"r{late:d}.json", waiting(late, ALL_REDUCE), distributedInfo={"rank": late, "world_size": ranks}
+            tmp_path / f"r{late:d}.json",
+            waiting(late, ALL_REDUCE),
+            distributedInfo={"rank": late, "world_size": ranks},
         )
         for late in (False, True)
     ]
@@ -1177,7 +1385,9 @@ def test_the_line_of_a_drifting_clock_crosses_its_bounds_least(seed: int) -> Non
         np.column_stack([-ones, -at / length, -ones]), np.column_stack([ones, at / length, -ones])
     ])  # fmt: skip
     limits = np.concatenate([-lower, upper])
-    expected = linprog([0, 0, 1], bounds, limits, bounds=[(None, None), (None, None), (-6000, None)])
+    expected = linprog(
+        [0, 0, 1], bounds, limits, bounds=[(None, None), (None, None), (-6000, None)]
+    )
 
     found = clocks_of([*zip(at, lower, strict=True)], [*zip(at, upper, strict=True)])
     line = np.array([found.late_at(x) for x in at])

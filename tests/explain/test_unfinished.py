@@ -1,4 +1,6 @@
-"""Results whose work is not done when a call returns: generators, futures, and lazy values of libraries."""
+"""Results whose work is not done when a call returns: generators, futures, and lazy values of
+libraries.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,14 @@ def of_library(module: str, name: str, **values: object) -> Any:
 
 
 def fake_mlx(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """An MLX whose arrays write their graph as MLX does: with an edge for each operation that is not evaluated."""
+    """An MLX whose arrays write their graph as MLX does: with an edge for each operation that is
+    not evaluated.
+    """
     core: Any = ModuleType("mlx.core")
     core.array = type("array", (), {"__module__": "mlx.core", "evaluated": False})
-    core.export_to_dot = lambda file, value: file.write("digraph {}" if value.evaluated else "digraph { a -> b }")
+    core.export_to_dot = lambda file, value: file.write(
+        "digraph {}" if value.evaluated else "digraph { a -> b }"
+    )
     package = ModuleType("mlx")
     package.core = core  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "mlx", package)
@@ -55,7 +61,9 @@ LAZY = {
     "calls until a value": lambda: iter(lambda: 1, 1),
     "rows of a file": lambda: csv.reader(["a,b"]),
     "rows with names": lambda: csv.DictReader(["a,b"]),
-    "results of a pool": lambda: multiprocessing.pool.IMapIterator(of_library("a pool", "Pool", _cache={})),
+    "results of a pool": lambda: multiprocessing.pool.IMapIterator(
+        of_library("a pool", "Pool", _cache={})
+    ),
     "a future": Future,
     "a future in a list": lambda: [1, Future()],
     "a generator in a dict": lambda: {"rows": (1, numbers())},
@@ -76,7 +84,9 @@ DONE = {
     "a list": lambda: list(map(abs, [1])),
     "polars": lambda: of_library("polars.dataframe.frame", "DataFrame"),
     "torch": lambda: of_library("torch", "Tensor", device=SimpleNamespace(type="cuda")),
-    "tinygrad": lambda: of_library("tinygrad.tensor", "Tensor", uop=SimpleNamespace(base=SimpleNamespace(realized=3))),
+    "tinygrad": lambda: of_library(
+        "tinygrad.tensor", "Tensor", uop=SimpleNamespace(base=SimpleNamespace(realized=3))
+    ),
 }
 
 
@@ -101,7 +111,9 @@ def test_a_coroutine_is_unfinished() -> None:
 
 
 def test_a_process_and_a_thread_are_unfinished_until_they_end() -> None:
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     thread = threading.Thread(target=process.wait)
     thread.start()
     assert unfinished_of([process]) is not None
@@ -126,11 +138,15 @@ def test_a_task_of_an_event_loop_is_unfinished() -> None:
 
 def test_a_collection_of_dask_is_unfinished_and_an_array_without_one_is_not() -> None:
     graphs: list[Any] = [{"a task": 1}, None]
-    kinds = [type("Array", (), {"__dask_graph__": lambda self, graph=graph: graph}) for graph in graphs]
+    kinds = [
+        type("Array", (), {"__dask_graph__": lambda self, graph=graph: graph}) for graph in graphs
+    ]
     assert [unfinished_of([kind()]) is not None for kind in kinds] == [True, False]
 
 
-def test_an_array_of_mlx_is_unfinished_until_it_is_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_array_of_mlx_is_unfinished_until_it_is_evaluated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     array = fake_mlx(monkeypatch).array()
     assert unfinished_of([array]) is not None
     array.evaluated = True

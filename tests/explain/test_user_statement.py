@@ -1,4 +1,6 @@
-"""The trial: what it finds out about a statement, and one clear line for each that cannot be measured."""
+"""The trial: what it finds out about a statement, and one clear line for each that cannot be
+measured.
+"""
 
 from __future__ import annotations
 
@@ -48,16 +50,34 @@ def test_a_statement_with_jax_waits_for_its_last_results() -> None:
 
 
 REFUSED = {
-    "an error in SETUP": (CallSpec(calls=["1"], setup="x = 1\nimport nowhere"), "SETUP, line 2: ModuleNotFoundError"),
-    "an error in the wait": (CallSpec(calls=["1"], wait="f()"), "--wait: NameError: name 'f' is not defined: f()"),
-    "a wait with a misspelt name": (CallSpec(calls=["1"], wait="torhc"), "unknown wait 'torhc', did you mean 'torch'?"),
-    "os._exit": (CallSpec(calls=["import os; os._exit(3)"]), "CALL: the process ended with exit code 3"),
+    "an error in SETUP": (
+        CallSpec(calls=["1"], setup="x = 1\nimport nowhere"),
+        "SETUP, line 2: ModuleNotFoundError",
+    ),
+    "an error in the wait": (
+        CallSpec(calls=["1"], wait="f()"),
+        "--wait: NameError: name 'f' is not defined: f()",
+    ),
+    "a wait with a misspelt name": (
+        CallSpec(calls=["1"], wait="torhc"),
+        "unknown wait 'torhc', did you mean 'torch'?",
+    ),
+    "os._exit": (
+        CallSpec(calls=["import os; os._exit(3)"]),
+        "CALL: the process ended with exit code 3",
+    ),
     "a call that works three times": (
         CallSpec(calls=["next(i)"], setup="i = iter(range(3))"),
         "CALL cannot be repeated: ",
     ),
-    "a method that is not called": (CallSpec(calls=["x.append"], setup="x = []"), "CALL reads x.append and does not"),
-    "a coroutine": (CallSpec(calls=["f()"], setup="async def f(): pass"), "CALL returns a coroutine"),
+    "a method that is not called": (
+        CallSpec(calls=["x.append"], setup="x = []"),
+        "CALL reads x.append and does not",
+    ),
+    "a coroutine": (
+        CallSpec(calls=["f()"], setup="async def f(): pass"),
+        "CALL returns a coroutine",
+    ),
     "coroutines in a loop": (
         CallSpec(calls=["for _ in range(2): f()"], setup="async def f(): pass"),
         "CALL makes a coroutine that does not run: write await",
@@ -68,7 +88,10 @@ REFUSED = {
         "SETUP or CALL replaces time.perf_counter_ns",
     ),
     "futures in a list of the setup": (
-        CallSpec(calls=["kept.append(Future())"], setup="from concurrent.futures import Future; kept = []"),
+        CallSpec(
+            calls=["kept.append(Future())"],
+            setup="from concurrent.futures import Future; kept = []",
+        ),
         "CALL keeps a future",
     ),
     "a future by another name than the last": (
@@ -80,15 +103,24 @@ REFUSED = {
         "SETUP declares global r",
     ),
     "the second of two": (CallSpec(calls=["1", "f()"]), "statement 2: CALL: NameError"),
-    "a fork": (CallSpec(calls=["os.fork()"], setup="import os"), "CALL cannot be measured: it forks"),
+    "a fork": (
+        CallSpec(calls=["os.fork()"], setup="import os"),
+        "CALL cannot be measured: it forks",
+    ),
 }
 
 
 @pytest.mark.parametrize(
     ("call", "example"),
-    [("np.zeros(3)", "import numpy as np"), ("math.sqrt(2)", "import math"), ("await made(1)", "made = ...")],
+    [
+        ("np.zeros(3)", "import numpy as np"),
+        ("math.sqrt(2)", "import math"),
+        ("await made(1)", "made = ..."),
+    ],
 )
-def test_a_name_that_setup_does_not_define_is_told_with_what_to_give(call: str, example: str) -> None:
+def test_a_name_that_setup_does_not_define_is_told_with_what_to_give(
+    call: str, example: str
+) -> None:
     with pytest.raises(UsageError) as refused:
         try_statements(CallSpec(calls=[call]))
     why = refused.value.why
@@ -106,13 +138,18 @@ def test_a_statement_that_cannot_be_measured_is_refused_in_one_line(what: str) -
     assert "\n" not in str(refused.value)
 
 
-def test_a_future_that_was_there_before_the_call_and_a_variable_that_is_global_everywhere_are_accepted() -> None:
+def test_a_future_from_before_the_call_and_a_variable_that_is_global_everywhere_are_accepted() -> (
+    None
+):
     setup = "from concurrent.futures import Future; kept = [Future()]\ndef f():\n global r\n r = 1"
     assert try_statements(CallSpec(calls=["f(); r + 1"], setup=setup)).found
 
 
 def test_a_statement_that_uses_multiprocessing_is_not_refused_as_a_fork() -> None:
-    setup = "import multiprocessing\np = multiprocessing.get_context('fork').Process(target=print)\np.start()\np.join()"
+    setup = (
+        "import multiprocessing\np ="
+        " multiprocessing.get_context('fork').Process(target=print)\np.start()\np.join()"
+    )
     assert try_statements(CallSpec(calls=["1"], setup=setup)).found
 
 
@@ -137,7 +174,9 @@ def test_a_clock_with_long_steps_gives_a_time_and_one_that_stands_still_a_refusa
         nonlocal now
         now += 100 * n
 
-    monkeypatch.setattr(clock, "perf_counter_ns", lambda: now // step_ns * step_ns if step_ns else 5)
+    monkeypatch.setattr(
+        clock, "perf_counter_ns", lambda: now // step_ns * step_ns if step_ns else 5
+    )
     statement: Any = SimpleNamespace(issue=call, describe_error=str)
     if works:
         assert user_statement._time(statement, lambda: None, 0.5, "CALL") > 0
@@ -146,7 +185,9 @@ def test_a_clock_with_long_steps_gives_a_time_and_one_that_stands_still_a_refusa
             user_statement._time(statement, lambda: None, 0.5, "CALL")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="descriptors of the parent have other numbers on Windows")
+@pytest.mark.skipif(
+    os.name == "nt", reason="descriptors of the parent have other numbers on Windows"
+)
 def test_a_statement_that_writes_to_descriptors_it_did_not_open_is_refused() -> None:
     setup = (
         "import contextlib, os\n"

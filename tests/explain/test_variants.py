@@ -1,4 +1,6 @@
-"""What ``overhead time`` varies, its first answer, and how its result reads; whole runs have a small budget."""
+"""What ``overhead time`` varies, its first answer, and how its result reads; whole runs have a
+small budget.
+"""
 
 from __future__ import annotations
 
@@ -97,10 +99,15 @@ def test_a_function_that_is_named_gets_the_varied_value_as_an_argument(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text("def f(a=1): return sum(range(100 * a))\ndef g(): return f(3)\n", encoding="utf-8")
+    Path("mine.py").write_text(
+        "def f(a=1): return sum(range(100 * a))\ndef g(): return f(3)\n", encoding="utf-8"
+    )
     few, many = time("mine.py:f", vary="a=1,100", quick=True).calls
     assert (many.value("complete") or 0) > 10 * (few.value("complete") or 0)
-    for refused in (["mine.py:g", "--vary", "a=1,2"], ["mine.py:f", "--vary", "a=1,2", "--arg", "a=3"]):
+    for refused in (
+        ["mine.py:g", "--vary", "a=1,2"],
+        ["mine.py:f", "--vary", "a=1,2", "--arg", "a=3"],
+    ):
         assert main(["time", "--quick", *refused]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert " a" in line
@@ -115,7 +122,9 @@ def test_a_module_of_this_folder_is_found_with_another_interpreter(
     assert row.value("complete")
 
 
-def test_a_first_answer_is_a_slope_without_what_is_paid_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_answer_is_a_slope_without_what_is_paid_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 0
 
     def spend(ns: int) -> None:
@@ -132,7 +141,9 @@ def test_a_first_answer_is_a_slope_without_what_is_paid_once(monkeypatch: pytest
 
 def test_quick_gives_each_call_a_cost_without_an_interval_within_seconds_after_its_setup() -> None:
     began = clock.monotonic()
-    found = time("for i in range(n): pass", "pass", vary="n=10,1000", names=["loop", "nothing"], quick=True)
+    found = time(
+        "for i in range(n): pass", "pass", vary="n=10,1000", names=["loop", "nothing"], quick=True
+    )
     assert clock.monotonic() - began < 8, "with the start of a process"
     few, many, *_ = found.calls
     assert [(call.call, call.varied) for call in found.calls] == [
@@ -146,10 +157,15 @@ def test_quick_gives_each_call_a_cost_without_an_interval_within_seconds_after_i
     assert all(call.figures[0].low is None for call in found.calls)
 
 
-def test_a_value_that_is_no_number_is_text_and_setup_sees_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_value_that_is_no_number_is_text_and_setup_sees_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     setup = "assert kind in ('u4', 'f8'); import numpy as np; x = np.zeros(64, kind)"
     assert main(["time", "x + 1", "-s", setup, "--vary", "kind=u4,f8", "--quick", "--json"]) == 0
-    assert [call["varied"]["kind"] for call in json.loads(capsys.readouterr().out)["calls"]] == ["u4", "f8"]
+    assert [call["varied"]["kind"] for call in json.loads(capsys.readouterr().out)["calls"]] == [
+        "u4",
+        "f8",
+    ]
     with pytest.raises(UsageError) as refused:
         time("x + 1", setup=setup, vary="kind=u4,c8", quick=True)
     why = refused.value.why
@@ -174,7 +190,10 @@ def test_each_call_is_compared_at_the_same_value_and_a_first_answer_comes_early(
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_numbers_of_threads_take_turns_in_processes_of_their_own() -> None:
-    setup = "import os; k = int(os.environ['OMP_NUM_THREADS']); assert os.environ['MKL_NUM_THREADS'] == str(k)"
+    setup = (
+        "import os; k = int(os.environ['OMP_NUM_THREADS']); assert os.environ['MKL_NUM_THREADS'] =="
+        " str(k)"
+    )
     found = time("for i in range(300 * k): pass", setup=setup, threads="1,8")
     assert [call.varied for call in found.calls] == [{"threads": "1"}, {"threads": "8"}]
     (ratio,) = found.ratios
@@ -199,7 +218,10 @@ def test_two_interpreters_are_compared_with_a_verdict() -> None:
 
 def test_a_call_reads_as_one_line_with_its_unpinned_cost_where_that_differs() -> None:
     complete = made.figure("complete", 1e3, 990.0, 1_010.0)
-    near, far = made.figure("met", 1_100.0, 900.0, 2_000.0), made.figure("met", 1_600.0, 1_500.0, 2_000.0)
+    near, far = (
+        made.figure("met", 1_100.0, 900.0, 2_000.0),
+        made.figure("met", 1_600.0, 1_500.0, 2_000.0),
+    )
     one = made.call("x.add_(1)", [complete, near], varied={"n": "64"})
     other = made.call("x.add_(1)", [complete, far])
     assert str(one) == "x.add_(1), n = 64: 1.00 µs (0.99 to 1.01)"

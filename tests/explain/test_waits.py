@@ -1,4 +1,6 @@
-"""Which wait belongs to which library: found from what a statement uses, on fake modules and on JAX."""
+"""Which wait belongs to which library: found from what a statement uses, on fake modules and on
+JAX.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from typing import Any
 import pytest
 
 from overhead.errors import UsageError
-from overhead.explain.waits import NOTHING, Wait, find_waits, has_cuda_context, libraries_seen, wait_named
+from overhead.explain.waits import (
+    NOTHING,
+    Wait,
+    find_waits,
+    has_cuda_context,
+    libraries_seen,
+    wait_named,
+)
 from overhead.results import about, because
 from tests.fakes import cuda_driver
 
@@ -84,12 +93,16 @@ def test_a_statement_with_a_tensor_or_module_on_cuda_waits_for_torch(
     assert torch.calls == ["synchronize"]
 
 
-def test_a_statement_with_torch_on_the_processor_needs_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_with_torch_on_the_processor_needs_no_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "torch", fake_torch())
     assert find_waits({"x": Tensor("cpu"), "m": Module("cpu")}, [Tensor("cpu")]) == [NOTHING]
 
 
-def test_a_statement_in_a_process_where_torch_has_started_cuda_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_in_a_process_where_torch_has_started_cuda_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "torch", fake_torch(started=True))
     assert [wait.name for wait in find_waits({}, [])] == ["torch"]
 
@@ -106,7 +119,9 @@ def test_a_statement_whose_values_show_no_cuda_device_waits_for_it_if_it_is_star
         driver.call("cuDevicePrimaryCtxRelease_v2", 0)
     monkeypatch.setitem(sys.modules, "torch", fake_torch())
     assert find_waits({}, []) == [NOTHING], "the process has not started the device"
-    driver.call_for_handle("cuDevicePrimaryCtxRetain", 0)  # as the first kernel of an extension does
+    driver.call_for_handle(
+        "cuDevicePrimaryCtxRetain", 0
+    )  # as the first kernel of an extension does
     try:
         (wait,) = find_waits({}, [])
         assert (wait.name, wait.api, wait.adapter) == ("torch", "CUDA", "NVIDIA H200")
@@ -120,11 +135,14 @@ def test_a_statement_whose_values_show_no_cuda_device_waits_for_it_if_it_is_star
         driver.call("cuDevicePrimaryCtxRelease_v2", 0)
 
 
-def test_a_statement_with_two_cuda_libraries_waits_once_for_the_whole_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_with_two_cuda_libraries_waits_once_for_the_whole_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cupy: Any = ModuleType("cupy")
     device = SimpleNamespace(id=0, synchronize=lambda: None)
     cupy.cuda = SimpleNamespace(
-        Device=lambda: device, runtime=SimpleNamespace(getDeviceProperties=lambda number: {"name": b"NVIDIA H200"})
+        Device=lambda: device,
+        runtime=SimpleNamespace(getDeviceProperties=lambda number: {"name": b"NVIDIA H200"}),
     )
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     (wait,) = find_waits({}, [])
@@ -144,7 +162,9 @@ def test_a_wait_for_a_missing_library_or_device_is_refused(monkeypatch: pytest.M
 
 
 @pytest.mark.needs("jax")
-def test_jax_waits_for_each_kept_result_that_was_not_donated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jax_waits_for_each_kept_result_that_was_not_donated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import jax
 
     monkeypatch.setitem(sys.modules, "jax", jax)
@@ -198,7 +218,9 @@ def fake_jax(live: list[FakeArray], barriers: list[str]) -> Any:
 
 
 def wait_of(name: str, names: dict[str, Any], results: list[Any]) -> Wait:
-    """The wait of this library. On a machine with a GPU, libraries that other tests loaded have one too."""
+    """The wait of this library. On a machine with a GPU, libraries that other tests loaded have one
+    too.
+    """
     return next(wait for wait in find_waits(names, results) if wait.name == name)
 
 
@@ -222,7 +244,9 @@ def test_a_jax_call_that_returns_no_array_waits_for_all_that_are_kept_and_says_w
     assert other.said == because("waits-for-results-of-jax")
 
 
-def test_a_function_that_uses_a_global_array_is_seen_to_use_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_that_uses_a_global_array_is_seen_to_use_its_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "torch", fake_torch())
     scope: dict[str, Any] = {"x": Tensor("cuda")}
     exec("def step(): return x", scope)
@@ -247,7 +271,9 @@ def test_the_libraries_of_a_statement_are_those_whose_objects_it_uses() -> None:
     import numpy as np
     import psutil
 
-    seen = libraries_seen({"p": psutil, "m": msgspec.json, "text": "numpy", "os": sys}, [np.zeros(3)])
+    seen = libraries_seen(
+        {"p": psutil, "m": msgspec.json, "text": "numpy", "os": sys}, [np.zeros(3)]
+    )
     assert list(seen) == ["numpy", "psutil"]
     assert seen["numpy"] == np.__version__
     assert libraries_seen({"x": [1, 2]}, [3]) == {}

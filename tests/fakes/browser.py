@@ -34,13 +34,20 @@ class Page:
         self.secret = ""
 
     def post(self, path: str, body: Any) -> Any:
-        headers = {"Content-Type": "application/json", "Origin": self.origin, "Authorization": f"Bearer {self.secret}"}
-        request = urllib.request.Request(f"{self.origin}/{path}", json.dumps(body).encode(), headers)
+        headers = {
+            "Content-Type": "application/json",
+            "Origin": self.origin,
+            "Authorization": f"Bearer {self.secret}",
+        }
+        request = urllib.request.Request(
+            f"{self.origin}/{path}", json.dumps(body).encode(), headers
+        )
         with urllib.request.urlopen(request) as answer:
             return json.load(answer)
 
     def run(self) -> None:
-        # Imported late: a browser that stays silent must print its line before the time limit of its test.
+        # Imported late: a browser that stays silent must print its line before the time limit of
+        # its test.
         from overhead.probes.browser.page_files import kernel_hashes
 
         changes: dict[str, dict[str, Any]] = {
@@ -49,7 +56,13 @@ class Page:
             "other-browser": {"user_agent": "Mozilla/5.0 Firefox/1.0", "brands": []},
         }
         self.secret = self.post(
-            "hello", {**PAGE, "kernels": kernel_hashes(), **changes.get(self.behaviour, {}), "token": self.token}
+            "hello",
+            {
+                **PAGE,
+                "kernels": kernel_hashes(),
+                **changes.get(self.behaviour, {}),
+                "token": self.token,
+            },
         )["secret"]
         answer: dict[str, Any] = {"id": 0}
         while (command := self.post("next", answer))["do"] != "end":

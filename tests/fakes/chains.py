@@ -1,4 +1,6 @@
-"""Fake chains, measured by the real code on a fake clock, and series of samples with exact slopes."""
+"""Fake chains, measured by the real code on a fake clock, and series of samples with exact
+slopes.
+"""
 
 from __future__ import annotations
 
@@ -33,17 +35,32 @@ def run(chain: Any, *ns: int) -> int:
     return sum(ns)
 
 
-def one_round(samples: Sequence[Sequence[int]], canary: Sequence[int] = (), number: int = 0) -> RoundLine:
+def one_round(
+    samples: Sequence[Sequence[int]], canary: Sequence[int] = (), number: int = 0
+) -> RoundLine:
     """A round of a case without a name."""
     return RoundLine(
-        target="", case="", worker="", process=0, round=number, samples=[*map(list, samples)], canary=list(canary)
+        target="",
+        case="",
+        worker="",
+        process=0,
+        round=number,
+        samples=[*map(list, samples)],
+        canary=list(canary),
     )
 
 
 def one_off_line(values: Sequence[float], at: Sequence[int] = (), reason: Why = "") -> OneOffLine:
     """One-off values without a name."""
     return OneOffLine(
-        target="", case="", worker="", process=0, name="", values=list(values), at=list(at), reason=reason
+        target="",
+        case="",
+        worker="",
+        process=0,
+        name="",
+        values=list(values),
+        at=list(at),
+        reason=reason,
     )
 
 
@@ -63,7 +80,9 @@ def process_of(events: Sequence[Event], case: str) -> Process:
     for e in events:
         if isinstance(e, OneOffLine) and e.case == case:
             before = one_off.get(e.name, one_off_line([]))
-            one_off[e.name] = one_off_line([*before.values, *e.values], [*before.at, *e.at], e.reason)
+            one_off[e.name] = one_off_line(
+                [*before.values, *e.values], [*before.at, *e.at], e.reason
+            )
     return Process(rounds, one_off)
 
 
@@ -73,13 +92,21 @@ def dropped(events: Sequence[Event]) -> dict[str, FailedLine]:
 
 
 def series(
-    law: Law, disturbance: Disturbance = CALM, *, processes: int = 3, seconds: float = 0.3, seed: int = 0, **more: Any
+    law: Law,
+    disturbance: Disturbance = CALM,
+    *,
+    processes: int = 3,
+    seconds: float = 0.3,
+    seed: int = 0,
+    **more: Any,
 ) -> Series:
     """A case with this law, measured in several fake processes."""
     found = []
     for index in range(processes):
         clock = FakeClock(disturbance, seed * 100 + index)
-        _, events, _ = measured({"case": FastFakeChain(law, clock)}, clock, seconds, seed=seed, **more)
+        _, events, _ = measured(
+            {"case": FastFakeChain(law, clock)}, clock, seconds, seed=seed, **more
+        )
         found.append(replace(process_of(events, "case"), number=index))
     return Series(found, law.synchronous, False, law.overlap)
 
@@ -94,7 +121,9 @@ def anchored_series(
     seed: int = 0,
     **more: Any,
 ) -> Series:
-    """A case with this law, measured with anchors in several fake processes. ``make``: makes its chain."""
+    """A case with this law, measured with anchors in several fake processes. ``make``: makes its
+    chain.
+    """
     found = []
     for index in range(processes):
         own = 100 * seed + index
@@ -108,9 +137,15 @@ def anchored_series(
 
 
 def lines(
-    *slopes: float, fixed: float = 1_000.0, ns: Sequence[int] = (1, 2, 4, 8, 16, 100), rounds: int = 4, **more: Any
+    *slopes: float,
+    fixed: float = 1_000.0,
+    ns: Sequence[int] = (1, 2, 4, 8, 16, 100),
+    rounds: int = 4,
+    **more: Any,
 ) -> Series:
-    """One process for each slope (ns per unit), with samples exactly on its line; ``issue`` has half the slope."""
+    """One process for each slope (ns per unit), with samples exactly on its line; ``issue`` has
+    half the slope.
+    """
     rows = [[[n, round(s / 2 * n), round(fixed + s * n)] for n in ns] * 2 for s in slopes]
     cpu = [[[n, round(s / 2 * n), round(fixed + s * n), 10 * n] for n in (1, 100)] for s in slopes]
     return Series(
@@ -125,7 +160,9 @@ def lines(
 def at_canaries(slopes: Sequence[float], ns: Sequence[float]) -> Series:
     """One process for each slope, with its best canary in ``ns``."""
     made = lines(*slopes)
-    return replace(made, processes=[replace(p, pace=pace) for p, pace in zip(made.processes, ns, strict=True)])
+    return replace(
+        made, processes=[replace(p, pace=pace) for p, pace in zip(made.processes, ns, strict=True)]
+    )
 
 
 def with_canaries(slopes: Sequence[float], canaries: Sequence[float]) -> Series:
@@ -134,7 +171,10 @@ def with_canaries(slopes: Sequence[float], canaries: Sequence[float]) -> Series:
     return replace(
         made,
         processes=[
-            replace(p, rounds=[msgspec.structs.replace(r, canary=[round(500 * us)] * 2) for r in p.rounds])
+            replace(
+                p,
+                rounds=[msgspec.structs.replace(r, canary=[round(500 * us)] * 2) for r in p.rounds],
+            )
             for p, us in zip(made.processes, canaries, strict=True)
         ],
     )

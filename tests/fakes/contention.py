@@ -6,20 +6,41 @@ from collections.abc import Mapping
 
 import msgspec
 
-from overhead.results import Caller, Case, Contention, Figure, Fingerprint, Limit, Placement, Status, Target, Way
+from overhead.results import (
+    Caller,
+    Case,
+    Contention,
+    Figure,
+    Fingerprint,
+    Limit,
+    Placement,
+    Status,
+    Target,
+    Way,
+)
 from tests.fakes.report import figure, fingerprint
 
 
 def peers(
-    stack: str, costs: Mapping[int, float | None], way: Way = "processes", *,
-    caller: Caller = "binding", placement: Placement = "free", api: str = "CUDA", limit: Limit = "", why: str = "",
-    status: Status = "ok", uneven: float = 1.0, software: bool = False, width: float = 0.02,
+    stack: str,
+    costs: Mapping[int, float | None],
+    way: Way = "processes",
+    *,
+    caller: Caller = "binding",
+    placement: Placement = "free",
+    api: str = "CUDA",
+    limit: Limit = "",
+    why: str = "",
+    status: Status = "ok",
+    uneven: float = 1.0,
+    software: bool = False,
+    width: float = 0.02,
     more: tuple[Figure, ...] = (),
-) -> list[Contention]:  # fmt: skip
+) -> list[Contention]:
     """A record for each number of peers. ``costs``: us a unit and peer; None: the record failed.
 
-    ``status``, ``limit``, ``why``, ``more``: of the record with the most peers. ``uneven``: its dearest peer over the
-    others. ``width``: relative half-width of the intervals.
+    ``status``, ``limit``, ``why``, ``more``: of the record with the most peers. ``uneven``: its
+    dearest peer over the others. ``width``: relative half-width of the intervals.
     """
     target = Target(stack=stack, api=api, adapter="NVIDIA H100", software=software)
     case, alone = Case(pattern="per-submit", caller=caller, unit="launch"), costs.get(1) or 1.0
@@ -27,10 +48,17 @@ def peers(
     for k, cost in costs.items():
         one = Contention(way=way, peers=k, placement=placement, target=target, case=case)
         if cost is None:
-            made.append(msgspec.structs.replace(one, status="failed", reason="the process ran out of memory"))
+            made.append(
+                msgspec.structs.replace(
+                    one, status="failed", reason="the process ran out of memory"
+                )
+            )
             continue
         values = {"cost": cost * 1e3, "slowdown": cost / alone, "work": k * alone / cost}
-        figures = [figure(name, v, status if k == max(costs) else "ok", width) for name, v in values.items()]
+        figures = [
+            figure(name, v, status if k == max(costs) else "ok", width)
+            for name, v in values.items()
+        ]
         each = [cost * 1e3] * (1 if way == "busy" else k)
         one = msgspec.structs.replace(one, figures=figures, costs=each)
         if k == max(costs):
@@ -47,8 +75,17 @@ def h100() -> Fingerprint:
         *peers("torch", {1: 9.3, 2: 9.1, 4: 11.4, 8: 19.3}, limit="device"),
         *peers("torch", {1: 9.3, 2: 9.3, 4: 11.2, 8: 19.0}, placement="core", limit="device"),
         *peers("cuda-driver", {1: 5.0, 2: 5.5, 4: 9.2, 8: 18.3}, caller="native", limit="device"),
-        *peers("cuda-graph", {1: 1.01, 2: 2.61, 4: 5.22, 8: 10.4}, limit="slices", why=why, more=slices),
-        *peers("dawn", {1: 28, 2: 42, 4: 70, 8: 634}, status="noisy", limit="unknown", uneven=3.0, width=0.4),
+        *peers(
+            "cuda-graph", {1: 1.01, 2: 2.61, 4: 5.22, 8: 10.4}, limit="slices", why=why, more=slices
+        ),
+        *peers(
+            "dawn",
+            {1: 28, 2: 42, 4: 70, 8: 634},
+            status="noisy",
+            limit="unknown",
+            uneven=3.0,
+            width=0.4,
+        ),
         *peers("cuda-driver", {1: 4.2, 2: 7.8, 4: 31}, "threads", limit="lock"),
         *peers("torch", {1: 9.3, 2: 9.4, 4: 9.6, 8: 11.2}, "devices", limit="processors"),
         *peers("torch", {1: 9.5, 16: 13.7}, "busy", limit="processors"),

@@ -27,12 +27,16 @@ def library() -> ctypes.CDLL:
     """The fake driver, compiled once a test process."""
     compiler = next(filter(None, map(shutil.which, ("g++", "clang++"))))
     built = Path(tempfile.mkdtemp(dir=scratch.folder())) / "libcuda.so.1"
-    subprocess.run([compiler, "-x", "c", "-O1", "-shared", "-fPIC", "-o", built, SOURCE, "-ldl"], check=True)
+    subprocess.run(
+        [compiler, "-x", "c", "-O1", "-shared", "-fPIC", "-o", built, SOURCE, "-ldl"], check=True
+    )
     return ctypes.CDLL(str(built))
 
 
 def calls(action: Callable[[], object]) -> list[int]:
-    """How often the action reached cuLaunchKernel, cuGraphLaunch and the four waits of the fake driver."""
+    """How often the action reached cuLaunchKernel, cuGraphLaunch and the four waits of the fake
+    driver.
+    """
     counts = (ctypes.c_uint * 6).in_dll(library(), "fake_calls")
     before = list(counts)
     action()
@@ -40,7 +44,9 @@ def calls(action: Callable[[], object]) -> list[int]:
 
 
 def bindings() -> Any:
-    """The part of cuda-bindings' driver module that the probes use: results are tuples, handles are objects."""
+    """The part of cuda-bindings' driver module that the probes use: results are tuples, handles are
+    objects.
+    """
     found = library()
 
     def function(name: str) -> Any:
@@ -51,9 +57,17 @@ def bindings() -> Any:
 
         return bound
 
-    names = ("cuLaunchKernel", "cuGraphLaunch", "cuStreamSynchronize", "cuEventRecord", "cuEventSynchronize")
+    names = (
+        "cuLaunchKernel",
+        "cuGraphLaunch",
+        "cuStreamSynchronize",
+        "cuEventRecord",
+        "cuEventSynchronize",
+    )
     calls = {name: function(name) for name in (*names, "cuCtxSynchronize")}
-    kinds = dict.fromkeys(("CUstream", "CUfunction", "CUevent", "CUgraphExec", "CUdeviceptr"), _Handle)
+    kinds = dict.fromkeys(
+        ("CUstream", "CUfunction", "CUevent", "CUgraphExec", "CUdeviceptr"), _Handle
+    )
     return SimpleNamespace(cuMemcpyDtoH=function("cuMemcpyDtoH_v2"), **calls, **kinds)
 
 

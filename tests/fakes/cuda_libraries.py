@@ -1,4 +1,6 @@
-"""Small modules in place of cuda.core, numba.cuda, CuTe DSL and torch. Their launches go to the fake CUDA driver."""
+"""Small modules in place of cuda.core, numba.cuda, CuTe DSL and torch. Their launches go to the
+fake CUDA driver.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,16 @@ def launch_on(words: Any) -> None:
     driver.call("cuLaunchKernel", step, *LAUNCH_DIMENSIONS, 0, arguments.address, None)
 
 
-def core_launch(stream: Any, config: dict[str, int], kernel: tuple[str, str], *arguments: int) -> None:
+def core_launch(
+    stream: Any, config: dict[str, int], kernel: tuple[str, str], *arguments: int
+) -> None:
     """``cuda.core.launch``. A kernel is its text and its name."""
     text, name = kernel
     assert f"void {name}(" in text
-    assert (name, config) == (f"step{len(arguments)}" if arguments else "fixed", {"grid": 4, "block": 64})
+    assert (name, config) == (
+        f"step{len(arguments)}" if arguments else "fixed",
+        {"grid": 4, "block": 64},
+    )
     launch_on(arguments[0] if arguments else int(re.findall("WORDS (0x.*)", text)[0], 16))
 
 
@@ -57,7 +64,8 @@ class NumbaKernel:
 
 
 def cute_compile(count: int, *given: Any, options: str = "") -> Launch:
-    """In place of ``cute.compile``: ``count`` is the number of tensors that the compiled function takes.
+    """In place of ``cute.compile``: ``count`` is the number of tensors that the compiled function
+    takes.
 
     Without tensors, or without TVM-FFI, the function also takes the stream, as in CuTe DSL.
     """
@@ -72,9 +80,20 @@ def cute_compile(count: int, *given: Any, options: str = "") -> Launch:
 def install(patch: pytest.MonkeyPatch) -> None:
     """Make the probes use the fake driver and these modules."""
     cuda_driver.install(patch)
-    code = SimpleNamespace(from_cubin=lambda code: SimpleNamespace(get_kernel=lambda name: (code.decode(), name)))
-    core = {"Device": lambda _: DEVICE, "ObjectCode": code, "LaunchConfig": dict, "launch": core_launch}
-    numba = {"select_device": bool, "default_stream": lambda: DEFAULT_STREAM, "as_cuda_array": lambda array: array}
+    code = SimpleNamespace(
+        from_cubin=lambda code: SimpleNamespace(get_kernel=lambda name: (code.decode(), name))
+    )
+    core = {
+        "Device": lambda _: DEVICE,
+        "ObjectCode": code,
+        "LaunchConfig": dict,
+        "launch": core_launch,
+    }
+    numba = {
+        "select_device": bool,
+        "default_stream": lambda: DEFAULT_STREAM,
+        "as_cuda_array": lambda array: array,
+    }
     runtime = SimpleNamespace(
         from_dlpack=lambda x, enable_tvm_ffi=False: SimpleNamespace(mark_layout_dynamic=lambda: x),
         make_fake_stream=lambda use_tvm_ffi_env_stream: None,
@@ -87,7 +106,9 @@ def install(patch: pytest.MonkeyPatch) -> None:
         "numba_cuda": {"__version__": "1"},
         "cutlass": {"__version__": "1", "Int32": int, "cute": cute},
         "tvm_ffi": {},
-        "overhead.probes.kernels.step_cute": {"LAUNCHES": {count: count for count in (0, 1, 8, 16)}},
+        "overhead.probes.kernels.step_cute": {
+            "LAUNCHES": {count: count for count in (0, 1, 8, 16)}
+        },
     }
     for name, content in modules.items():
         patch.setitem(sys.modules, name, SimpleNamespace(**content))

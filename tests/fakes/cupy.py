@@ -1,4 +1,6 @@
-"""A small module in place of CuPy: arrays are NumPy's, and ``RawKernel`` runs the step of ``step.cu`` only."""
+"""A small module in place of CuPy: arrays are NumPy's, and ``RawKernel`` runs the step of
+``step.cu`` only.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,12 @@ def module() -> Any:
     found: Any = ModuleType("cupy")
     for name in np.__all__:
         setattr(found, name, getattr(np, name))
-    found.__version__, found.asarray, found.asnumpy, found.RawKernel = "0.0", np.array, np.asarray, RawKernel
+    found.__version__, found.asarray, found.asnumpy, found.RawKernel = (
+        "0.0",
+        np.array,
+        np.asarray,
+        RawKernel,
+    )
     found.cuda = SimpleNamespace(
         Event=Event,
         Device=Device,

@@ -1,6 +1,7 @@
 """A disk that is full from a chosen step on, and a process that ends at a chosen step.
 
-A step is one change of a file: open for writing, write, truncate, sync, rename, remove, make a folder.
+A step is one change of a file: open for writing, write, truncate, sync, rename, remove, make a
+folder.
 """
 
 from __future__ import annotations
@@ -38,12 +39,16 @@ class Disk:
 
     ``at``: index of the step with the fault, or the name of such steps and the index among them.
 
-    ``kill``: the process ends at that step (a write is cut in half); ``full``: no step that needs space succeeds from
-    then on. ``end``: ends the process; the default raises ``Killed``, and further steps do nothing.
+    ``kill``: the process ends at that step (a write is cut in half); ``full``: no step that needs
+    space succeeds from then on. ``end``: ends the process; the default raises ``Killed``, and
+    further steps do nothing.
     """
 
     def __init__(
-        self, at: int | tuple[str, int] | None = None, fault: Fault = "kill", end: Callable[[], None] = raise_killed
+        self,
+        at: int | tuple[str, int] | None = None,
+        fault: Fault = "kill",
+        end: Callable[[], None] = raise_killed,
     ) -> None:
         self.at, self.fault, self.end = at, fault, end
         self.steps: list[str] = []
@@ -91,8 +96,12 @@ class Disk:
         if self.step(f"folder {Path(path).name}"):
             self._mkdir(path, *more, **options)
 
-    def step(self, name: str, *, needs_space: bool = True, cut: Callable[[], None] | None = None) -> bool:
-        """Count a step. Returns whether to do it. ``cut`` does half of it. Raises ``OSError`` on a full disk."""
+    def step(
+        self, name: str, *, needs_space: bool = True, cut: Callable[[], None] | None = None
+    ) -> bool:
+        """Count a step. Returns whether to do it. ``cut`` does half of it. Raises ``OSError`` on a
+        full disk.
+        """
         if self.dead:
             return False
         now = self.at in (len(self.steps), (name, self.steps.count(name)))
@@ -134,8 +143,12 @@ class _Raw(io.FileIO):
 
 
 def measured_lines(path: Path) -> Counter[bytes]:
-    """The whole lines in a journal, or in the samples where the journal has gone; none if there is neither."""
-    paths = [p for p in (path, path.with_suffix(".samples.jsonl.gz")) if p.exists() and p.stat().st_size]
+    """The whole lines in a journal, or in the samples where the journal has gone; none if there is
+    neither.
+    """
+    paths = [
+        p for p in (path, path.with_suffix(".samples.jsonl.gz")) if p.exists() and p.stat().st_size
+    ]
     if not paths:
         return Counter()
     try:

@@ -16,7 +16,15 @@ def entry(case: dict[str, Any], lost: int = 0, **more: Any) -> dict[str, Any]:
     values = [lcg.advance(lcg.seeds(), issued).tolist()]
     if case.get("dependency") == "independent":
         values = [*values, *[lcg.seeds().tolist()] * 7]
-    return {"case": case, "trial": ROWS, "rounds": rounds, "values": values, "kind": "", "error": "", **more}
+    return {
+        "case": case,
+        "trial": ROWS,
+        "rounds": rounds,
+        "values": values,
+        "kind": "",
+        "error": "",
+        **more,
+    }
 
 
 def download(entries: list[dict[str, Any]], replicates: int = 3, **more: Any) -> dict[str, Any]:

@@ -61,7 +61,9 @@ def explanation() -> Explanation:
     )
     return Explanation(
         created="2026-11-23T12:00:00Z",
-        program=ExplainedProgram(file="train.py", function="training", library="torch", device="NVIDIA H100"),
+        program=ExplainedProgram(
+            file="train.py", function="training", library="torch", device="NVIDIA H100"
+        ),
         machine=Machine(id="0" * 12, cpu="A processor", cores=8, memory_gib=64),
         step=StepTiming(
             wall=ns("wall", 18.7e6, 3e5),
@@ -79,8 +81,16 @@ def explanation() -> Explanation:
         profiled_steps=5,
         operations=[OPERATION],
         synchronisations=[SYNCHRONISATION],
-        gaps=[DeviceGap(ns=9e4, before="gemm", host=HOSTILE, site=CallSite(line="train.py:10, in step"))],
-        replay=ReplayCheck(replayed=ns("replayed", 18e6), measured=ns("measured", 18.7e6), ratio=0.96, ok=True),
-        verdict=StepVerdict(kind="host", factor=6.9, overhead_share=0.85, sentences=["Host-bound by 6.9 times."]),
+        gaps=[
+            DeviceGap(
+                ns=9e4, before="gemm", host=HOSTILE, site=CallSite(line="train.py:10, in step")
+            )
+        ],
+        replay=ReplayCheck(
+            replayed=ns("replayed", 18e6), measured=ns("measured", 18.7e6), ratio=0.96, ok=True
+        ),
+        verdict=StepVerdict(
+            kind="host", factor=6.9, overhead_share=0.85, sentences=["Host-bound by 6.9 times."]
+        ),
         alternatives=[graph, compiled],
     )

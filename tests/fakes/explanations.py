@@ -25,7 +25,9 @@ SOURCE = StepSource(setup="", file="decode.py", function="build", arguments={"la
 
 
 def figure(name: str, value: float, unit: str = "ns") -> Figure:
-    return Figure(name=name, unit=unit, value=value, low=0.97 * value, high=1.03 * value, processes=3)
+    return Figure(
+        name=name, unit=unit, value=value, low=0.97 * value, high=1.03 * value, processes=3
+    )
 
 
 def timing_of(wall_ns: float, issue_ns: float, on: str = "NVIDIA H200") -> Timing:
@@ -41,7 +43,9 @@ def trace_of(parts: Parts, device: SimulatedDevice = DEVICE) -> Trace:
 def profile_of(parts: Parts, measured_ns: float | None = None) -> StepProfile:
     found = FoundCall(one_ns=1e6, waits=["torch"], said="", api="CUDA", adapter="NVIDIA H200")
     step_ns = measured_ns or DEVICE.step_ns(parts)
-    return StepProfile(found, "torch", "NVIDIA H200", trace_of(parts), DEVICE.host_times(parts), 0.99 * step_ns)
+    return StepProfile(
+        found, "torch", "NVIDIA H200", trace_of(parts), DEVICE.host_times(parts), 0.99 * step_ns
+    )
 
 
 def decode_explained() -> Explanation:
@@ -50,20 +54,34 @@ def decode_explained() -> Explanation:
     reason = "not capturable: state"
     alternatives = [
         Alternative(
-            name="CUDA graph", kind="measured", status="refused", reason=reason,
-            step=missing("step", reason), gain=missing("gain", reason, "ratio"),
-            making=missing("making", reason), repaid_after=missing("repaid_after", reason, "count"),
+            name="CUDA graph",
+            kind="measured",
+            status="refused",
+            reason=reason,
+            step=missing("step", reason),
+            gain=missing("gain", reason, "ratio"),
+            making=missing("making", reason),
+            repaid_after=missing("repaid_after", reason, "count"),
         ),
         Alternative(
-            name="torch.compile", kind="measured", status="ok", step=figure("step", step_ns / 2),
-            gain=figure("gain", 2.0, "ratio"), making=figure("making", 4e10),
-            repaid_after=Figure(name="repaid_after", unit="count", value=115_000), same_results=True,
+            name="torch.compile",
+            kind="measured",
+            status="ok",
+            step=figure("step", step_ns / 2),
+            gain=figure("gain", 2.0, "ratio"),
+            making=figure("making", 4e10),
+            repaid_after=Figure(name="repaid_after", unit="count", value=115_000),
+            same_results=True,
             compared=1204,
         ),
         Alternative(
-            name="without synchronisations", kind="bound", status="ok", step=figure("step", 0.97 * step_ns),
-            gain=figure("gain", 1.03, "ratio"), making=missing("making", "not made"),
+            name="without synchronisations",
+            kind="bound",
+            status="ok",
+            step=figure("step", 0.97 * step_ns),
+            gain=figure("gain", 1.03, "ratio"),
+            making=missing("making", "not made"),
             repaid_after=missing("repaid_after", "not made", "count"),
         ),
-    ]  # fmt: skip
+    ]
     return explanation(SOURCE, profile_of(DECODE), timing_of(step_ns, step_ns), alternatives)

@@ -1,4 +1,6 @@
-"""Run CUDA C and Triton kernels of workloads on the CPU: CUDA C compiled as C++, Triton on NumPy."""
+"""Run CUDA C and Triton kernels of workloads on the CPU: CUDA C compiled as C++, Triton on
+NumPy.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ template <class Kernel> void all(Kernel kernel, word groups, word threads) {
 }
 """
 _FLAGS = ("-std=c++20", "-O1", "-U_FORTIFY_SOURCE")
-"""Fibers jump between stacks. Where a compiler fortifies by itself, as Ubuntu's does, longjmp would abort."""
+"""Fibers jump between stacks. Where a compiler fortifies by itself, as Ubuntu's does, longjmp would
+abort.
+"""
 _TOGETHER = """
 #include <cstdlib>
 #include <functional>
@@ -104,11 +108,15 @@ extern "C" void run_NAME(word s, word c, word f, word n, word groups, word threa
 
 @functools.cache
 def as_library(text: str) -> Path:
-    """The path of a shared library of the kernels. ``run_<name>`` runs one; its threads may synchronise."""
+    """The path of a shared library of the kernels. ``run_<name>`` runs one; its threads may
+    synchronise.
+    """
     folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
     number = "number" if "typedef" in text else "float"
     runs = "".join(
-        _RUN.replace("NAME", name).replace("NUMBER", number).replace("STEPS", ", n" if "steps" in parameters else "")
+        _RUN.replace("NAME", name)
+        .replace("NUMBER", number)
+        .replace("STEPS", ", n" if "steps" in parameters else "")
         for name, parameters in re.findall(r"__global__ void (\w+)\(([^)]*)\)", text)
     )
     half = "typedef unsigned short number" in text
@@ -122,14 +130,22 @@ def as_library(text: str) -> Path:
 
 @functools.cache
 def program_library(text: str) -> Path:
-    """The path of a shared library of the kernels of a lowered program, whose parameters are all pointers."""
+    """The path of a shared library of the kernels of a lowered program, whose parameters are all
+    pointers.
+    """
     folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
     runs = []
     for name, parameters in re.findall(r"__launch_bounds__\(\d+\) (\w+)\(([^)]*)\)", text):
         kinds = [re.sub(r"__restrict__ \w+$", "", one.strip()) for one in parameters.split(",")]
         values = ", ".join(f"({kind})v[{i}]" for i, kind in enumerate(kinds))
-        runs.append(_LAUNCHED.replace("NAME", name).replace("COUNT", str(len(kinds))).replace("VALUES", values))
-    before = _BEFORE.replace("struct Index { unsigned int x; }", "struct Index { unsigned int x, y; }")
+        runs.append(
+            _LAUNCHED.replace("NAME", name)
+            .replace("COUNT", str(len(kinds)))
+            .replace("VALUES", values)
+        )
+    before = _BEFORE.replace(
+        "struct Index { unsigned int x; }", "struct Index { unsigned int x, y; }"
+    )
     (folder / "kernel.cpp").write_text(before + _CUDA_WORDS + _TOGETHER + text + "".join(runs))
     command = ["g++", *_FLAGS, "-w", "-shared", "-fPIC", "-o", str(folder / "kernel.so")]
     subprocess.run([*command, str(folder / "kernel.cpp")], check=True, timeout=120)
@@ -138,7 +154,9 @@ def program_library(text: str) -> Path:
 
 def machine_code_of(name: str, text: str, architecture: str) -> bytes:
     """The path of the library, as the fake driver expects it."""
-    return f"so:{program_library(text) if '__launch_bounds__' in text else as_library(text)}".encode()
+    return (
+        f"so:{program_library(text) if '__launch_bounds__' in text else as_library(text)}".encode()
+    )
 
 
 class Pointer:
@@ -190,7 +208,13 @@ def fake_triton(monkeypatch: Any) -> None:
         pointer.array[at[mask]] = values[mask]
 
     language.load, language.store = load, store
-    language.sum, language.sqrt, language.sin, language.cos, language.exp = np.sum, np.sqrt, np.sin, np.cos, np.exp
+    language.sum, language.sqrt, language.sin, language.cos, language.exp = (
+        np.sum,
+        np.sqrt,
+        np.sin,
+        np.cos,
+        np.exp,
+    )
     language.floor, language.minimum, language.maximum = np.floor, np.minimum, np.maximum
     language.rsqrt = lambda x: np.float32(1) / np.sqrt(x)
     language.float32, language.float16, language.uint32 = np.float32, np.float16, np.uint32

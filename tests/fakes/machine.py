@@ -1,7 +1,9 @@
-"""A stack whose true costs are known, on a simulated clock: tests compare the figures of the method with them.
+"""A stack whose true costs are known, on a simulated clock: tests compare the figures of the method
+with them.
 
-All random numbers of a clock come from its own seeded generator. ``FakeChain`` has the methods ``prepare``, ``issue``
-and ``wait``; ``FastFakeChain`` takes the samples of many n at once, so that thousands of whole runs are fast enough.
+All random numbers of a clock come from its own seeded generator. ``FakeChain`` has the methods
+``prepare``, ``issue`` and ``wait``; ``FastFakeChain`` takes the samples of many n at once, so that
+thousands of whole runs are fast enough.
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ _START_NS = 1e9
 class Disturbance:
     """How the machine changes the times of every chain.
 
-    ``spread``: relative standard deviation of the speed between processes. ``slowdown``: time at the slow speed divided
-    by time at the fast one, 1 for a single speed. ``dwell_s``: mean seconds until the speed changes, 0 if it stays the
-    same in a process. ``preemptions``: number per second (Poisson), each for a time within ``preempted_ns``
-    (log-uniform).
+    ``spread``: relative standard deviation of the speed between processes. ``slowdown``: time at
+    the slow speed divided by time at the fast one, 1 for a single speed. ``dwell_s``: mean seconds
+    until the speed changes, 0 if it stays the same in a process. ``preemptions``: number per second
+    (Poisson), each for a time within ``preempted_ns`` (log-uniform).
     """
 
     spread: float = 0.005
@@ -46,12 +48,18 @@ CALM = Disturbance(spread=0.0, preemptions=0.0)
 
 
 class FakeClock:
-    """A clock whose time advances only when something takes time. ``speed``: the factor on all times at this moment."""
+    """A clock whose time advances only when something takes time. ``speed``: the factor on all
+    times at this moment.
+    """
 
     cpu_is_fine = True
 
     def __init__(
-        self, disturbance: Disturbance = CALM, seed: int = 0, resolution_ns: int = 1, slow: bool = False
+        self,
+        disturbance: Disturbance = CALM,
+        seed: int = 0,
+        resolution_ns: int = 1,
+        slow: bool = False,
     ) -> None:
         self.disturbance, self.resolution = disturbance, resolution_ns
         self.random = np.random.default_rng(seed)
@@ -95,7 +103,11 @@ class FakeClock:
 
     def canary(self) -> list[int]:
         """The two times of the canary under the current disturbance, ns."""
-        work = np.array([CANARY_NS, CANARY_NS]) * self.speed * (1 + 0.004 * self.random.standard_normal(2))
+        work = (
+            np.array([CANARY_NS, CANARY_NS])
+            * self.speed
+            * (1 + 0.004 * self.random.standard_normal(2))
+        )
         times = work + self.preempted(work)
         self.time += float(times.sum())
         self.cpu += float(work.sum())
@@ -105,7 +117,11 @@ class FakeClock:
         """For each duration of ``work`` (ns) the time lost to preemptions during it, ns."""
         disturbance = self.disturbance
         lost = np.zeros(work.shape)
-        hits = self.random.poisson(disturbance.preemptions * 1e-9 * work) if disturbance.preemptions else lost
+        hits = (
+            self.random.poisson(disturbance.preemptions * 1e-9 * work)
+            if disturbance.preemptions
+            else lost
+        )
         for i in np.nonzero(hits)[0]:
             low, high = np.log(disturbance.preempted_ns)
             lost[i] = np.exp(self.random.uniform(low, high, int(hits[i]))).sum()
@@ -113,14 +129,21 @@ class FakeClock:
         return lost
 
     def wake_delays(self, count: int) -> Floats:
-        """For each of ``count`` waits the delay of its return because of a preemption at that moment, ns."""
+        """For each of ``count`` waits the delay of its return because of a preemption at that
+        moment, ns.
+        """
         disturbance = self.disturbance
         low, high = np.log(disturbance.preempted_ns)
         lost = np.zeros(count)
         if disturbance.preemptions:
             longest = disturbance.preempted_ns[1]
-            for i in np.nonzero(self.random.poisson(disturbance.preemptions * 1e-9 * longest, count))[0]:
-                begun, lasts = self.random.uniform(0, longest), np.exp(self.random.uniform(low, high))
+            for i in np.nonzero(
+                self.random.poisson(disturbance.preemptions * 1e-9 * longest, count)
+            )[0]:
+                begun, lasts = (
+                    self.random.uniform(0, longest),
+                    np.exp(self.random.uniform(low, high)),
+                )
                 lost[i] = max(0.0, lasts - begun)
         self.lost += float(lost.sum())
         return lost
@@ -130,21 +153,23 @@ class FakeClock:
 class Law:
     """The true costs of a chain, ns, and their noise.
 
-    Per unit: ``host``, ``device``, ``deferred`` (the caller's CPU time inside the wait), and ``busy`` (work of the
-    polling thread before it polls). Per wait: ``fixed``. ``depth``: units in flight before ``issue`` blocks, 0 for no
-    limit. ``poll``: time between two polls of the wait, which start with ``issue`` if ``locked``, else at any time.
+    Per unit: ``host``, ``device``, ``deferred`` (the caller's CPU time inside the wait), and
+    ``busy`` (work of the polling thread before it polls). Per wait: ``fixed``. ``depth``: units in
+    flight before ``issue`` blocks, 0 for no limit. ``poll``: time between two polls of the wait,
+    which start with ``issue`` if ``locked``, else at any time.
 
-    Noise: ``wake``, mean delay of the return of a wait (gamma-distributed); ``jitter``, relative, of a whole sample;
-    ``scatter``, relative, of one unit; ``own``, relative spread of the speed of this case between processes, in
-    addition to the machine's.
+    Noise: ``wake``, mean delay of the return of a wait (gamma-distributed); ``jitter``, relative,
+    of a whole sample; ``scatter``, relative, of one unit; ``own``, relative spread of the speed of
+    this case between processes, in addition to the machine's.
 
-    Departures from a straight line or a constant cost: ``bend``, host time in proportion to n squared, ns per unit
-    squared; ``first``, extra host time of the first unit; ``late_share`` of the samples end ``late`` ns later;
-    ``rise``, relative rise of all work over the first ``rise_s`` seconds of a process; ``warm``, relative extra cost
-    of all work at the start of a process, which falls by a factor of e each ``warm_s`` seconds; ``extra``, host time of
-    n units beyond ``host``, ns, from an array of n; ``tail``, the share of the units that take ``tail_ns`` longer times
-    a Pareto variable of index ``tail_index``, cut off at a thousand; ``lazy``, the part of the work (ns per unit) that
-    is done when the values are read.
+    Departures from a straight line or a constant cost: ``bend``, host time in proportion to n
+    squared, ns per unit squared; ``first``, extra host time of the first unit; ``late_share`` of
+    the samples end ``late`` ns later; ``rise``, relative rise of all work over the first ``rise_s``
+    seconds of a process; ``warm``, relative extra cost of all work at the start of a process, which
+    falls by a factor of e each ``warm_s`` seconds; ``extra``, host time of n units beyond ``host``,
+    ns, from an array of n; ``tail``, the share of the units that take ``tail_ns`` longer times a
+    Pareto variable of index ``tail_index``, cut off at a thousand; ``lazy``, the part of the work
+    (ns per unit) that is done when the values are read.
     """
 
     host: float = 1_000.0
@@ -193,11 +218,16 @@ class Law:
         if self.poll and not self.locked:
             figures["fixed"] += self.poll / 2
         if self.depth and device > host:
-            figures |= {"knee_n": (self.depth - host / device) / (1 - host / device), "queue_depth": float(self.depth)}
+            figures |= {
+                "knee_n": (self.depth - host / device) / (1 - host / device),
+                "queue_depth": float(self.depth),
+            }
         return figures
 
     def _overlap_ends(self) -> float:
-        """Added to the intercept, ns: the device starts after the first unit is issued and ends after the last one."""
+        """Added to the intercept, ns: the device starts after the first unit is issued and ends
+        after the last one.
+        """
         if self.device > self.host + self.deferred:
             return self.host
         return self.device if not self.deferred else 0.0
@@ -213,7 +243,9 @@ class FakeChain(Chain):
 
     held_n: int = 1 << 20
 
-    def __init__(self, law: Law, clock: FakeClock, recorded: bool = False, max_n: int = 1 << 20) -> None:
+    def __init__(
+        self, law: Law, clock: FakeClock, recorded: bool = False, max_n: int = 1 << 20
+    ) -> None:
         self.law, self.clock, self.recorded, self.max_n = law, clock, recorded, max_n
         self.overlap, self.synchronous = law.overlap, law.synchronous
         self.held_n = max_n
@@ -270,7 +302,12 @@ class FastFakeChain(FakeChain):
         self.ran += int((n + warm).sum())
         step = clock.resolution
         begun = clock.random.integers(0, step, n.size) if step > 1 else np.zeros(n.size)
-        columns = [n, (begun + issue) // step * step, (begun + total) // step * step, *([busy] if cpu else [])]
+        columns = [
+            n,
+            (begun + issue) // step * step,
+            (begun + total) // step * step,
+            *([busy] if cpu else []),
+        ]
         rows: Samples = np.stack(columns, axis=1).astype(np.int64).tolist()
         return rows
 
@@ -293,11 +330,13 @@ class FastFakeChain(FakeChain):
 class PeriodicFakeChain(FastFakeChain):
     """A chain of which every so many units, counted over the life of the process, one takes longer.
 
-    ``every``: the number of units; doubled each time if ``doubles``, as where a table grows. ``long_ns``: the extra
-    time of the first such unit; doubled likewise.
+    ``every``: the number of units; doubled each time if ``doubles``, as where a table grows.
+    ``long_ns``: the extra time of the first such unit; doubled likewise.
     """
 
-    def __init__(self, law: Law, clock: FakeClock, every: int, long_ns: float, doubles: bool = False) -> None:
+    def __init__(
+        self, law: Law, clock: FakeClock, every: int, long_ns: float, doubles: bool = False
+    ) -> None:
         super().__init__(law, clock)
         self.every, self.long_ns, self.doubles = every, long_ns, doubles
         self.done = 0
@@ -319,7 +358,8 @@ class PeriodicFakeChain(FastFakeChain):
 class PollingFakeChain(FastFakeChain):
     """A chain that declares the poll interval of its wait and runs no warm-up unit.
 
-    The polls come at fixed times, so a sample that starts after an idle time waits less for its first poll.
+    The polls come at fixed times, so a sample that starts after an idle time waits less for its
+    first poll.
     """
 
     warms = False
@@ -353,7 +393,10 @@ def _beyond_the_line(law: Law, n: Floats, shared: Floats, random: np.random.Gene
     added = shared * law.extra(n) if law.extra else np.zeros(n.size)
     if law.tail:
         events = random.poisson(law.tail * n)
-        sums = [np.minimum(random.pareto(law.tail_index, k) + 1, 1e3).sum() if k else 0.0 for k in events]
+        sums = [
+            np.minimum(random.pareto(law.tail_index, k) + 1, 1e3).sum() if k else 0.0
+            for k in events
+        ]
         added = added + law.tail_ns * np.array(sums)
     return added
 
@@ -361,14 +404,18 @@ def _beyond_the_line(law: Law, n: Floats, shared: Floats, random: np.random.Gene
 def simulate(
     law: Law, n: Floats, clock: FakeClock, own: float, away: Floats | None = None
 ) -> tuple[Floats, Floats, Floats]:
-    """One sample of each n: the time until ``issue`` returns, until ``wait`` returns, and CPU time inside the wait, ns.
+    """One sample of each n: the time until ``issue`` returns, until ``wait`` returns, and CPU time
+    inside the wait, ns.
 
-    ``away``: time from the end of the previous sample to the start of this one, ns; for polls at fixed times.
+    ``away``: time from the end of the previous sample to the start of this one, ns; for polls at
+    fixed times.
     """
     random, count = clock.random, n.size
     speed = clock.speed * own
     age_s = (clock.time - _START_NS) / 1e9
-    speed *= (1 + law.rise * min(1.0, age_s / law.rise_s)) * (1 + law.warm * math.exp(-age_s / law.warm_s))
+    speed *= (1 + law.rise * min(1.0, age_s / law.rise_s)) * (
+        1 + law.warm * math.exp(-age_s / law.warm_s)
+    )
     shared = speed * (1 + law.jitter * random.standard_normal(count))
 
     def work(unit: float) -> Floats:
@@ -400,7 +447,9 @@ def simulate(
                 issue = np.where(n > law.depth, np.maximum(issue, full), issue)
         done = np.maximum(issue + deferred + clock.preempted(deferred), ended)
     begun = np.zeros(count) if law.locked or not law.poll else random.uniform(0, law.poll, count)
-    wake = random.gamma(2.0, law.wake / 2, count) - 0.8392 * law.wake if law.wake else np.zeros(count)
+    wake = (
+        random.gamma(2.0, law.wake / 2, count) - 0.8392 * law.wake if law.wake else np.zeros(count)
+    )
     late = clock.wake_delays(count) if not law.synchronous else np.zeros(count)
     back = np.maximum(law.fixed * speed + wake, 0.0) + late
     if law.late_share:
@@ -411,5 +460,7 @@ def simulate(
         taken = begun + (work(law.busy) if law.busy else 0.0)
         first = np.maximum(law.poll, taken)
         polls = np.ceil((np.maximum(begun + done, taken) - first) / law.poll)
-        done = np.where(n > 0, np.maximum(first + np.maximum(polls, 0.0) * law.poll - begun, done), done)
+        done = np.where(
+            n > 0, np.maximum(first + np.maximum(polls, 0.0) * law.poll - begun, done), done
+        )
     return issue, done + back, deferred

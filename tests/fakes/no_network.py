@@ -1,4 +1,5 @@
-"""Run a command where only the loopback device exists, and log the hosts that it looks up or asks a proxy for.
+"""Run a command where only the loopback device exists, and log the hosts that it looks up or asks a
+proxy for.
 
 ``unshare --net --mount python no_network.py LOG COMMAND...``; ``LOG`` gets one host a line.
 """
@@ -15,7 +16,12 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-UNSHARE = ("unshare", "--net", "--mount", *(("--map-root-user",) if hasattr(os, "geteuid") and os.geteuid() else ()))
+UNSHARE = (
+    "unshare",
+    "--net",
+    "--mount",
+    *(("--map-root-user",) if hasattr(os, "geteuid") and os.geteuid() else ()),
+)
 """The start of a command line that gives new namespaces to the rest of it."""
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _FILES = {
@@ -47,11 +53,15 @@ def main(log: Path, command: list[str]) -> int:
             threading.Thread(target=_forever, args=(serve, one, file.write), daemon=True).start()
         url = "http://{}:{}".format(*proxy.getsockname())
         proxies = {f"{scheme}_proxy": url for scheme in ("http", "https", "all")}
-        return subprocess.run(command, env={**os.environ, **proxies}, stdin=subprocess.DEVNULL).returncode
+        return subprocess.run(
+            command, env={**os.environ, **proxies}, stdin=subprocess.DEVNULL
+        ).returncode
 
 
 def _forever(
-    serve: Callable[[socket.socket, Callable[[str], object]], None], one: socket.socket, log: Callable[[str], object]
+    serve: Callable[[socket.socket, Callable[[str], object]], None],
+    one: socket.socket,
+    log: Callable[[str], object],
 ) -> None:
     while True:
         serve(one, log)

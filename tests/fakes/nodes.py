@@ -1,4 +1,6 @@
-"""Made-up runs of the nodes of a fleet: 30 records and 60 of contention, each with a little noise."""
+"""Made-up runs of the nodes of a fleet: 30 records and 60 of contention, each with a little
+noise.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,21 @@ _NOISE = 0.01
 
 
 def node_run(
-    number: int, run: int = 0, *, host: float = 1.0, device: float = 1.0, stacks: Mapping[str, float] | None = None,
+    number: int,
+    run: int = 0,
+    *,
+    host: float = 1.0,
+    device: float = 1.0,
+    stacks: Mapping[str, float] | None = None,
     **fields: Any,
-) -> Fingerprint:  # fmt: skip
-    """A run of a node. ``number``, ``run``: seeds of the noise. ``host``, ``device``, ``stacks``: times as slow."""
-    own, dice = float(np.random.default_rng(number).normal(1.0, _NOISE)), np.random.default_rng([number, run])
+) -> Fingerprint:
+    """A run of a node. ``number``, ``run``: seeds of the noise. ``host``, ``device``, ``stacks``:
+    times as slow.
+    """
+    own, dice = (
+        float(np.random.default_rng(number).normal(1.0, _NOISE)),
+        np.random.default_rng([number, run]),
+    )
     records, contention = [], []
     for i, stack in enumerate(STACKS):
         for case in range(5):
@@ -34,10 +46,14 @@ def node_run(
                 times = {"cost": cost, "issue": 0.7 * cost, "slowdown": 1.0 + peers / 10}
                 figures = [figure(name, value) for name, value in times.items()]
                 contention.append(
-                    Contention(way="devices", peers=peers, target=target, case=made.case, figures=figures)
+                    Contention(
+                        way="devices", peers=peers, target=target, case=made.case, figures=figures
+                    )
                 )
     created = f"2026-01-01T00:{run:02}:00Z"
-    return fingerprint(*records, **{"created": created, "profile": "node", "contention": contention, **fields})
+    return fingerprint(
+        *records, **{"created": created, "profile": "node", "contention": contention, **fields}
+    )
 
 
 def write_node(folder: Path, name: str, *runs: Fingerprint) -> None:

@@ -1,4 +1,6 @@
-"""The cases of a stack's own step and networks. Those of workloads and of operations have tests of their own."""
+"""The cases of a stack's own step and networks. Those of workloads and of operations have tests of
+their own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Load the plugin files of ``docs/examples`` without leaving their stacks and workloads registered."""
+"""Load the plugin files of ``docs/examples`` without leaving their stacks and workloads
+registered.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Programs of known parts on a device that is simulated tick by tick, with the trace that a profiler would write.
+"""Programs of known parts on a device that is simulated tick by tick, with the trace that a
+profiler would write.
 
-The simulation holds no formula of a queue: in every tick the host and each stream do one tick of their work.
+The simulation holds no formula of a queue: in every tick the host and each stream do one tick of
+their work.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ class Wait:
 
 @dataclass(frozen=True)
 class Upload:
-    """A copy from pageable memory: its call waits for the stream, and until the copy is almost done."""
+    """A copy from pageable memory: its call waits for the stream, and until the copy is almost
+    done.
+    """
 
     host_ns: int
     device_ns: int
@@ -72,10 +76,10 @@ Parts = Sequence[Part]
 
 @dataclass(frozen=True)
 class SimulatedDevice:
-    """``latency_ns``: from the end of a launch to the start on an idle device. ``wake_ns``: from the end of the work to
-    the return of a wait. ``operation_cost_ns``, ``call_cost_ns``: what the profiler adds to each event;
-    ``odd_call_cost_ns``: to every second launch in addition. ``entry_ns``: the part of an operation's host work that
-    lies after its event.
+    """``latency_ns``: from the end of a launch to the start on an idle device. ``wake_ns``: from
+    the end of the work to the return of a wait. ``operation_cost_ns``, ``call_cost_ns``: what the
+    profiler adds to each event; ``odd_call_cost_ns``: to every second launch in addition.
+    ``entry_ns``: the part of an operation's host work that lies after its event.
     """
 
     latency_ns: int = 4000
@@ -119,18 +123,22 @@ class SimulatedDevice:
 
 
 def in_calls(part: Launch | Read | Wait | Upload) -> int:
-    """The host work of a part that lies in runtime calls: 1,000 ns for each call, if the part is long enough."""
+    """The host work of a part that lies in runtime calls: 1,000 ns for each call, if the part is
+    long enough.
+    """
     return min(2000 if isinstance(part, Read) else 1000, part.host_ns // 2)
 
 
 def without_waits(parts: Parts) -> list[Part]:
     """The same host and device work without the calls that wait."""
     return [
-        Launch(part.host_ns - in_calls(part) // 2, part.device_ns, "aten::copy_")
-        if isinstance(part, Read)
-        else Python(part.host_ns - in_calls(part))
-        if isinstance(part, Wait)
-        else part
+        (
+            Launch(part.host_ns - in_calls(part) // 2, part.device_ns, "aten::copy_")
+            if isinstance(part, Read)
+            else Python(part.host_ns - in_calls(part))
+            if isinstance(part, Wait)
+            else part
+        )
         for part in parts
     ]
 
@@ -189,13 +197,22 @@ class _Simulation:
             self.wait("cudaDeviceSynchronize", in_calls(part))
         else:
             calls = in_calls(part)
-            self.pass_time(part.host_ns - calls + self.device.operation_cost_ns - self.device.entry_ns)
+            self.pass_time(
+                part.host_ns - calls + self.device.operation_cost_ns - self.device.entry_ns
+            )
             if isinstance(part, Upload):
                 self.issue("cudaMemcpyAsync", calls, 7, part.device_ns, "gpu_memcpy", UPLOAD)
                 self.events[-1]["dur"] -= part.device_ns / 1e3 / 100
                 self.wait("cudaStreamSynchronize", 0)
             elif isinstance(part, Launch):
-                self.issue("cudaLaunchKernel", calls, part.stream, part.device_ns, "kernel", f"kernel of {part.name}")
+                self.issue(
+                    "cudaLaunchKernel",
+                    calls,
+                    part.stream,
+                    part.device_ns,
+                    "kernel",
+                    f"kernel of {part.name}",
+                )
             else:
                 copy = "Memcpy DtoH (Device -> Pageable)"
                 self.issue("cudaMemcpyAsync", calls // 2, 7, part.device_ns, "gpu_memcpy", copy)
@@ -206,12 +223,18 @@ class _Simulation:
         if line:
             self.event("user_annotation", f"overhead site {line}|", began)
 
-    def issue(self, call: str, host_ns: int, stream: int, device_ns: int, category: str, name: str) -> None:
+    def issue(
+        self, call: str, host_ns: int, stream: int, device_ns: int, category: str, name: str
+    ) -> None:
         began = self.now
         self.until(lambda: len(self.pending()) < self.device.depth)
-        self.pass_time(host_ns + self.device.call_cost_ns + self.correlation % 2 * self.device.odd_call_cost_ns)
+        self.pass_time(
+            host_ns + self.device.call_cost_ns + self.correlation % 2 * self.device.odd_call_cost_ns
+        )
         self.correlation += 1
-        kernel = _Kernel(stream, device_ns, self.correlation, self.now + self.device.latency_ns, category, name)
+        kernel = _Kernel(
+            stream, device_ns, self.correlation, self.now + self.device.latency_ns, category, name
+        )
         self.waiting.setdefault(stream, deque()).append(kernel)
         if name == UPLOAD:
             self.until(lambda: not self.pending())

@@ -24,7 +24,9 @@ def first_code(reasons: Iterable[object]) -> str:
 
 
 def values_of(reason: Why, code: str) -> dict[str, Any]:
-    """The values of the reason with this code, which is the reason itself, inside it, or holds too."""
+    """The values of the reason with this code, which is the reason itself, inside it, or holds
+    too.
+    """
     found = by_code([reason])
     assert code in found, f"no {code} in {reason}"
     return dict(found[code].values)

@@ -28,7 +28,9 @@ from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law
 
 MACHINE = Machine(id="0123456789ab", cpu="a CPU", cores=2, memory_gib=24)
 TARGET = Target(stack="fake", api="CPU", adapter="A")
-CASES = {name: Case(pattern="per-submit", params={"size": name}) for name in ("small", "middle", "large")}
+CASES = {
+    name: Case(pattern="per-submit", params={"size": name}) for name in ("small", "middle", "large")
+}
 COSTS = {"small": 1_000.0, "middle": 5_000.0, "large": 20_000.0}
 QUIET = Disturbance(spread=0.004, preemptions=0.0)
 LADDER = (0, 1, 4, 16, 64)
@@ -70,27 +72,40 @@ class Made:
         )
         key = self.target.key
         lines: list[JournalLine] = [header]
-        lines += [PlannedLine(worker=key, target=self.target, case=CASES[name]) for name in self.costs]
+        lines += [
+            PlannedLine(worker=key, target=self.target, case=CASES[name]) for name in self.costs
+        ]
         for process in self.numbers or range(self.processes):
             clock = FakeClock(self.disturbance, seed=100 * self.seed + process, slow=self.slow)
             slower = self.drift.get(process, 1.0)
-            laws = {name: Law(host=slower * cost, device=10.0, own=0.002) for name, cost in self.costs.items()}
+            laws = {
+                name: Law(host=slower * cost, device=10.0, own=0.002)
+                for name, cost in self.costs.items()
+            }
             chains = {name: FastFakeChain(law, clock) for name, law in laws.items()}
             ids: dict[str, dict[str, Any]] = {
-                name: {"target": key, "case": CASES[name].key, "worker": key, "process": process} for name in chains
+                name: {"target": key, "case": CASES[name].key, "worker": key, "process": process}
+                for name in chains
             }
             window, kernels = dict(self.window), dict(self.kernels)
-            lines += [OpenedLine(**one, overlap="pipelined", window=window, kernels=kernels) for one in ids.values()]
+            lines += [
+                OpenedLine(**one, overlap="pipelined", window=window, kernels=kernels)
+                for one in ids.values()
+            ]
             for number in range(6):
                 canary = clock.canary()
                 for name, chain in chains.items():
                     samples = chain.sample(LADDER, False) + chain.sample((1, 64), True)
-                    lines.append(RoundLine(**ids[name], round=number, samples=samples, canary=canary))
+                    lines.append(
+                        RoundLine(**ids[name], round=number, samples=samples, canary=canary)
+                    )
             lines.append(EndedLine(worker=key, process=process, rule="6 rounds"))
         return lines
 
     def journal(self, path: Path) -> Path:
-        """Write only the journal, as an interrupted run leaves it. Equal settings are measured once."""
+        """Write only the journal, as an interrupted run leaves it. Equal settings are measured
+        once.
+        """
         if repr(self) not in _JOURNALS:
             _JOURNALS[repr(self)] = b"".join(map(results.encode_line, self.lines()))
         path.write_bytes(_JOURNALS[repr(self)])

@@ -1,4 +1,6 @@
-"""Peers that share processors, locks and a device, simulated event by event: contention of known cause."""
+"""Peers that share processors, locks and a device, simulated event by event: contention of known
+cause.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ Lines = list[PeersLine | WindowLine]
 class Shared:
     """What peers share, and what a unit takes, ns.
 
-    ``python``: what threads do one at a time; ``locked``: part of ``library`` under a lock of all peers. ``depth``:
-    units that the queue of a peer holds. ``slice``: how long each has the device in turn, times its ``weights``; 0 for
-    units in the order in which they come. ``spins``: peers poll the device. ``slower``: factor on the time on a
-    processor while several peers run. ``units``: of a long chain.
+    ``python``: what threads do one at a time; ``locked``: part of ``library`` under a lock of all
+    peers. ``depth``: units that the queue of a peer holds. ``slice``: how long each has the device
+    in turn, times its ``weights``; 0 for units in the order in which they come. ``spins``: peers
+    poll the device. ``slower``: factor on the time on a processor while several peers run.
+    ``units``: of a long chain.
     """
 
     way: Way = "processes"
@@ -48,7 +51,9 @@ class Shared:
 
 @dataclass
 class _Resource:
-    """A lock, or a device. ``queue``: who waits, or the peer of each unit. ``owner`` has its slice ``until`` then."""
+    """A lock, or a device. ``queue``: who waits, or the peer of each unit. ``owner`` has its slice
+    ``until`` then.
+    """
 
     busy: bool = False
     queue: deque[_Peer] = field(default_factory=deque)
@@ -58,12 +63,16 @@ class _Resource:
 
 
 _Program = Iterator[float | deque["_Peer"] | None]
-"""Yields ns on a processor, the waiting list in which to sleep, or None where another may have the processor."""
+"""Yields ns on a processor, the waiting list in which to sleep, or None where another may have the
+processor.
+"""
 
 
 @dataclass(eq=False)
 class _Peer:
-    """``since``: when it got its processor or began to wait for one. ``done``: units that ended in the window."""
+    """``since``: when it got its processor or began to wait for one. ``done``: units that ended in
+    the window.
+    """
 
     device: _Resource
     program: _Program = field(default_factory=lambda: iter(()))
@@ -77,12 +86,18 @@ class _Peer:
 
 
 class Window:
-    """One window: each peer runs chains of its ``units`` until it is over. ``busy``: neighbours that only compute."""
+    """One window: each peer runs chains of its ``units`` until it is over. ``busy``: neighbours
+    that only compute.
+    """
 
-    def __init__(self, of: Shared, units: Sequence[int], length: int, seed: int, busy: int = 0) -> None:
+    def __init__(
+        self, of: Shared, units: Sequence[int], length: int, seed: int, busy: int = 0
+    ) -> None:
         self.of, self.length, self.now = of, length, 0.0
         self.random, self.number = random.Random(seed), itertools.count()
-        self.pace = (1 + 0.004 * self.random.gauss()) * (of.slower if len(units) + busy > 1 else 1.0)
+        self.pace = (1 + 0.004 * self.random.gauss()) * (
+            of.slower if len(units) + busy > 1 else 1.0
+        )
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.free, self.ready = of.processors, deque[_Peer]()
         self.interpreter, self.lock, shared = _Resource(), _Resource(), _Resource()
@@ -106,7 +121,9 @@ class Window:
             start = self.now
             for _ in range(units):
                 noise = self.pace * (1 + 0.02 * self.random.gauss())
-                yield from self.under(self.interpreter if of.way == "threads" else _Resource(), of.python * noise)
+                yield from self.under(
+                    self.interpreter if of.way == "threads" else _Resource(), of.python * noise
+                )
                 yield (of.library - of.locked) * noise
                 yield from self.under(self.lock, of.locked * noise)
                 while peer.queued >= of.depth:
@@ -185,7 +202,9 @@ class Window:
 
 
 def simulate(of: Shared, short: int = 16) -> tuple[Lines, dict[int, list[list[float]]]]:
-    """The journal lines of all sets of windows, and by number of peers for each set the units a ns of each peer."""
+    """The journal lines of all sets of windows, and by number of peers for each set the units a ns
+    of each peer.
+    """
     names = [str(i) for i in range(max(of.peers))] if of.way == "devices" else [""]
     targets = [Target(stack="fake", api="CUDA", adapter="A", device=name) for name in names]
     lines: Lines = [PeersLine(way=of.way, targets=targets, case=of.case)]
@@ -195,7 +214,9 @@ def simulate(of: Shared, short: int = 16) -> tuple[Lines, dict[int, list[list[fl
     windows += [(kind, peers, 0) for peers in of.peers for kind in kinds]
     windows += [("slices", 2, 0)] * (of.way == "processes")
     for process, (kind, peers, first) in itertools.product(range(of.sets), windows):
-        units = [short if kind == "short" else of.units] * (1 if of.way == "busy" else max(peers, 1))
+        units = [short if kind == "short" else of.units] * (
+            1 if of.way == "busy" else max(peers, 1)
+        )
         units[0] = of.units if kind == "long" else short
         length = of.long_ns // 4 if kind == "short" else of.long_ns
         window = Window(of, units, length, seed=len(lines), busy=peers if of.way == "busy" else 0)

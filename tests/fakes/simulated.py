@@ -1,4 +1,6 @@
-"""Whole runs without other processes: the workers measure a stack of known cost on a fake clock, in this process."""
+"""Whole runs without other processes: the workers measure a stack of known cost on a fake clock, in
+this process.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from tests.fakes.workers import Parent, Unlocked, run_with
 PLUGIN = Path(__file__).parent / "stacks" / "steady.py"
 TARGET = Target(stack="steady", api="CPU", adapter="A")
 UNIT_NS = 1_000.0
-PLAN = Plan(processes=4, target=0.1, sampling_s=0.2, wall_s=None, case_s=0.01, min_rounds=4, max_rounds=4)
+PLAN = Plan(
+    processes=4, target=0.1, sampling_s=0.2, wall_s=None, case_s=0.01, min_rounds=4, max_rounds=4
+)
 _NOISE = Disturbance(spread=0.004, preemptions=0.0)
 
 
@@ -79,7 +83,9 @@ def _lines(job: bytes, process: int, factor: float) -> Sequence[Message | Journa
 
 
 class _SimulatedCampaign(Unlocked):
-    def start_worker(self, job: Job, environment: Mapping[str, str], interpreter: Interpreter) -> Any:
+    def start_worker(
+        self, job: Job, environment: Mapping[str, str], interpreter: Interpreter
+    ) -> Any:
         factor = float(interpreter.variables.get("STEADY_FACTOR", "1"))
         return _FinishedWorker(_lines(msgspec.json.encode(job), job.process, factor))
 
@@ -87,4 +93,6 @@ class _SimulatedCampaign(Unlocked):
 def simulated_run(**options: Any) -> Outcome:
     """``run`` with simulated workers; the same options give the same samples."""
     with mock.patch.object(run_module, "discover", return_value=Discovery([TARGET], [])):
-        return run_with(profile="quick", plugins=[PLUGIN], plan=PLAN, campaign=_SimulatedCampaign, **options)
+        return run_with(
+            profile="quick", plugins=[PLUGIN], plan=PLAN, campaign=_SimulatedCampaign, **options
+        )

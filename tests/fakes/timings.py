@@ -1,4 +1,6 @@
-"""A made-up result of ``overhead time``: two statements on a GPU, the second with a cost that is no line."""
+"""A made-up result of ``overhead time``: two statements on a GPU, the second with a cost that is no
+line.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,11 @@ def two_calls() -> Timing:
         figure("naive", 17_500.0, 16_800.0, 18_200.0),
     ]
     bend = "T(512) lies +152% of the ladder's rise off the line, beyond its own spread"
-    second = [missing("complete", bend), missing("fixed", bend), figure("naive", 41_000.0, 39_000.0, 43_000.0)]
+    second = [
+        missing("complete", bend),
+        missing("fixed", bend),
+        figure("naive", 41_000.0, 39_000.0, 43_000.0),
+    ]
     difference = figure("difference", 2_000.0, 1_000.0, 3_000.0)
     ratio = figure("ratio", 1.3, 1.15, 1.45, unit="ratio")
     made = timing(

@@ -1,4 +1,6 @@
-"""A small module in place of Warp, with one CUDA device that runs a launch at once. Kernels are names."""
+"""A small module in place of Warp, with one CUDA device that runs a launch at once. Kernels are
+names.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,19 @@ def _array(values: Any, **_: Any) -> Any:
 
 
 class Device:
-    """The device, which is also its own stream. Until it is waited for, it is busy with ``spin`` if that was launched.
+    """The device, which is also its own stream. Until it is waited for, it is busy with ``spin`` if
+    that was launched.
 
     ``launched``: names of kernels.
     """
 
-    alias, name, uuid, is_cuda, is_cpu = "cuda:0", "Fake GPU", "GPU-00000000-0000-0000-0000-000000000001", True, False
+    alias, name, uuid, is_cuda, is_cpu = (
+        "cuda:0",
+        "Fake GPU",
+        "GPU-00000000-0000-0000-0000-000000000001",
+        True,
+        False,
+    )
     graph: list[Callable[[], None]] | None = None
 
     def __init__(self) -> None:
@@ -39,7 +48,9 @@ class Device:
     def record_event(self, event: Any) -> None:
         event.is_complete = "spin" not in self.launched
 
-    def launch(self, kernel: str, *, dim: int, inputs: list[Any], device: Any, record_cmd: bool = False) -> Any:
+    def launch(
+        self, kernel: str, *, dim: int, inputs: list[Any], device: Any, record_cmd: bool = False
+    ) -> Any:
         def run() -> None:
             self.launched.append(kernel)
             if kernel != "spin":
@@ -62,12 +73,21 @@ def install(patch: pytest.MonkeyPatch) -> Device:
     """Use a module in place of Warp, and names in place of our kernels. Returns its device."""
     device = Device()
     module: Any = SimpleNamespace(
-        __version__="0.0", LOG_WARNING=30, config=SimpleNamespace(), uint32=np.uint32, array=_array,
-        get_devices=lambda: [device], get_device=lambda name: device, launch=device.launch,
-        zeros=lambda count, **_: _array([0] * count), synchronize_stream=lambda device: device.launched.clear(),
-        Event=lambda device, enable_timing: SimpleNamespace(is_complete=False), ScopedCapture=device.capture,
-        get_event_elapsed_time=lambda start, end: ELAPSED_MS, capture_launch=lambda graph: [run() for run in graph],
-    )  # fmt: skip
+        __version__="0.0",
+        LOG_WARNING=30,
+        config=SimpleNamespace(),
+        uint32=np.uint32,
+        array=_array,
+        get_devices=lambda: [device],
+        get_device=lambda name: device,
+        launch=device.launch,
+        zeros=lambda count, **_: _array([0] * count),
+        synchronize_stream=lambda device: device.launched.clear(),
+        Event=lambda device, enable_timing: SimpleNamespace(is_complete=False),
+        ScopedCapture=device.capture,
+        get_event_elapsed_time=lambda start, end: ELAPSED_MS,
+        capture_launch=lambda graph: [run() for run in graph],
+    )
     patch.setitem(sys.modules, "warp", module)
     patch.setitem(sys.modules, "overhead.probes.kernels.step_warp", _KERNELS)
     patch.setattr(kernels, "step_warp", _KERNELS, raising=False)

@@ -30,7 +30,10 @@ class Unlocked(Campaign):
 
 
 def run_with(
-    *stacks: Any, plan: Plan | None = None, campaign: Callable[..., Campaign] = Unlocked, **options: Any
+    *stacks: Any,
+    plan: Plan | None = None,
+    campaign: Callable[..., Campaign] = Unlocked,
+    **options: Any,
 ) -> Outcome:
     """``run`` with another plan than that of its profile, or another campaign."""
     profiles = PROFILES if plan is None else dict.fromkeys(PROFILES, plan)
@@ -39,7 +42,9 @@ def run_with(
 
 
 class Parent(child.Parent):
-    """The parent of a worker in this process. ``answers``: as received; ``flushed``: their number at every flush."""
+    """The parent of a worker in this process. ``answers``: as received; ``flushed``: their number
+    at every flush.
+    """
 
     def __init__(self) -> None:
         self.answers: list[Any] = []
@@ -79,10 +84,12 @@ class FakeJournal:
 
 
 class FakeWorkers:
-    """Starts workers that pause after each of their rounds. ``calls`` lists in order what they are asked to do.
+    """Starts workers that pause after each of their rounds. ``calls`` lists in order what they are
+    asked to do.
 
-    ``asking``: the stacks whose workers ask at each pause that another one is measured first. ``dying``: by stack, the
-    round at which each of its first workers dies. ``start_s``: how far a start moves ``clock``, s.
+    ``asking``: the stacks whose workers ask at each pause that another one is measured first.
+    ``dying``: by stack, the round at which each of its first workers dies. ``start_s``: how far a
+    start moves ``clock``, s.
     """
 
     def __init__(
@@ -93,7 +100,12 @@ class FakeWorkers:
         dying: dict[str, list[int]] | None = None,
         start_s: float = 0.0,
     ) -> None:
-        self.rounds, self.asking, self.dying, self.start_s = rounds, set(asking), dict(dying or {}), start_s
+        self.rounds, self.asking, self.dying, self.start_s = (
+            rounds,
+            set(asking),
+            dict(dying or {}),
+            start_s,
+        )
         self.calls: list[str] = []
         self.jobs: list[Job] = []
         self.now_s = 0.0

@@ -35,8 +35,11 @@ def program(path: Path, text: str) -> Path:
     return path
 
 
-def collected(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, set[str]], dict[str, str]]:
-    """The exit code of ``overhead run``; by node the names of its files; and what was wrong, which was printed too.
+def collected(
+    capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[int, dict[str, set[str]], dict[str, str]]:
+    """The exit code of ``overhead run``; by node the names of its files; and what was wrong, which
+    was printed too.
 
     What was wrong is a code, or a text that the program of a node wrote.
     """
@@ -46,4 +49,8 @@ def collected(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dic
     wrong = {name: node for name, node in found.items() if node["reason"]}
     assert all(f"{name}: {node['reason']}" in said.err for name, node in wrong.items())
     reasons = {name: node["reason_code"] or node["reason"] for name, node in wrong.items()}
-    return code, {name: {Path(path).name for path in node["files"]} for name, node in found.items()}, reasons
+    return (
+        code,
+        {name: {Path(path).name for path in node["files"]} for name, node in found.items()},
+        reasons,
+    )

@@ -1,13 +1,15 @@
-"""Errors and power of ``overhead fleet`` on made nodes: ``python -m tests.fleet.power``; ``--write`` for the copy.
+"""Errors and power of ``overhead fleet`` on made nodes: ``python -m tests.fleet.power``;
+``--write`` for the copy.
 
-A made node is a whole committed run: the deviation of each of its figures from the median of its kind of machine, with
-all its stacks. The run's own host factor is taken off, and one is drawn in its place: Student's t with 8 degrees of
-freedom times 3.6 % (a standard deviation of 4.2 %). The first run of a node and the second have the same factor, but
-for 1.1 % that two runs on one board differ by. The second run is one of two:
+A made node is a whole committed run: the deviation of each of its figures from the median of its
+kind of machine, with all its stacks. The run's own host factor is taken off, and one is drawn in
+its place: Student's t with 8 degrees of freedom times 3.6 % (a standard deviation of 4.2 %). The
+first run of a node and the second have the same factor, but for 1.1 % that two runs on one board
+differ by. The second run is one of two:
 
-``same``: the same committed run, with noise of the width of each figure's own interval: all that sets a run apart stays
-with the node. ``other``: another committed run: all that sets a run apart is new in each run. Two runs on one board lie
-between these.
+``same``: the same committed run, with noise of the width of each figure's own interval: all that
+sets a run apart stays with the node. ``other``: another committed run: all that sets a run apart is
+new in each run. Two runs on one board lie between these.
 
 The thresholds were chosen on the H100 runs; the H200 runs only tell the errors and the power.
 """
@@ -36,16 +38,28 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "tests" / "data" / "fleet_power.json"
 RUNS = {
     "H100": (
-        "nvidia-h100", "nvidia-h100-default", "nvidia-h100-all", "again/nvidia-h100", "again/nvidia-h100-2",
-        "again/nvidia-h100-3", "again/nvidia-h100-default-2", "again/nvidia-h100-default-3",
-        "again/nvidia-h100-default-interrupted", "again/nvidia-h100-quick-without-vulkan", "again/nvidia-h100-all-1",
+        "nvidia-h100",
+        "nvidia-h100-default",
+        "nvidia-h100-all",
+        "again/nvidia-h100",
+        "again/nvidia-h100-2",
+        "again/nvidia-h100-3",
+        "again/nvidia-h100-default-2",
+        "again/nvidia-h100-default-3",
+        "again/nvidia-h100-default-interrupted",
+        "again/nvidia-h100-quick-without-vulkan",
+        "again/nvidia-h100-all-1",
         "again/nvidia-h100-all-2",
     ),
     "H200": (
-        "nvidia-h200", "nvidia-h200-default", "again/nvidia-h200", "again/nvidia-h200-2", "again/nvidia-h200-default",
+        "nvidia-h200",
+        "nvidia-h200-default",
+        "again/nvidia-h200",
+        "again/nvidia-h200-2",
+        "again/nvidia-h200-default",
         "again/nvidia-h200-default-2",
     ),
-}  # fmt: skip
+}
 """The committed runs of usual profiles with ten stacks or more."""
 Second = Literal["same", "other"]
 SIZES = (5, 10, 30, 100)
@@ -53,14 +67,18 @@ FACTOR_SCALE, FACTOR_DEGREES, BETWEEN_RUNS = 0.036, 8, 0.011
 HEALTHY, FLEETS, UNTOLD_FLEETS, PASSING_FLEETS = 100_000, 400, 1_000, 200
 HOST = NodePart(side="host")
 SLOWER = {"host": 1.35, "device": 1.10, "stack": 1.24, "stack, host side": 1.24}
-"""What is planted in one node of each fleet. A stack on both sides, or on the host's alone; each stack in turn."""
+"""What is planted in one node of each fleet. A stack on both sides, or on the host's alone; each
+stack in turn.
+"""
 MANY, MANY_SLOWER = (0.3, 0.4, 0.5, 0.6), 1.5
 """Shares of the nodes whose host is slower, and how many times."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """The committed runs of one kind of machine: by run and figure the deviation, and the noise of its interval."""
+    """The committed runs of one kind of machine: by run and figure the deviation, and the noise of
+    its interval.
+    """
 
     keys: Sequence[JudgedFigure]
     deviations: Floats
@@ -82,16 +100,22 @@ class Pool:
         deviations = logs - median_of(logs, 0)
         host = [key.side == "host" for key in keys]
         deviations[:, host] -= median_of(deviations[:, host], 1)[:, None]
-        boards = {record.device for run in runs for record in run.records if len(record.device) == BOARD}
+        boards = {
+            record.device for run in runs for record in run.records if len(record.device) == BOARD
+        }
         return cls(keys, deviations, noise, len(boards))
 
     def made(self, nodes: int, second: Second, dice: np.random.Generator) -> Floats:
         """ln(figure) by run, node and figure, of healthy nodes with two runs."""
-        factor = FACTOR_SCALE * dice.standard_t(FACTOR_DEGREES, nodes) + BETWEEN_RUNS * dice.standard_normal((2, nodes))
+        factor = FACTOR_SCALE * dice.standard_t(
+            FACTOR_DEGREES, nodes
+        ) + BETWEEN_RUNS * dice.standard_normal((2, nodes))
         which = dice.integers(len(self.deviations), size=(2, nodes))
         if second == "same":
             which[1] = which[0]
-        logs = self.deviations[which] + self.noise[which] * dice.standard_normal((*which.shape, len(self.keys)))
+        logs = self.deviations[which] + self.noise[which] * dice.standard_normal(
+            (*which.shape, len(self.keys))
+        )
         return logs + np.where([key.side == "host" for key in self.keys], factor[:, :, None], 0.0)
 
 
@@ -108,10 +132,19 @@ def false_alarms(pool: Pool, nodes: int, second: Second, healthy: int = HEALTHY)
     return round(1000 * count / (healthy // nodes * nodes), 2)
 
 
-def power(pool: Pool, nodes: int, second: Second, what: str, fleets: int = FLEETS) -> dict[str, float]:
+def power(
+    pool: Pool, nodes: int, second: Second, what: str, fleets: int = FLEETS
+) -> dict[str, float]:
     """The share of planted nodes that are called slow, by what was planted."""
-    dice, tried, told = np.random.default_rng(nodes), defaultdict[str, int](int), defaultdict[str, int](int)
-    stacks, sides = np.array([key.stack for key in pool.keys]), np.array([key.side for key in pool.keys])
+    dice, tried, told = (
+        np.random.default_rng(nodes),
+        defaultdict[str, int](int),
+        defaultdict[str, int](int),
+    )
+    stacks, sides = (
+        np.array([key.stack for key in pool.keys]),
+        np.array([key.side for key in pool.keys]),
+    )
     names = sorted({*stacks[sides == "host"].tolist()})
     for number in range(fleets):
         logs = pool.made(nodes, second, dice)
@@ -126,11 +159,15 @@ def power(pool: Pool, nodes: int, second: Second, what: str, fleets: int = FLEET
         tried[stack] += 1
         told[stack] += bool(slow(found)[wanted, 0].any())
     by_stack = {name: round(told[name] / tried[name], 3) for name in names if tried[name]}
-    return {"all": round(sum(told.values()) / sum(tried.values()), 3)} | (by_stack if "stack" in what else {})
+    return {"all": round(sum(told.values()) / sum(tried.values()), 3)} | (
+        by_stack if "stack" in what else {}
+    )
 
 
 def untold(found: NodeTests) -> tuple[bool, bool]:
-    """Whether a whole side is not judged, as there are two groups of nodes or they differ too much; and a stack."""
+    """Whether a whole side is not judged, as there are two groups of nodes or they differ too much;
+    and a stack.
+    """
     beyond = np.any(found.deviations > found.limits[:, None, None], axis=1)
     sides, stacks = False, False
     for test, kind in enumerate(found.kinds):
@@ -140,7 +177,9 @@ def untold(found: NodeTests) -> tuple[bool, bool]:
     return sides, stacks
 
 
-def healthy_untold(pool: Pool, nodes: int, second: Second, fleets: int = UNTOLD_FLEETS) -> dict[str, float]:
+def healthy_untold(
+    pool: Pool, nodes: int, second: Second, fleets: int = UNTOLD_FLEETS
+) -> dict[str, float]:
     """The number of 1,000 healthy fleets of which a side, or a stack, is not judged."""
     dice = np.random.default_rng(nodes + 1)
     answers = [untold(tests_of(pool.made(nodes, second, dice), pool.keys)) for _ in range(fleets)]
@@ -148,8 +187,12 @@ def healthy_untold(pool: Pool, nodes: int, second: Second, fleets: int = UNTOLD_
     return {"sides": round(1000 * float(sides), 2), "stacks": round(1000 * float(stacks), 2)}
 
 
-def passing(pool: Pool, nodes: int, second: Second, share: float, fleets: int = PASSING_FLEETS) -> float:
-    """The share of fleets that pass although the hosts of many nodes are slow: none is slow, all are judged."""
+def passing(
+    pool: Pool, nodes: int, second: Second, share: float, fleets: int = PASSING_FLEETS
+) -> float:
+    """The share of fleets that pass although the hosts of many nodes are slow: none is slow, all
+    are judged.
+    """
     dice, passed = np.random.default_rng(nodes + 2), 0
     on_host = [key.side == "host" for key in pool.keys]
     for _ in range(fleets):
@@ -162,7 +205,9 @@ def passing(pool: Pool, nodes: int, second: Second, share: float, fleets: int = 
 
 
 def stated(pool: Pool, nodes: int, second: Second, fleets: int = FLEETS) -> float:
-    """The share of nodes found whose host is slower by the smallest slowdown that another fleet of the kind states."""
+    """The share of nodes found whose host is slower by the smallest slowdown that another fleet of
+    the kind states.
+    """
     dice, told = np.random.default_rng(nodes + 3), 0
     on_host = [key.side == "host" for key in pool.keys]
     for _ in range(fleets):
@@ -192,14 +237,20 @@ def table() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for kind in RUNS:
         pool = Pool.of(kind)
-        found[kind] = {"runs": len(pool.deviations), "boards": pool.boards, "figures": len(pool.keys)}
+        found[kind] = {
+            "runs": len(pool.deviations),
+            "boards": pool.boards,
+            "figures": len(pool.keys),
+        }
         for second in ("same", "other"):
             found[kind][second] = {str(nodes): row(pool, nodes, second) for nodes in SIZES}
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--write", action="store_true", help="write the committed copy")
     write = parser.parse_args().write
     text = json.dumps(table(), indent=1) + "\n"

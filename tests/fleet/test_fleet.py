@@ -1,4 +1,6 @@
-"""``overhead fleet`` on made nodes: what is slow is named, and what cannot be told is not called slow."""
+"""``overhead fleet`` on made nodes: what is slow is named, and what cannot be told is not called
+slow.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,23 @@ from overhead.results import Gpu, Machine
 from tests.fakes.nodes import node_run, write_node
 from tests.fleet import power
 
-OTHER = Machine(id="0123456789ab", cpu="Fake CPU", cores=2, memory_gib=8, gpus=[Gpu(name="Another GPU")])
+OTHER = Machine(
+    id="0123456789ab", cpu="Fake CPU", cores=2, memory_gib=8, gpus=[Gpu(name="Another GPU")]
+)
 
 
-def fleet(folder: Path, nodes: int = 8, runs: int = 2, changed: dict[int, dict[str, Any]] | None = None) -> None:
+def fleet(
+    folder: Path, nodes: int = 8, runs: int = 2, changed: dict[int, dict[str, Any]] | None = None
+) -> None:
     """Write the files of nodes, all healthy but for the changes."""
     for number in range(nodes):
         more = (changed or {}).get(number, {})
         write_node(folder, f"n{number}", *(node_run(number, run, **more) for run in range(runs)))
 
 
-def judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+def judged(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """The answer of the command, and the nodes by name."""
     capsys.readouterr()
     assert main(["fleet", str(folder), "--json"]) == 0
@@ -35,7 +43,9 @@ def judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, 
 def test_a_slow_host_a_slow_device_and_a_slow_stack_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fleet(tmp_path, 12, changed={3: {"host": 1.6}, 5: {"device": 1.3}, 7: {"stacks": {"torch": 1.6}}})
+    fleet(
+        tmp_path, 12, changed={3: {"host": 1.6}, 5: {"device": 1.3}, 7: {"stacks": {"torch": 1.6}}}
+    )
     found, nodes = judged(tmp_path, capsys)
     slow = {
         name: [(one["stack"], one["side"]) for one in node["slow"]]
@@ -56,7 +66,10 @@ def test_a_run_beyond_a_limit_makes_a_suspect_that_a_second_run_decides(
 ) -> None:
     fleet(tmp_path, runs=1, changed={2: {"host": 1.7}, 4: {"host": 1.7}})
     assert main(["fleet", str(tmp_path), "--fail"]) == 3
-    assert f"overhead run --profile node --out {tmp_path / 'n2'}" in capsys.readouterr().out.replace("\n", "")
+    assert (
+        f"overhead run --profile node --out {tmp_path / 'n2'}"
+        in capsys.readouterr().out.replace("\n", "")
+    )
     shutil.copy(tmp_path / "n2" / "0.json", tmp_path / "n2" / "copy.json")
     found, nodes = judged(tmp_path, capsys)
     assert [nodes[name]["verdict"] for name in ("n2", "n4", "n0")] == ["suspect", "suspect", "ok"]
@@ -69,11 +82,17 @@ def test_a_run_beyond_a_limit_makes_a_suspect_that_a_second_run_decides(
     assert main(["fleet", str(tmp_path), "--fail"]) == 1
 
 
-@pytest.mark.parametrize(("version", "groups"), [("kernel", 1), ("os", 1), ("overhead", 1), ("torch", 12)])
+@pytest.mark.parametrize(
+    ("version", "groups"), [("kernel", 1), ("os", 1), ("overhead", 1), ("torch", 12)]
+)
 def test_nodes_may_differ_in_what_does_not_make_them_another_kind(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], version: str, groups: int
 ) -> None:
-    fleet(tmp_path, 12, changed={number: {"versions": {version: f"6.{number}"}} for number in range(12)})
+    fleet(
+        tmp_path,
+        12,
+        changed={number: {"versions": {version: f"6.{number}"}} for number in range(12)},
+    )
     found, nodes = judged(tmp_path, capsys)
     assert len(found["groups"]) == groups
     assert {node["verdict"] for node in nodes.values()} == {"ok" if groups == 1 else "unknown"}
@@ -106,7 +125,11 @@ def test_nodes_of_another_machine_or_version_are_apart_and_bad_files_are_named(
 ) -> None:
     fleet(tmp_path, 12, changed={number: {"versions": {"torch": "2.1"}} for number in range(12)})
     for number in (0, 1):
-        write_node(tmp_path, f"n{number}", *(node_run(number, r, host=2.0, versions={"torch": "2.0"}) for r in (0, 1)))
+        write_node(
+            tmp_path,
+            f"n{number}",
+            *(node_run(number, r, host=2.0, versions={"torch": "2.0"}) for r in (0, 1)),
+        )
     (tmp_path / "alone.json").write_bytes(b"{}")
     (tmp_path / "n5" / "bad.json").write_bytes(b"{")
     write_node(tmp_path, "other", node_run(20, machine=OTHER))
@@ -122,9 +145,13 @@ def test_nodes_of_another_machine_or_version_are_apart_and_bad_files_are_named(
     assert "bad.json" in capsys.readouterr().out
 
 
-def test_the_settings_that_set_a_slow_node_apart_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_settings_that_set_a_slow_node_apart_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     usual = {"governor": "performance", "gpu_mhz_max": ["1980"], "smt": "off"}
-    settings: dict[int, dict[str, Any]] = {n: {"volatile": {**usual, "load_1m": n / 10}} for n in range(10)}
+    settings: dict[int, dict[str, Any]] = {
+        n: {"volatile": {**usual, "load_1m": n / 10}} for n in range(10)
+    }
     settings[6] = {"volatile": {**usual, "governor": "powersave", "load_1m": 90.0}, "host": 1.8}
     fleet(tmp_path, 10, changed=settings)
     _, nodes = judged(tmp_path, capsys)
@@ -141,8 +168,12 @@ def test_made_nodes_of_committed_runs_give_few_false_alarms_and_the_committed_po
             assert all(row["stated"] >= 0.95 for row in rows.values()), (
                 "another fleet finds the smallest that is stated"
             )
-            assert all(row["untold"]["sides"] <= 5 for row in rows.values()), "of 1,000 healthy fleets"
-            assert all(share <= 0.01 for row in rows.values() for share in row["many pass"].values())
+            assert all(row["untold"]["sides"] <= 5 for row in rows.values()), (
+                "of 1,000 healthy fleets"
+            )
+            assert all(
+                share <= 0.01 for row in rows.values() for share in row["many pass"].values()
+            )
             largest = rows[str(max(power.SIZES))]
             assert all(largest[what]["all"] >= 0.95 for what in ("host", "device", "stack"))
     pool = power.Pool.of("H200")

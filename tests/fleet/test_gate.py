@@ -1,4 +1,6 @@
-"""What ``overhead fleet --fail`` passes, and what it does not: exit codes and verdicts on made nodes."""
+"""What ``overhead fleet --fail`` passes, and what it does not: exit codes and verdicts on made
+nodes.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,12 @@ def fleet(folder: Path, *, nodes: int = 10, slow: Sequence[int] = (), **slower: 
         write_node(folder, f"n{number}", *(node_run(number, run, **own) for run in range(2)))
 
 
-def edited(folder: Path, node: str, edit: Callable[[Record], Record | None], files: Sequence[str] = ("0", "1")) -> None:
+def edited(
+    folder: Path,
+    node: str,
+    edit: Callable[[Record], Record | None],
+    files: Sequence[str] = ("0", "1"),
+) -> None:
     """Change or leave out the records of these runs of a node."""
     for name in files:
         path = folder / node / f"{name}.json"
@@ -42,13 +49,20 @@ def save(path: Path, run: Fingerprint) -> None:
 
 
 def refused(record: Record, status: str) -> Record:
-    """The record with this status, as a real one: without values, but for two speeds, of which the first stands."""
+    """The record with this status, as a real one: without values, but for two speeds, of which the
+    first stands.
+    """
     kept = {} if status == "bimodal" else {"value": None, "low": None, "high": None}
-    figures = [msgspec.structs.replace(one, status=status, reason="a fault", **kept) for one in record.figures]
+    figures = [
+        msgspec.structs.replace(one, status=status, reason="a fault", **kept)
+        for one in record.figures
+    ]
     return msgspec.structs.replace(record, status=status, reason="a fault", figures=figures)
 
 
-def gate(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, dict[str, Any]], dict[str, Any]]:
+def gate(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, dict[str, dict[str, Any]], dict[str, Any]]:
     """The exit code with ``--fail``, the nodes by name, and the whole answer."""
     capsys.readouterr()
     code = main(["fleet", str(folder), "--fail", "--json"])
@@ -78,7 +92,11 @@ def test_many_slow_nodes_are_two_groups_and_do_not_pass(
     assert code in (SLOW, UNTESTED)
     if code == UNTESTED:
         (side,) = slower
-        divided = next(one for one in found["groups"][0]["divided"] if (one["stack"], one["side"]) == ("", side))
+        divided = next(
+            one
+            for one in found["groups"][0]["divided"]
+            if (one["stack"], one["side"]) == ("", side)
+        )
         assert set(divided["slower"]) == {f"n{number}" for number in range(many)}
         assert divided["low"] < 1.5 < divided["high"]
         assert verdicts(nodes, "unknown") == nodes.keys()
@@ -90,13 +108,22 @@ def test_a_stack_that_is_slow_on_half_of_the_nodes_is_two_groups_at_this_stack(
     fleet(tmp_path, slow=range(5), stacks={"torch": 3.0})
     code, nodes, found = gate(tmp_path, capsys)
     assert code == UNTESTED
-    assert [(one["stack"], one["side"]) for one in found["groups"][0]["divided"]] == [("torch", "host")]
-    assert all(node["verdict"] == "partly ok" and "torch (host)" in node["not_judged"] for node in nodes.values())
+    assert [(one["stack"], one["side"]) for one in found["groups"][0]["divided"]] == [
+        ("torch", "host")
+    ]
+    assert all(
+        node["verdict"] == "partly ok" and "torch (host)" in node["not_judged"]
+        for node in nodes.values()
+    )
 
 
-def test_nodes_that_all_differ_do_not_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nodes_that_all_differ_do_not_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for number in range(10):
-        write_node(tmp_path, f"n{number}", *(node_run(number, run, host=1.15**number) for run in range(2)))
+        write_node(
+            tmp_path, f"n{number}", *(node_run(number, run, host=1.15**number) for run in range(2))
+        )
     assert gate(tmp_path, capsys)[0] == UNTESTED
 
 
@@ -108,7 +135,12 @@ def test_a_node_whose_figures_are_refused_is_not_judged(
     fleet(tmp_path)
     for run in ("0", "1"):
         left = iter([True] * kept)
-        edited(tmp_path, "n3", lambda r, left=left: r if next(left, False) else refused(r, status), [run])  # type: ignore[misc]
+        edited(
+            tmp_path,
+            "n3",
+            lambda r, left=left: r if next(left, False) else refused(r, status),  # type: ignore[misc]
+            [run],
+        )
         path = tmp_path / "n3" / f"{run}.json"
         save(path, msgspec.structs.replace(read_fingerprint(path), contention=[]))
     code, nodes, _ = gate(tmp_path, capsys)
@@ -132,13 +164,19 @@ def test_a_stack_that_a_node_lacks_in_its_newest_run_is_named(
     for run in runs:
         path = tmp_path / "n3" / f"{run}.json"
         found = read_fingerprint(path)
-        missing = [MissingStack(stack="torch", reason="no torch here")] if change == "unavailable" else []
+        missing = (
+            [MissingStack(stack="torch", reason="no torch here")] if change == "unavailable" else []
+        )
         others = [one for one in found.contention if one.target.stack != "torch"]
         save(path, msgspec.structs.replace(found, unavailable=missing, contention=others))
     code, nodes, _ = gate(tmp_path, capsys)
     assert code == UNTESTED
     assert verdicts(nodes, "partly ok") == {"n3"}
-    codes = {"failed": "cases-without-a-figure", "left out": "stack-not-measured", "unavailable": ""}
+    codes = {
+        "failed": "cases-without-a-figure",
+        "left out": "stack-not-measured",
+        "unavailable": "",
+    }
     assert nodes["n3"]["not_judged_codes"]["torch"] == codes[change]
     of_file = {"failed": "a fault", "left out": "", "unavailable": "no torch here"}
     assert of_file[change] in nodes["n3"]["not_judged"]["torch"]
@@ -149,7 +187,12 @@ def test_a_node_on_which_one_case_did_not_do_its_work_is_partly_ok_if_the_others
     tmp_path: Path, capsys: pytest.CaptureFixture[str], status: str
 ) -> None:
     fleet(tmp_path)
-    edited(tmp_path, "n3", lambda r: refused(r, status) if (r.stack, r.params["case"]) == ("torch", 2) else r, ["1"])
+    edited(
+        tmp_path,
+        "n3",
+        lambda r: refused(r, status) if (r.stack, r.params["case"]) == ("torch", 2) else r,
+        ["1"],
+    )
     code, nodes, _ = gate(tmp_path, capsys)
     assert code == UNTESTED
     assert verdicts(nodes, "partly ok") == {"n3"}
@@ -158,7 +201,9 @@ def test_a_node_on_which_one_case_did_not_do_its_work_is_partly_ok_if_the_others
     assert "a fault" in nodes["n3"]["not_judged"]["torch"]
 
 
-def test_a_stack_of_half_of_the_nodes_is_judged_among_these(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stack_of_half_of_the_nodes_is_judged_among_these(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     fleet(tmp_path, slow=[2], stacks={"torch": 3.0})
     for number in range(1, 10, 2):
         without_stack(tmp_path, f"n{number}", "torch")
@@ -168,7 +213,9 @@ def test_a_stack_of_half_of_the_nodes_is_judged_among_these(tmp_path: Path, caps
     assert verdicts(nodes, "partly ok") == {f"n{number}" for number in range(1, 10, 2)}
 
 
-def test_a_stack_that_no_node_has_is_no_fault_of_a_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stack_that_no_node_has_is_no_fault_of_a_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     fleet(tmp_path)
     for path in tmp_path.glob("*/*.json"):
         run = read_fingerprint(path)
@@ -179,7 +226,9 @@ def test_a_stack_that_no_node_has_is_no_fault_of_a_node(tmp_path: Path, capsys: 
     assert verdicts(nodes, "ok") == nodes.keys()
 
 
-def test_a_stack_of_few_nodes_is_not_judged_on_these(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stack_of_few_nodes_is_not_judged_on_these(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     fleet(tmp_path)
     for number in range(3, 10):
         without_stack(tmp_path, f"n{number}", "torch")
@@ -202,11 +251,19 @@ def test_a_node_without_figures_of_all_devices_together_is_not_judged(
     fleet(tmp_path)
     for path in (tmp_path / "n3").glob("*.json"):
         run = read_fingerprint(path)
-        save(path, msgspec.structs.replace(run, contention=[one for one in run.contention if one.peers == 1]))
+        save(
+            path,
+            msgspec.structs.replace(
+                run, contention=[one for one in run.contention if one.peers == 1]
+            ),
+        )
     code, nodes, _ = gate(tmp_path, capsys)
     assert code == UNTESTED
     assert verdicts(nodes, "unknown") == {"n3"}
-    assert [*nodes["n3"]["not_judged_codes"].values()] == ["stack-not-measured", "few-figures-of-test"]
+    assert [*nodes["n3"]["not_judged_codes"].values()] == [
+        "stack-not-measured",
+        "few-figures-of-test",
+    ]
     assert "together" in nodes["n3"]["not_judged"]
 
 
@@ -230,7 +287,10 @@ def test_a_node_with_records_of_one_stack_alone_is_not_judged(
         "samples",
         "a damaged journal",
         "a journal beside the folders",
-        pytest.param("a link to nothing", marks=pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")),
+        pytest.param(
+            "a link to nothing",
+            marks=pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX"),
+        ),
     ],
 )
 def test_a_node_that_was_killed_is_counted_and_does_not_pass(
@@ -238,7 +298,11 @@ def test_a_node_that_was_killed_is_counted_and_does_not_pass(
 ) -> None:
     fleet(tmp_path)
     (tmp_path / "dead").mkdir()
-    names = {"a journal": "dead/run.jsonl", "samples": "dead/run.samples.jsonl.gz", "a damaged journal": "dead/a.jsonl"}
+    names = {
+        "a journal": "dead/run.jsonl",
+        "samples": "dead/run.samples.jsonl.gz",
+        "a damaged journal": "dead/a.jsonl",
+    }
     if name := names.get(left):
         (tmp_path / name).write_bytes(journal() if left == "a journal" else b"{}\n")
     elif left == "a link to nothing":
@@ -274,8 +338,14 @@ def test_old_runs_are_not_judged_in_place_of_newer_ones_that_cannot_be_read(
     fleet(tmp_path)
     created = "2026-01-01T00:05:00Z" if newer else "2025-12-01T00:00:00Z"
     whole = msgspec.json.encode(node_run(3, 9, host=3.0, created=created))
-    contents = {"cut off": whole[: len(whole) // 2], "no text": b"\x00" * 100, "a journal": journal(created)}
-    (tmp_path / "n3" / ("9.jsonl" if fault == "a journal" else "9.json")).write_bytes(contents[fault])
+    contents = {
+        "cut off": whole[: len(whole) // 2],
+        "no text": b"\x00" * 100,
+        "a journal": journal(created),
+    }
+    (tmp_path / "n3" / ("9.jsonl" if fault == "a journal" else "9.json")).write_bytes(
+        contents[fault]
+    )
     code, nodes, _ = gate(tmp_path, capsys)
     expected = UNTESTED if newer or fault == "no text" else OK
     assert code == expected
@@ -293,7 +363,9 @@ def test_a_slow_node_fails_the_gate_also_if_its_newest_file_cannot_be_read(
     assert [Path(path).name for path in found["skipped"]] == ["9.json"]
 
 
-def test_a_copy_under_another_name_is_no_other_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_copy_under_another_name_is_no_other_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     fleet(tmp_path)
     for number in range(5):
         shutil.copytree(tmp_path / "n3", tmp_path / f"of-n3-{number}")
@@ -303,7 +375,9 @@ def test_a_copy_under_another_name_is_no_other_node(tmp_path: Path, capsys: pyte
     assert verdicts(nodes, "unknown") < {"n3", *(f"of-n3-{number}" for number in range(5))}
 
 
-def test_six_copies_of_one_file_are_one_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_six_copies_of_one_file_are_one_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for number in range(6):
         save(tmp_path / f"n{number}.json", node_run(3))
     code, nodes, _ = gate(tmp_path, capsys)
@@ -312,13 +386,18 @@ def test_six_copies_of_one_file_are_one_node(tmp_path: Path, capsys: pytest.Capt
     assert not verdicts(nodes, "ok")
 
 
-def test_a_copy_with_another_date_is_no_second_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_copy_with_another_date_is_no_second_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     fleet(tmp_path)
     slow = node_run(3, 0, host=1.8)
     for name in ("0", "1"):
         (tmp_path / "n3" / f"{name}.json").unlink()
     for number in range(3):
-        save(tmp_path / "n3" / f"{number}.json", msgspec.structs.replace(slow, created=f"2026-01-01T00:0{number}:00Z"))
+        save(
+            tmp_path / "n3" / f"{number}.json",
+            msgspec.structs.replace(slow, created=f"2026-01-01T00:0{number}:00Z"),
+        )
     code, nodes, found = gate(tmp_path, capsys)
     assert code == UNTESTED
     assert verdicts(nodes, "suspect") == {"n3"}
@@ -332,18 +411,29 @@ def test_runs_from_the_future_do_not_count_and_are_named(
     fleet(tmp_path)
     later = (datetime.now(UTC) + timedelta(days=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
     for number, created in enumerate((later, "2099-01-01T00:00:00Z", "2026-99-99T00:00:00Z")):
-        save(tmp_path / "n3" / f"late-{number}.json", node_run(3, 5 + number, host=slower, created=created))
+        save(
+            tmp_path / "n3" / f"late-{number}.json",
+            node_run(3, 5 + number, host=slower, created=created),
+        )
     code, nodes, found = gate(tmp_path, capsys)
     assert code == UNTESTED
     assert verdicts(nodes, "unknown") == {"n3"}
-    assert {Path(path).name for path in found["skipped"]} == {"late-0.json", "late-1.json", "late-2.json"}
+    assert {Path(path).name for path in found["skipped"]} == {
+        "late-0.json",
+        "late-1.json",
+        "late-2.json",
+    }
 
 
-def test_times_that_no_run_gives_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_that_no_run_gives_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     fleet(tmp_path)
 
     def huge(record: Record) -> Record:
-        figures = [msgspec.structs.replace(one, value=1e30, low=1e30, high=1e30) for one in record.figures]
+        figures = [
+            msgspec.structs.replace(one, value=1e30, low=1e30, high=1e30) for one in record.figures
+        ]
         return msgspec.structs.replace(record, figures=figures)
 
     edited(tmp_path, "n3", huge)
@@ -361,8 +451,15 @@ def test_one_time_that_no_run_gives_costs_a_file_its_other_times_too(
     path = tmp_path / "n3" / "1.json"
     run = read_fingerprint(path)
     first, *others = run.records
-    figures = [msgspec.structs.replace(one, value=1e30, low=1e30, high=1e30) for one in first.figures]
-    save(path, msgspec.structs.replace(run, records=[msgspec.structs.replace(first, figures=figures), *others]))
+    figures = [
+        msgspec.structs.replace(one, value=1e30, low=1e30, high=1e30) for one in first.figures
+    ]
+    save(
+        path,
+        msgspec.structs.replace(
+            run, records=[msgspec.structs.replace(first, figures=figures), *others]
+        ),
+    )
     code, nodes, found = gate(tmp_path, capsys)
     assert code == UNTESTED
     assert verdicts(nodes, "unknown") == {"n3"}

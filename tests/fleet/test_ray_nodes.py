@@ -1,4 +1,6 @@
-"""A cluster of Ray on this machine: every node is measured, and those that give nothing are named with the reason."""
+"""A cluster of Ray on this machine: every node is measured, and those that give nothing are named
+with the reason.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,17 @@ NODES = {"good": "", "slow": "slow", "hangs": "hangs", "dies": "hangs"}
 
 @pytest.mark.slow
 @pytest.mark.needs("ray")
-@pytest.mark.skipif(sys.platform == "win32", reason="Ray starts no cluster of several nodes on Windows")
+@pytest.mark.skipif(
+    sys.platform == "win32", reason="Ray starts no cluster of several nodes on Windows"
+)
 def test_every_node_is_measured_and_one_that_hangs_or_dies_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    environment = {"RAY_USAGE_STATS_ENABLED": "0", "EXAMPLE": EXAMPLE, "PYTHONPATH": EXAMPLE.parents[1]}
+    environment = {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "EXAMPLE": EXAMPLE,
+        "PYTHONPATH": EXAMPLE.parents[1],
+    }
     for name, value in environment.items():
         monkeypatch.setenv(name, str(value))
     from ray.cluster_utils import Cluster
@@ -28,7 +36,9 @@ def test_every_node_is_measured_and_one_that_hangs_or_dies_is_named(
     cluster, out = Cluster(), tmp_path / "out"
     try:
         for name, fault in NODES.items():
-            last = cluster.add_node(node_name=name, num_gpus=1, include_dashboard=False, env_vars={"FAULT": fault})
+            last = cluster.add_node(
+                node_name=name, num_gpus=1, include_dashboard=False, env_vars={"FAULT": fault}
+            )
 
         def kill() -> None:
             while not (out / "good").exists():

@@ -27,7 +27,8 @@ from overhead.cli import main
 from overhead.profiles import Plan, profiles, register_profile
 profiles()
 few = dict.fromkeys(("cheap", "fast", "slow", "polling"), 1)
-plan = Plan(processes=1, target=0.5, sampling_s=0.5, wall_s=20.0, case_s=0.02, max_cases=few, folder_per_node=True)
+times = dict(sampling_s=0.5, wall_s=20.0, case_s=0.02)
+plan = Plan(processes=1, target=0.5, max_cases=few, folder_per_node=True, **times)
 register_profile("node", plan)
 sys.exit(main([*sys.argv[1:], "-p", "numpy"]))
 """
@@ -41,13 +42,19 @@ def test_the_script_is_sound_and_gives_each_node_a_folder_and_each_task_a_file(
 ) -> None:
     assert main(["fleet", "--sbatch"]) == 0
     script, out = program(tmp_path / "node.sbatch", capfd.readouterr().out), tmp_path / "out"
-    checked = subprocess.run([str(shutil.which("shellcheck", path=TOOLS)), str(script)], capture_output=True, text=True)
+    checked = subprocess.run(
+        [str(shutil.which("shellcheck", path=TOOLS)), str(script)], capture_output=True, text=True
+    )
     assert checked.returncode == 0, checked.stdout
     program(tmp_path / "srun", SRUN)
     measure = shlex.join([sys.executable, "-c", MEASURE])
-    program(tmp_path / "overhead", f'#!/bin/sh\n[ "$1" = fleet ] && exec ls "$2"\nexec {measure} "$@"\n')
+    program(
+        tmp_path / "overhead", f'#!/bin/sh\n[ "$1" = fleet ] && exec ls "$2"\nexec {measure} "$@"\n'
+    )
     environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(["sh", str(script), str(out)], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        ["sh", str(script), str(out)], env=environment, capture_output=True, text=True
+    )
     assert done.stdout.endswith("n2\nrack-n1\n"), done.stderr
     for name, tasks in {"n2": 1, "rack-n1": 2}.items():
         files = list((out / name).glob("*.json"))

@@ -27,14 +27,23 @@ case "$host" in
     *) echo "welcome to $host"; FAULT=${host#*@} PATH="$HOSTS:$PATH" exec /bin/sh -c "$command" ;;
 esac
 """
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins for programs are shell scripts")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="the stand-ins for programs are shell scripts"
+)
 
 
 @pytest.fixture(autouse=True)
 def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ssh, overhead = program(tmp_path / "here" / "ssh", SSH), program(tmp_path / "hosts" / "overhead", OVERHEAD)
+    ssh, overhead = (
+        program(tmp_path / "here" / "ssh", SSH),
+        program(tmp_path / "hosts" / "overhead", OVERHEAD),
+    )
     monkeypatch.setenv("PATH", f"{ssh.parent}{os.pathsep}{os.environ['PATH']}")
-    for name, path in (("HOSTS", overhead.parent), ("EXAMPLE", EXAMPLE), ("SENT", tmp_path / "sent")):
+    for name, path in (
+        ("HOSTS", overhead.parent),
+        ("EXAMPLE", EXAMPLE),
+        ("SENT", tmp_path / "sent"),
+    ):
         monkeypatch.setenv(name, str(path))
 
 
@@ -47,7 +56,17 @@ def words_for(folder: Path, *hosts: str) -> list[str]:
 def test_every_host_is_measured_and_those_without_files_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = words_for(tmp_path, "# the rack", "n1.example", "", "me@n2  # by name", "down", "hangs", "fails", "lacks")
+    words = words_for(
+        tmp_path,
+        "# the rack",
+        "n1.example",
+        "",
+        "me@n2  # by name",
+        "down",
+        "hangs",
+        "fails",
+        "lacks",
+    )
     words += ["-p", "torch", "--software", "--require", "torch", "--node-limit", "1"]
     code, files, reasons = collected(capsys, *words)
     assert code == 1, "not every node measured what is required"
@@ -99,19 +118,25 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", [*HOSTILE, "endless"])
-def test_nothing_of_a_hostile_archive_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+def test_nothing_of_a_hostile_archive_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
     with tarfile.open(tmp_path / "sent", mode="w") as archive:
         for one in [member("good.json"), *HOSTILE.get(kind, [])]:
             archive.addfile(one)
     content = (tmp_path / "sent").read_bytes()
-    (tmp_path / "sent").write_bytes(b"the files of overhead:\n" + (b"x" * 2000 if kind == "no archive" else content))
+    (tmp_path / "sent").write_bytes(
+        b"the files of overhead:\n" + (b"x" * 2000 if kind == "no archive" else content)
+    )
     words = words_for(tmp_path, "endless" if kind == "endless" else "hostile", "n1")
     before = {path for path in tmp_path.rglob("*") if "out" not in path.parts}
     code, files, reasons = collected(capsys, *words)
     assert code == 0
     assert [name for name in files if name not in reasons] == ["n1"]
     assert {path.parent.name for path in (tmp_path / "out").glob("*/*")} == {"n1"}
-    assert {path.name for path in (tmp_path / "out").iterdir()} - {"n1"} == reasons.keys(), "an empty folder for each"
+    assert {path.name for path in (tmp_path / "out").iterdir()} - {"n1"} == reasons.keys(), (
+        "an empty folder for each"
+    )
     assert {path for path in tmp_path.rglob("*") if "out" not in path.parts} == before
 
 
@@ -119,7 +144,10 @@ def test_an_interrupt_keeps_what_arrived_and_ends_the_rest(tmp_path: Path) -> No
     signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     command = [sys.executable, "-m", "overhead", "run", *words_for(tmp_path, "n1", "hangs")]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    while len(list(tmp_path.glob("out/n1/*"))) < len(BOTH) or len(psutil.Process(run.pid).children(True)) < 2:
+    while (
+        len(list(tmp_path.glob("out/n1/*"))) < len(BOTH)
+        or len(psutil.Process(run.pid).children(True)) < 2
+    ):
         assert run.poll() is None
         time.sleep(0.05)
     started = psutil.Process(run.pid).children(recursive=True)

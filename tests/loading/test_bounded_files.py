@@ -51,7 +51,9 @@ def test_reading_a_pipe_is_refused_at_once(
 
 
 @posix
-def test_reading_a_folder_skips_a_pipe_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reading_a_folder_skips_a_pipe_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     Made(seed=1).write(tmp_path / "good.json")
     os.mkfifo(tmp_path / "pipe.json")
     os.mkfifo(tmp_path / "pipe.jsonl")
@@ -84,8 +86,12 @@ def test_reading_a_file_with_an_endless_line_is_refused(tmp_path: Path) -> None:
         load(path)
 
 
-@pytest.mark.parametrize(("filler", "most"), [(b"\n", 20_000_000), (b" ", 40_000_000)], ids=["empty lines", "one line"])
-@pytest.mark.parametrize("first", [b"", encode_line(Made().lines()[0])], ids=["alone", "after a header"])
+@pytest.mark.parametrize(
+    ("filler", "most"), [(b"\n", 20_000_000), (b" ", 40_000_000)], ids=["empty lines", "one line"]
+)
+@pytest.mark.parametrize(
+    "first", [b"", encode_line(Made().lines()[0])], ids=["alone", "after a header"]
+)
 def test_a_decompression_bomb_is_refused_before_it_fills_memory(
     tmp_path: Path, first: bytes, filler: bytes, most: int
 ) -> None:
@@ -106,8 +112,15 @@ def test_a_decompression_bomb_is_refused_before_it_fills_memory(
 def test_an_error_holds_the_file_and_what_is_wrong_with_it(tmp_path: Path) -> None:
     with pytest.raises(BadFile) as of_text:
         read_whole(tmp_path, 10)
-    assert (of_text.value.file, str(of_text.value)) == (str(tmp_path), f"{tmp_path}: {of_text.value.fault}")
+    assert (of_text.value.file, str(of_text.value)) == (
+        str(tmp_path),
+        f"{tmp_path}: {of_text.value.fault}",
+    )
     reason = because("no-run-here")
     copied = pickle.loads(pickle.dumps(BadFile(reason, tmp_path)))
-    assert (copied.file, copied.fault, copied.why) == (str(tmp_path), reason, about(str(tmp_path), reason))
+    assert (copied.file, copied.fault, copied.why) == (
+        str(tmp_path),
+        reason,
+        about(str(tmp_path), reason),
+    )
     assert BadFile(reason).why == reason

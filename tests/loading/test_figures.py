@@ -1,4 +1,6 @@
-"""Figures in a file that contradict themselves, that nothing proves, or that no measurement can be."""
+"""Figures in a file that contradict themselves, that nothing proves, or that no measurement can
+be.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "example-fingerprint.json"
 
 
-def changed(path: Path, change: Callable[[dict[str, Any]], object], records: dict[str, Any] | None = None) -> Path:
+def changed(
+    path: Path, change: Callable[[dict[str, Any]], object], records: dict[str, Any] | None = None
+) -> Path:
     """A copy of the example in which each figure with a value, and each record, is changed."""
     found = json.loads(EXAMPLE.read_bytes())
     for row in found["records"]:
@@ -55,8 +59,12 @@ def test_a_file_with_a_figure_that_contradicts_itself_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize("value", [1e-300, 1e300, -1e200])
-def test_a_value_that_no_measurement_can_be_has_no_status_of_a_value(tmp_path: Path, value: float) -> None:
-    path = changed(tmp_path / "run.json", lambda figure: figure.update(value=value, low=None, high=None))
+def test_a_value_that_no_measurement_can_be_has_no_status_of_a_value(
+    tmp_path: Path, value: float
+) -> None:
+    path = changed(
+        tmp_path / "run.json", lambda figure: figure.update(value=value, low=None, high=None)
+    )
     figures = [figure for row in read_fingerprint(path).records for figure in row.figures]
     assert not [figure for figure in figures if figure.status in VALUED and figure.value is None]
     assert not any(figure.value == value for figure in figures)
@@ -64,13 +72,24 @@ def test_a_value_that_no_measurement_can_be_has_no_status_of_a_value(tmp_path: P
 
 
 def test_figures_of_a_case_that_is_not_proved_are_no_costs(tmp_path: Path) -> None:
-    path = changed(tmp_path / "run.json", lambda figure: None, {"status": "unverified", "reason": "3 and not 4"})
+    path = changed(
+        tmp_path / "run.json",
+        lambda figure: None,
+        {"status": "unverified", "reason": "3 and not 4"},
+    )
     found = read_fingerprint(path)
     assert found.records
     proved = [figure for record in found.records for figure in record.figures if figure.measured]
-    proved += [figure for comparison in found.comparisons for figure in comparison.figures if figure.measured]
+    proved += [
+        figure
+        for comparison in found.comparisons
+        for figure in comparison.figures
+        if figure.measured
+    ]
     assert not proved
-    assert {figure.reason for figure in found.records[0].figures if figure.status == "unverified"} == {"3 and not 4"}
+    assert {
+        figure.reason for figure in found.records[0].figures if figure.status == "unverified"
+    } == {"3 and not 4"}
 
 
 def test_figures_that_are_zero_are_shown_without_an_error(tmp_path: Path) -> None:
@@ -103,4 +122,7 @@ def test_committed_runs_are_read_without_a_change() -> None:
             continue
         found = read_fingerprint(path)
         unchanged = msgspec.json.decode(path.read_bytes(), type=type(found))
-        assert (found.records, found.comparisons) == (unchanged.records, unchanged.comparisons), path
+        assert (found.records, found.comparisons) == (
+            unchanged.records,
+            unchanged.comparisons,
+        ), path

@@ -1,4 +1,6 @@
-"""Fuzz the readers with few examples: changed input is read or refused in one line, and never ends in a traceback."""
+"""Fuzz the readers with few examples: changed input is read or refused in one line, and never ends
+in a traceback.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,23 @@ VALUES = st.one_of(
     st.integers(),
     st.floats(allow_nan=False),
     st.text(max_size=30),
-    st.sampled_from([0.0, -0.0, 1e308, -1e308, 5e-324, 2**53, 2**64, [], {}, "\x1b[2J", "=1+1", "../x", "\ud800"]),
+    st.sampled_from(
+        [
+            0.0,
+            -0.0,
+            1e308,
+            -1e308,
+            5e-324,
+            2**53,
+            2**64,
+            [],
+            {},
+            "\x1b[2J",
+            "=1+1",
+            "../x",
+            "\ud800",
+        ]
+    ),
 )
 NUMBERS: dict[type, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
@@ -42,14 +60,22 @@ def places(body: Any) -> list[tuple[Any, Any]]:
     """Every container in a JSON value with each of its keys."""
     keys = list(body) if isinstance(body, dict) else list(range(len(body)))
     found = [(body, key) for key in keys]
-    return found + [one for key in keys if isinstance(body[key], dict | list) for one in places(body[key])]
+    return found + [
+        one for key in keys if isinstance(body[key], dict | list) for one in places(body[key])
+    ]
 
 
 def change(body: Any, data: st.DataObject) -> None:
-    """Change one to three values, most of them numbers to other numbers, which the decoder often accepts."""
+    """Change one to three values, most of them numbers to other numbers, which the decoder often
+    accepts.
+    """
     for _ in range(data.draw(st.sampled_from([1, 1, 2, 3]))):
-        kind = data.draw(st.sampled_from(["number", "number", "number", "replace", "remove", "repeat"]))
-        found = [(h, k) for h, k in places(body) if kind != "number" or isinstance(h[k], int | float)]
+        kind = data.draw(
+            st.sampled_from(["number", "number", "number", "replace", "remove", "repeat"])
+        )
+        found = [
+            (h, k) for h, k in places(body) if kind != "number" or isinstance(h[k], int | float)
+        ]
         if not found:
             continue
         holder, key = found[data.draw(st.integers(0, len(found) - 1))]
@@ -68,11 +94,17 @@ def damage(raw: bytes, data: st.DataObject) -> bytes:
     if not raw or data.draw(st.integers(0, 5)) < 5:
         return raw
     at = data.draw(st.integers(0, len(raw) - 1))
-    return raw[:at] if data.draw(st.booleans()) else raw[:at] + bytes([data.draw(st.integers(0, 255))]) + raw[at + 1 :]
+    return (
+        raw[:at]
+        if data.draw(st.booleans())
+        else raw[:at] + bytes([data.draw(st.integers(0, 255))]) + raw[at + 1 :]
+    )
 
 
 def check_command(*arguments: str) -> int:
-    """Run a command, which must succeed or print one line and exit with 2. Returns the exit code."""
+    """Run a command, which must succeed or print one line and exit with 2. Returns the exit
+    code.
+    """
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(list(arguments))
@@ -147,7 +179,9 @@ few = settings(
 @pytest.mark.parametrize("kind", FUZZED)
 @few
 @given(data=st.data())
-def test_a_damaged_file_is_read_or_refused_with_one_line(tmp_path: Path, kind: str, data: st.DataObject) -> None:
+def test_a_damaged_file_is_read_or_refused_with_one_line(
+    tmp_path: Path, kind: str, data: st.DataObject
+) -> None:
     folder = Path(tempfile.mkdtemp(dir=tmp_path))
     FUZZED[kind](folder, data)
     shutil.rmtree(folder)

@@ -26,12 +26,16 @@ def once(process: int, name: str, values: list[float], reason: Why) -> OneOffLin
     )
 
 
-def reduced(tmp_path: Path, *more: tuple[str, list[float], Why], at: Sequence[float] = ()) -> results.Record:
+def reduced(
+    tmp_path: Path, *more: tuple[str, list[float], Why], at: Sequence[float] = ()
+) -> results.Record:
     """The record of the small case, whose every process also wrote these one-off values."""
     lines: list[JournalLine] = []
     for line in Made().lines():
         if isinstance(line, EndedLine):
-            lines += [msgspec.structs.replace(once(line.process, *one), at=list(at)) for one in more]
+            lines += [
+                msgspec.structs.replace(once(line.process, *one), at=list(at)) for one in more
+            ]
         lines.append(line)
     journal = tmp_path / "r.jsonl"
     journal.write_bytes(b"".join(map(results.encode_line, lines)))
@@ -39,9 +43,15 @@ def reduced(tmp_path: Path, *more: tuple[str, list[float], Why], at: Sequence[fl
 
 
 def test_a_single_value_that_is_missing_has_its_reason_in_the_fingerprint(tmp_path: Path) -> None:
-    figure = reduced(tmp_path, ("device_span", [], "no timestamp queries here")).figure("device_span")
+    figure = reduced(tmp_path, ("device_span", [], "no timestamp queries here")).figure(
+        "device_span"
+    )
     assert figure is not None
-    assert (figure.status, figure.reason, figure.value) == ("unavailable", "no timestamp queries here", None)
+    assert (figure.status, figure.reason, figure.value) == (
+        "unavailable",
+        "no timestamp queries here",
+        None,
+    )
 
 
 def test_a_single_value_of_one_process_replaces_the_reason_of_another(tmp_path: Path) -> None:
@@ -54,20 +64,32 @@ def test_every_slope_says_why_its_largest_n_is_small(tmp_path: Path) -> None:
     for name in ("issue", "complete"):
         figure = record.figure(name)
         assert figure is not None
-        assert values_of(figure.rule, "ladder-too-short") == {"why": because("n-is-bounded", most=64)}
+        assert values_of(figure.rule, "ladder-too-short") == {
+            "why": because("n-is-bounded", most=64)
+        }
 
 
 def test_a_fingerprint_has_the_met_cost_as_a_spread_over_processes(tmp_path: Path) -> None:
-    record = reduced(tmp_path, ("met", [29_000.0], ""), ("met", [31_000.0], ""), ("met_first", [5e6], ""))
+    record = reduced(
+        tmp_path, ("met", [29_000.0], ""), ("met", [31_000.0], ""), ("met_first", [5e6], "")
+    )
     met, within = record.figure("met"), record.figure("met_rounds")
     assert met is not None
     assert within is not None
-    assert (met.value, met.low, met.high, met.processes, met.unit) == (30_000.0, 30_000.0, 30_000.0, 5, "ns")
+    assert (met.value, met.low, met.high, met.processes, met.unit) == (
+        30_000.0,
+        30_000.0,
+        30_000.0,
+        5,
+        "ns",
+    )
     assert within.value == 31 / 29
     assert record.figure("met_first") is None
 
 
-def test_a_fingerprint_of_an_older_journal_has_the_met_cost_on_each_processor(tmp_path: Path) -> None:
+def test_a_fingerprint_of_an_older_journal_has_the_met_cost_on_each_processor(
+    tmp_path: Path,
+) -> None:
     interrupts = ("interrupt_processors", [6.0], "")
     record = reduced(tmp_path, ("met_by_processor", [1e3, 2e3], ""), interrupts, at=[4, 6])
     assert [(one.cpu, one.ns, one.serves_interrupts) for one in record.by_processor] == [

@@ -12,7 +12,9 @@ from tests.fakes.runs import LADDER, Made
 
 
 @pytest.mark.parametrize("place", ["data", "samples", "data/again/../../samples"])
-def test_samples_are_found_beside_the_run_and_in_a_folder_beside_its_folder(tmp_path: Path, place: str) -> None:
+def test_samples_are_found_beside_the_run_and_in_a_folder_beside_its_folder(
+    tmp_path: Path, place: str
+) -> None:
     folder = tmp_path / "data" / ("again" if "again" in place else "")
     for needed in (folder, tmp_path / "samples"):
         needed.mkdir(parents=True, exist_ok=True)
@@ -30,6 +32,9 @@ def test_samples_are_found_beside_the_run_and_in_a_folder_beside_its_folder(tmp_
 
 
 def test_samples_of_another_run_under_the_same_name_are_not_used(tmp_path: Path) -> None:
-    path, other = Made().write(tmp_path / "run.json", samples=False), Made(seed=1).write(tmp_path / "other.json")
+    path, other = (
+        Made().write(tmp_path / "run.json", samples=False),
+        Made(seed=1).write(tmp_path / "other.json"),
+    )
     other.with_suffix(".samples.jsonl.gz").rename(tmp_path / "run.samples.jsonl.gz")
     assert medians_by_record(load(path), path) == {}

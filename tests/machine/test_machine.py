@@ -52,7 +52,12 @@ class FakeHost(Host):
         load: float | None = 0.0,
     ) -> None:
         self.files, self.commands = dict(files or {}), dict(commands or {})
-        self.platform, self._environ, self._plugged, self._load = platform, dict(environ or {}), plugged, load
+        self.platform, self._environ, self._plugged, self._load = (
+            platform,
+            dict(environ or {}),
+            plugged,
+            load,
+        )
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -103,18 +108,28 @@ def test_the_machine_id_depends_only_on_processor_memory_and_gpus() -> None:
     reference = machine.identity(FakeHost(LINUX, H100)).id
     newer_driver = H100 | {SMI.format("driver_version"): "999.1"}
     elsewhere = {"/etc/os-release": 'PRETTY_NAME="Another"', "/proc/version": "Linux 7"}
-    same = FakeHost(LINUX | elsewhere, newer_driver, environ={"HOSTNAME": "x"}, plugged=True, load=9)
+    same = FakeHost(
+        LINUX | elsewhere, newer_driver, environ={"HOSTNAME": "x"}, plugged=True, load=9
+    )
     assert machine.identity(same).id == reference
     assert machine.identity(FakeHost(LINUX)).id != reference
-    assert machine.identity(FakeHost(LINUX | {"/proc/cpuinfo": "model name : other"}, H100)).id != reference
+    assert (
+        machine.identity(FakeHost(LINUX | {"/proc/cpuinfo": "model name : other"}, H100)).id
+        != reference
+    )
 
 
 def test_the_state_has_the_processors_beside_each_gpu_and_those_that_serve_its_interrupts() -> None:
     node = "/sys/devices/system/node/node{}/cpulist"
     files = {
-        **LINUX, f"{PCI}local_cpulist": "8-15", node.format(0): "0-7", node.format(1): "8-15",
-        "/proc/interrupts": "      CPU0 CPU1 CPU2\n 33:  0  0  900  PCI-MSI  nvidia\n 34:  900  0  0  PCI-MSI  eth0\n",
-    }  # fmt: skip
+        **LINUX,
+        f"{PCI}local_cpulist": "8-15",
+        node.format(0): "0-7",
+        node.format(1): "8-15",
+        "/proc/interrupts": "      CPU0 CPU1 CPU2\n"
+        " 33:  0  0  900  PCI-MSI  nvidia\n"
+        " 34:  900  0  0  PCI-MSI  eth0\n",
+    }
     found = machine.volatile(FakeHost(files, H100))
     assert (found["gpu_processors"], found["gpu_interrupts"]) == (["8-15"], ["2"])
     assert found["numa_nodes"] == ["node0: 0-7", "node1: 8-15"]
@@ -124,26 +139,37 @@ def test_the_state_has_the_processors_beside_each_gpu_and_those_that_serve_its_i
 
 def test_the_machine_id_does_not_depend_on_the_nvidia_driver() -> None:
     card = {f"{PCI}class": "0x030200", f"{PCI}vendor": "0x10de", f"{PCI}device": "0x2330"}
-    with_driver, without = machine.identity(FakeHost(LINUX | card, H100)), machine.identity(FakeHost(LINUX | card))
+    with_driver, without = (
+        machine.identity(FakeHost(LINUX | card, H100)),
+        machine.identity(FakeHost(LINUX | card)),
+    )
     assert with_driver.id == without.id
     assert [gpu.name for gpu in with_driver.gpus] == ["NVIDIA H100 80GB HBM3"]
     assert [gpu.name for gpu in without.gpus] == ["NVIDIA 10de:2330"]
 
 
-@pytest.mark.parametrize(("kind", "vendor"), [("0x030000", "0x1af4"), ("0x030000", "0x1a03"), ("0x020000", "0x8086")])
+@pytest.mark.parametrize(
+    ("kind", "vendor"), [("0x030000", "0x1af4"), ("0x030000", "0x1a03"), ("0x020000", "0x8086")]
+)
 def test_virtual_displays_and_other_devices_do_not_count_as_gpus(kind: str, vendor: str) -> None:
     card = {f"{PCI}class": kind, f"{PCI}vendor": vendor, f"{PCI}device": "0x1050"}
     assert machine.identity(FakeHost(LINUX | card)).gpus == []
 
 
 def test_an_arm_processor_is_named_by_lscpu() -> None:
-    host = FakeHost({"/proc/cpuinfo": "CPU part : 0xd40"}, {"lscpu": "Vendor ID:  ARM\nModel name:   Neoverse-V2\n"})
+    host = FakeHost(
+        {"/proc/cpuinfo": "CPU part : 0xd40"},
+        {"lscpu": "Vendor ID:  ARM\nModel name:   Neoverse-V2\n"},
+    )
     assert machine.identity(host).cpu == "Neoverse-V2"
 
 
 def test_macos_reports_processor_memory_and_gpu() -> None:
     displays = json.dumps({"SPDisplaysDataType": [{"sppci_model": "Apple M2"}, {"other": 1}]})
-    commands = {"sysctl -n machdep.cpu.brand_string": "Apple M2", "system_profiler -json SPDisplaysDataType": displays}
+    commands = {
+        "sysctl -n machdep.cpu.brand_string": "Apple M2",
+        "system_profiler -json SPDisplaysDataType": displays,
+    }
     found = machine.identity(FakeHost(commands=commands, platform="darwin"))
     assert (found.cpu, [gpu.name for gpu in found.gpus]) == ("Apple M2", ["Apple M2"])
     commands["system_profiler -json SPDisplaysDataType"] = "[]"
@@ -157,14 +183,20 @@ class FakeWindows(FakeHost):
         if command[0] == "powercfg":
             return "Power Scheme GUID: 381b4222  (Balanced)"
         if command[0] == "powershell" and "VideoController" in command[-1]:
-            return "PCI\\VEN_8086&DEV_7D55&SUBSYS_1\\3|Intel(R) Arc(TM)\nROOT\\BASICDISPLAY|Basic\nSWD\\x|Remote"
+            return (
+                "PCI\\VEN_8086&DEV_7D55&SUBSYS_1\\3|Intel(R)"
+                " Arc(TM)\nROOT\\BASICDISPLAY|Basic\nSWD\\x|Remote"
+            )
         return "Virtual Machine" if command[0] == "powershell" else ""
 
 
 def test_windows_reports_identity_and_state() -> None:
     host = FakeWindows(platform="win32", load=None)
     found, state = machine.identity(host), machine.volatile(host)
-    assert (found.cpu, [gpu.name for gpu in found.gpus]) == ("Intel(R) Core(TM) Ultra 7", ["Intel(R) Arc(TM)"])
+    assert (found.cpu, [gpu.name for gpu in found.gpus]) == (
+        "Intel(R) Core(TM) Ultra 7",
+        ["Intel(R) Arc(TM)"],
+    )
     assert (state["power_plan"], state["virtual"]) == ("Balanced", "Virtual Machine")
     assert by_name(host)["power plan"].status == "warn"
     assert "free cores" not in by_name(host)
@@ -181,7 +213,9 @@ HIGH_PERFORMANCE = "8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c"
         ("Power Scheme GUID: 11111111-2222-3333-4444-555555555555  (My performance plan)", "ok"),
     ],
 )
-def test_a_power_plan_is_judged_by_its_id_because_its_name_is_translated(active: str, status: str) -> None:
+def test_a_power_plan_is_judged_by_its_id_because_its_name_is_translated(
+    active: str, status: str
+) -> None:
     class Translated(FakeWindows):
         def run(self, *command: str) -> str:
             return active if command[0] == "powercfg" else super().run(*command)
@@ -200,9 +234,16 @@ def test_linux_reports_the_present_state() -> None:
 
 def test_injected_libraries_are_named_without_paths() -> None:
     layers = "/usr/share/vulkan/implicit_layer.d/"
-    files = {f"{layers}a.json": '{"layer": {"name": "VK_LAYER_MANGOHUD_overlay"}}', f"{layers}b.json": "broken"}
+    files = {
+        f"{layers}a.json": '{"layer": {"name": "VK_LAYER_MANGOHUD_overlay"}}',
+        f"{layers}b.json": "broken",
+    }
     host = FakeHost(files, environ={"LD_PRELOAD": "/home/jane/spy.so", "PATH": "/bin"})
-    assert machine.volatile(host)["injected"] == ["LD_PRELOAD=…/spy.so", "VK_LAYER_MANGOHUD_overlay", "b.json"]
+    assert machine.volatile(host)["injected"] == [
+        "LD_PRELOAD=…/spy.so",
+        "VK_LAYER_MANGOHUD_overlay",
+        "b.json",
+    ]
     assert by_name(host)["injected layers"].status == "bad"
 
 
@@ -214,7 +255,9 @@ def test_injected_libraries_are_named_without_paths() -> None:
         ({"/sys/fs/cgroup/cpu.max": "max 100000"}, None),
     ],
 )
-def test_the_cpu_quota_is_read_from_the_control_group(files: dict[str, str], quota: float | None) -> None:
+def test_the_cpu_quota_is_read_from_the_control_group(
+    files: dict[str, str], quota: float | None
+) -> None:
     assert machine.volatile(FakeHost(files)).get("cpu_quota") == quota
 
 
@@ -223,7 +266,11 @@ def test_the_cpu_quota_is_read_from_the_control_group(files: dict[str, str], quo
     [
         ({"/proc/version": "Linux 5.15-microsoft-standard-WSL2"}, {}, "wsl"),
         ({"/proc/cpuinfo": "flags : fpu hypervisor"}, {"systemd-detect-virt --vm": "kvm"}, "kvm"),
-        ({"/proc/cpuinfo": "flags : fpu hypervisor", "/sys/class/dmi/id/sys_vendor": "QEMU"}, {}, "QEMU"),
+        (
+            {"/proc/cpuinfo": "flags : fpu hypervisor", "/sys/class/dmi/id/sys_vendor": "QEMU"},
+            {},
+            "QEMU",
+        ),
         ({"/proc/cpuinfo": "flags : fpu hypervisor"}, {}, "yes"),
         ({"/proc/cpuinfo": "flags : fpu"}, {"systemd-detect-virt --vm": "none"}, None),
     ],
@@ -239,12 +286,19 @@ def test_macos_reports_the_present_state() -> None:
     host = FakeHost(commands=commands, platform="darwin", plugged=False)
     state = machine.volatile(host)
     assert (state["virtual"], state["low_power_mode"], state["power"]) == ("yes", True, "battery")
-    assert {name for name, check in by_name(host).items() if check.status == "warn"} >= {"power", "low power mode"}
+    assert {name for name, check in by_name(host).items() if check.status == "warn"} >= {
+        "power",
+        "low power mode",
+    }
 
 
 @pytest.mark.parametrize(
     ("files", "name"),
-    [({"/.dockerenv": ""}, "docker"), ({"/run/.containerenv": ""}, "podman"), ({"/proc/1/cgroup": "0::/lxc/a"}, "lxc")],
+    [
+        ({"/.dockerenv": ""}, "docker"),
+        ({"/run/.containerenv": ""}, "podman"),
+        ({"/proc/1/cgroup": "0::/lxc/a"}, "lxc"),
+    ],
 )
 def test_the_kind_of_a_container_is_reported(files: dict[str, str], name: str) -> None:
     assert machine.volatile(FakeHost(files))["container"] == name
@@ -297,7 +351,9 @@ def test_doctor_reports_every_disturbance() -> None:
 
 
 def test_doctor_finds_nothing_on_a_quiet_machine() -> None:
-    quiet = {path: "performance" for path in LINUX if path.endswith("governor")} | {f"{CPU}smt/active": "0"}
+    quiet = {path: "performance" for path in LINUX if path.endswith("governor")} | {
+        f"{CPU}smt/active": "0"
+    }
     files = LINUX | quiet
     files["/sys/devices/system/clocksource/clocksource0/current_clocksource"] = "tsc"
 
@@ -325,13 +381,22 @@ def test_doctor_reports_a_busy_gpu_a_small_quota_and_a_missing_gpu() -> None:
     assert by_name(FakeHost(LINUX))["hardware GPU"].status == "warn"
 
 
-def test_reading_from_this_machine_raises_no_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_reading_from_this_machine_raises_no_errors(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     host = Host()
     assert host.read(str(tmp_path)) == ""
-    assert host.run("no-such-program-here") == host.run(sys.executable, "-c", "raise SystemExit(3)") == ""
+    assert (
+        host.run("no-such-program-here")
+        == host.run(sys.executable, "-c", "raise SystemExit(3)")
+        == ""
+    )
     assert host.run(sys.executable, "-c", "print('a'); print('b')").split() == ["a", "b"]
     monkeypatch.setattr("psutil.cpu_freq", lambda: 1 / 0)
     assert host.psutil("cpu_freq") is None
     for platform in ("darwin", "win32"):
         monkeypatch.setattr(Host, "platform", platform)
-        assert all(isinstance(text, str) for text in (*host.system(), host.vulkan_loader(), host.processor()))
+        assert all(
+            isinstance(text, str)
+            for text in (*host.system(), host.vulkan_loader(), host.processor())
+        )

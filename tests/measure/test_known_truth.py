@@ -1,4 +1,6 @@
-"""The whole method on fake stacks whose true costs are known; ``scripts/bench/main.py known-truth`` runs many more."""
+"""The whole method on fake stacks whose true costs are known; ``scripts/bench/main.py known-truth``
+runs many more.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from tests.fakes.machine import CALM, Disturbance, FakeChain, FakeClock, FastFak
 
 LAWS = {
     "pipelined, device-bound": Law(host=1_400.0, device=5_000.0, fixed=20_000.0),
-    "pipelined, host-bound, deferred": Law(host=1_400.0, device=500.0, fixed=40_000.0, deferred=900.0),
+    "pipelined, host-bound, deferred": Law(
+        host=1_400.0, device=500.0, fixed=40_000.0, deferred=900.0
+    ),
     "serial": Law(host=600.0, device=2_000.0, fixed=30_000.0, overlap="serial"),
     "synchronous": Law(host=600.0, device=100.0, fixed=0.0, synchronous=True),
     "queue": Law(host=2_000.0, device=5_000.0, fixed=20_000.0, depth=64),
@@ -34,7 +38,9 @@ SAME_FIGURES = Path(__file__).parents[1] / "data" / "known_truth.json"
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_a_fake_chain_that_samples_in_its_own_loop_gives_the_same_times_as_one_that_does_not(name: str) -> None:
+def test_a_fake_chain_that_samples_in_its_own_loop_gives_the_same_times_as_one_that_does_not(
+    name: str,
+) -> None:
     ns = [1, 5, 50, 150, 600]
     slow, fast = FakeClock(CALM), FakeClock(CALM)
     by_verbs = np.array(sample(FakeChain(LAWS[name], slow), ns, slow, cpu=True), dtype=float)
@@ -53,7 +59,9 @@ def test_simulated_runs_without_noise_give_the_true_figures(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", [s for s in SCENARIOS if not (s.two_speeds or s.refused)], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "scenario", [s for s in SCENARIOS if not (s.two_speeds or s.refused)], ids=lambda s: s.name
+)
 def test_the_figures_of_every_simulated_scenario_agree_with_the_truth(scenario: Scenario) -> None:
     outcomes = [run(scenario, 2)]
     for figure in TIME_FIGURES:
@@ -72,14 +80,20 @@ def test_the_bench_scales_true_times_by_the_processor_speed_but_not_counts() -> 
         for name, value in {"complete": 1.1 * truth["complete"], "knee_n": truth["knee_n"]}.items()
     }
     for figure in exact:
-        held = score(scenario, [TruthOutcome(scenario.name, 0, exact, counts={1: 9, 64: 9}, pace=1.1)], figure)
+        held = score(
+            scenario,
+            [TruthOutcome(scenario.name, 0, exact, counts={1: 9, 64: 9}, pace=1.1)],
+            figure,
+        )
         assert (held.covered, held.far) == (1, 0)
         assert held.bias == pytest.approx(0.0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.two_speeds], ids=lambda s: s.name)
-def test_a_simulated_machine_with_two_speeds_gives_a_figure_with_both_values(scenario: Scenario) -> None:
+def test_a_simulated_machine_with_two_speeds_gives_a_figure_with_both_values(
+    scenario: Scenario,
+) -> None:
     outcomes = [run(scenario, seed) for seed in range(2)]
     for figure in ("issue", "host", "complete"):
         assert score(scenario, outcomes, figure).right == 2
@@ -96,7 +110,9 @@ def test_the_scenarios_of_the_bench_have_unique_names_and_cheap_to_costly_units(
 
 @pytest.mark.parametrize("profile", ["quick", "default"])
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.refused], ids=lambda s: s.name)
-def test_a_simulated_cost_that_is_not_linear_in_n_gives_no_figure(scenario: Scenario, profile: str) -> None:
+def test_a_simulated_cost_that_is_not_linear_in_n_gives_no_figure(
+    scenario: Scenario, profile: str
+) -> None:
     found = run(scenario, 0, profile).figures["complete"]
     assert found["status"] in scenario.refused
     assert bool(codes_of(found["reason"]) & DRIFTS) == (scenario.law.rise > 0)
@@ -138,7 +154,9 @@ def _recorded(figure: dict[str, Any]) -> list[Any]:
     return [figure["status"], *(one if one is None else float(f"{one:.8g}") for one in numbers)]
 
 
-def test_the_best_possible_error_grows_with_the_spread_of_processes_and_falls_with_samples() -> None:
+def test_the_best_possible_error_grows_with_the_spread_of_processes_and_falls_with_samples() -> (
+    None
+):
     scenario = SCENARIOS[6]
     few, many = ({1: k, 100: k, 200: k} for k in (1, 1_000))
     bare = 1.96 * (0.005**2 + 0.003**2) ** 0.5 / 5**0.5
@@ -151,7 +169,10 @@ def test_the_best_possible_error_grows_with_the_spread_of_processes_and_falls_wi
 def test_the_bench_script_prints_its_tables_and_claims(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = [SCENARIOS[1], *(next(s for s in SCENARIOS if getattr(s, kind)) for kind in ("two_speeds", "refused"))]
+    kept = [
+        SCENARIOS[1],
+        *(next(s for s in SCENARIOS if getattr(s, kind)) for kind in ("two_speeds", "refused")),
+    ]
     monkeypatch.setattr(bench, "SCENARIOS", kept)
     monkeypatch.setattr(bench, "_one", lambda job: run(kept[job[0]], job[1], job[2]))
     monkeypatch.setattr(bench, "ProcessPoolExecutor", _LocalPool)

@@ -48,7 +48,9 @@ def _never(case: Case) -> bool:
 
 
 def _like_another(case: Case) -> bool:
-    """The callers make the same calls, and each k runs the same code; rotated bind groups take long to make."""
+    """The callers make the same calls, and each k runs the same code; rotated bind groups take long
+    to make.
+    """
     caller = case.caller == "ffi" or (case.caller == "native" and case.pattern != "per-submit")
     return caller or case.params.get("k", 16) != 16 or case.params.get("bindgroup") == "rotated"
 
@@ -74,7 +76,9 @@ class Subject:
         return Target(stack=self.stack, api=self.api, adapter="any")
 
     def needs(self, case: Case) -> tuple[str, ...]:
-        """The optional parts that the case needs, including numba if it is called from compiled code."""
+        """The optional parts that the case needs, including numba if it is called from compiled
+        code.
+        """
         return (*self.parts, *(["numba"] if case.caller == "native" else []))
 
 
@@ -83,9 +87,15 @@ SUBJECTS = (
     Subject("numpy", window={"precision": "int32"}),
     Subject("jax", parts=("jax",), window={"wait": "block_until_ready", "precision": "uint32"}),
     Subject("torch", parts=("torch",), window={"threads": 1}),
-    Subject("torch-compile", parts=("torch", "torch-compile"), slow=lambda case: case.params["mode"] == "default"),
+    Subject(
+        "torch-compile",
+        parts=("torch", "torch-compile"),
+        slow=lambda case: case.params["mode"] == "default",
+    ),
     Subject("wgpu-native", "Vulkan", ("wgpu", "numba", "lavapipe"), slow=_like_another),
-    Subject("dawn", "Vulkan", ("wgpudawn", "numba", "swiftshader"), _swiftshader, slow=_like_another),
+    Subject(
+        "dawn", "Vulkan", ("wgpudawn", "numba", "swiftshader"), _swiftshader, slow=_like_another
+    ),
     Subject("vulkan", "Vulkan", ("vulkan", "numba", "lavapipe")),
     Subject("cuda-driver", "CUDA", ("cxx", "numba"), cuda_driver.install),
     Subject(
@@ -96,7 +106,10 @@ SUBJECTS = (
         without=lambda case: case.params["maker"] == "torch",
     ),
     Subject("cupy", "CUDA", ("cxx",), _fake_cupy),
-    *(Subject(stack, "CUDA", ("cxx",), cuda_libraries.install) for stack in ("cuda-core", "cute-dsl", "numba-cuda")),
+    *(
+        Subject(stack, "CUDA", ("cxx",), cuda_libraries.install)
+        for stack in ("cuda-core", "cute-dsl", "numba-cuda")
+    ),
     Subject("warp", parts=("warp",), window={"precision": "uint32"}),
     Subject("warp", "CUDA", prepare=_fake_warp),
     Subject("pyopencl", "OpenCL", ("pyopencl",), window={"precision": "uint32"}),
@@ -110,11 +123,17 @@ def probe_of(subject: Subject) -> Probe:
 
 def cases_of(subject: Subject) -> list[Case]:
     """The cases of the stack's step, found without importing its library."""
-    return [case for case in of_step(probe_of(subject).space(subject.declared).star()) if not subject.without(case)]
+    return [
+        case
+        for case in of_step(probe_of(subject).space(subject.declared).star())
+        if not subject.without(case)
+    ]
 
 
 def target_of(subject: Subject) -> Target:
-    """The first target of this kind; of OpenCL's, where a GPU may come first, the processor that the part is."""
+    """The first target of this kind; of OpenCL's, where a GPU may come first, the processor that
+    the part is.
+    """
     found = [target for target in probe_of(subject).targets() if target.api == subject.api]
     if not found:
         # torch.compile has no target on the processor where there is a GPU.
@@ -127,12 +146,21 @@ def every_case() -> list[Any]:
     found = []
     for subject in SUBJECTS:
         for case in cases_of(subject):
-            marks = [pytest.mark.needs(*subject.needs(case)), *([pytest.mark.slow] if subject.slow(case) else [])]
-            found.append(pytest.param(subject, case, id=f"{subject.stack} {subject.api} {case.key}", marks=marks))
+            marks = [
+                pytest.mark.needs(*subject.needs(case)),
+                *([pytest.mark.slow] if subject.slow(case) else []),
+            ]
+            found.append(
+                pytest.param(
+                    subject, case, id=f"{subject.stack} {subject.api} {case.key}", marks=marks
+                )
+            )
     return found
 
 
-INSTALLED = [pytest.param(one, id=one.stack, marks=pytest.mark.needs(*one.parts)) for one in SUBJECTS]
+INSTALLED = [
+    pytest.param(one, id=one.stack, marks=pytest.mark.needs(*one.parts)) for one in SUBJECTS
+]
 """Every stack, skipped where its library is missing."""
 
 
@@ -179,21 +207,28 @@ def test_a_stack_lists_each_case_once_with_the_base_case_first(subject: Subject)
 
 def test_a_stack_lists_its_cases_without_importing_its_gpu_library() -> None:
     code = (
-        "import sys; from overhead.probes import registry; from overhead.results import Target\n"
-        "for name, probe in registry().items():\n"
-        "    options = {'device': 'cuda:0', 'platform': 'gpu', 'ordinal': 0}\n"
-        "    list(probe.space(Target(stack=name, api='CUDA', adapter='x', options=options)).star())\n"
-        "    probe.environments()\n"
-        f"print({set(LIBRARIES)!r} & set(sys.modules))"
+        "import sys; from overhead.probes import registry; from overhead.results import"
+        " Target\nfor name, probe in registry().items():\n    options = {'device': 'cuda:0',"
+        " 'platform': 'gpu', 'ordinal': 0}\n    list(probe.space(Target(stack=name, api='CUDA',"
+        " adapter='x', options=options)).star())\n   "
+        f" probe.environments()\nprint({set(LIBRARIES)!r} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.stdout.strip() == "set()", done.stderr
 
 
-def test_the_table_of_callers_has_each_stack_with_several_callers_and_says_whether_a_share_is_formed() -> None:
+def test_the_table_of_callers_has_each_stack_with_several_and_says_whether_a_share_is_formed() -> (
+    None
+):
     text = (Path(__file__).parents[2] / "docs" / "callers.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[^|]*`) \|.*\| (yes|no) \|$", text, re.MULTILINE)
-    said = {stack: share == "yes" for stacks, share in rows for stack in re.findall(r"`([^`]+)`", stacks)}
+    said = {
+        stack: share == "yes"
+        for stacks, share in rows
+        for stack in re.findall(r"`([^`]+)`", stacks)
+    }
     options: dict[str, Scalar] = {"device": "cuda:0", "platform": "gpu", "ordinal": 0}
     offered = {}
     for name, probe in probes.registry().items():
@@ -205,4 +240,7 @@ def test_the_table_of_callers_has_each_stack_with_several_callers_and_says_wheth
 
 def test_every_stack_of_the_package_has_tests() -> None:
     elsewhere = {"triton", "chromium", "firefox", "onnxruntime"}
-    assert {subject.stack for subject in SUBJECTS} | elsewhere >= set(probes.registry()) - {"wandering", "steady"}
+    assert {subject.stack for subject in SUBJECTS} | elsewhere >= set(probes.registry()) - {
+        "wandering",
+        "steady",
+    }

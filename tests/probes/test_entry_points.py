@@ -1,4 +1,6 @@
-"""Test that a package whose entry point fails in any way is listed as unavailable, and that everything else works."""
+"""Test that a package whose entry point fails in any way is listed as unavailable, and that
+everything else works.
+"""
 
 from __future__ import annotations
 
@@ -38,17 +40,27 @@ class Good(Probe):
 BROKEN = {
     "raises": ("raise ValueError('line one\\nline two')", "ValueError: line one line two"),
     "exits": ("import sys; sys.exit(0)", "SystemExit: 0"),
-    "exits-at-once": ("import os; os._exit(0)", "ended-while-imported (why=process-exited (exit_code=0)"),
+    "exits-at-once": (
+        "import os; os._exit(0)",
+        "ended-while-imported (why=process-exited (exit_code=0)",
+    ),
     "crashes": (
         "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
         "process-killed (signal=SIGSEGV)" if os.name == "posix" else "exit_code=11",
     ),
-    "hangs": ("import time; time.sleep(600)", "ended-while-imported (why=process-silent (limit_s=3"),
+    "hangs": (
+        "import time; time.sleep(600)",
+        "ended-while-imported (why=process-silent (limit_s=3",
+    ),
     "registers-nothing": ("x = 1", "why=registers-nothing"),
     "takes-a-name": (GOOD.format(name="numpy"), "the stack name 'numpy' is taken"),
-    "abstract": (GOOD.format(name="abstract").replace("def open", "def close"), "TypeError: Can't instantiate"),
+    "abstract": (
+        GOOD.format(name="abstract").replace("def open", "def close"),
+        "TypeError: Can't instantiate",
+    ),
     "wrong-environments": (
-        GOOD.format(name="wrong-environments") + "    def environments(self):\n        return None\n",
+        GOOD.format(name="wrong-environments")
+        + "    def environments(self):\n        return None\n",
         "Good.environments() is None",
     ),
 }
@@ -57,7 +69,8 @@ import json
 from overhead import probes
 from overhead.probes.common import entry_points
 entry_points.IMPORT_S = 3
-print(json.dumps([list(probes.registry()), {m.stack: str(m.reason) for m in probes.unavailable_packages()}]))
+missing = {m.stack: str(m.reason) for m in probes.unavailable_packages()}
+print(json.dumps([list(probes.registry()), missing]))
 """
 
 
@@ -75,7 +88,9 @@ def install(folder: Path, name: str, code: str) -> Path:
 def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"}
     command = [sys.executable, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=240)
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env=environment, timeout=240
+    )
 
 
 def listed(folder: Path) -> tuple[list[str], dict[str, str]]:
@@ -85,7 +100,9 @@ def listed(folder: Path) -> tuple[list[str], dict[str, str]]:
     return names, unavailable
 
 
-def test_an_installed_package_that_fails_to_import_is_unavailable_and_others_still_register(tmp_path: Path) -> None:
+def test_an_installed_package_that_fails_to_import_is_unavailable_and_others_still_register(
+    tmp_path: Path,
+) -> None:
     for name, (code, _) in BROKEN.items():
         install(tmp_path, name, code)
     install(tmp_path, "good", GOOD.format(name="good"))
@@ -100,20 +117,29 @@ def test_an_installed_package_that_fails_to_import_is_unavailable_and_others_sti
         assert "\n" not in unavailable[name]
 
 
-def test_a_plugin_file_replaces_the_stack_of_an_installed_package_with_a_message(tmp_path: Path) -> None:
+def test_a_plugin_file_replaces_the_stack_of_an_installed_package_with_a_message(
+    tmp_path: Path,
+) -> None:
     file = install(tmp_path, "good", GOOD.format(name="good"))
     code = (
-        "from overhead import probes; from pathlib import Path; probes.registry();"
-        f"print(*probes.load_plugin(Path({str(file)!r})).values()); print(type(probes.registry()['good']).__module__)"
+        "from overhead import probes; from pathlib import Path;"
+        f" probes.registry();print(*probes.load_plugin(Path({str(file)!r})).values());"
+        " print(type(probes.registry()['good']).__module__)"
     )
     done = python(tmp_path, "-c", code)
     assert done.stdout.splitlines() == [
-        str(because("plugin-replaces", path=file, kind="stack", name="good", package="overhead-good")),
+        str(
+            because(
+                "plugin-replaces", path=file, kind="stack", name="good", package="overhead-good"
+            )
+        ),
         "overhead_plugin_good_module",
     ]
 
 
-def test_a_plugin_file_that_does_not_exist_is_told_from_one_that_is_no_python_file(tmp_path: Path) -> None:
+def test_a_plugin_file_that_does_not_exist_is_told_from_one_that_is_no_python_file(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "text.txt").write_text("text")
     for name, code in (("none.py", "no-such-file"), ("text.txt", "not-a-python-file")):
         with pytest.raises(BadPlugin) as refused:

@@ -1,4 +1,5 @@
-"""Each stack's library fails at import, at the search for devices, at compile and at launch: the stack is unavailable.
+"""Each stack's library fails at import, at the search for devices, at compile and at launch: the
+stack is unavailable.
 
 A plugin's mistakes, and failures of what has worked before, stay failures.
 """
@@ -57,7 +58,9 @@ class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self, name: str, error: Exception) -> None:
         self.name, self.error = name, error
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> None:
         if f"{name}.".startswith(f"{self.name}."):
             raise self.error
 
@@ -113,7 +116,9 @@ def anew_vulkan(monkeypatch: Patch) -> None:
 
 @dataclass(frozen=True)
 class Failure:
-    """A stack whose library is made to fail. ``parts``: what the test needs to get as far as the failure."""
+    """A stack whose library is made to fail. ``parts``: what the test needs to get as far as the
+    failure.
+    """
 
     stack: str
     fail: Break
@@ -182,7 +187,9 @@ def no_driver(patch: Patch) -> None:
 
 
 def failing_driver(function: str) -> Break:
-    """The fake CUDA driver, in which one function fails, as with an NVIDIA driver of another version."""
+    """The fake CUDA driver, in which one function fails, as with an NVIDIA driver of another
+    version.
+    """
 
     def apply(patch: Patch) -> None:
         whole = api.CudaDriver.call
@@ -199,7 +206,9 @@ def failing_driver(function: str) -> Break:
 
 def failing_vulkan(patch: Patch) -> None:
     """A Vulkan driver that lists no devices."""
-    patch.setattr(adapters, "_listed", lambda *arguments: adapters.check(-3, "vkEnumeratePhysicalDevices"))
+    patch.setattr(
+        adapters, "_listed", lambda *arguments: adapters.check(-3, "vkEnumeratePhysicalDevices")
+    )
 
 
 def failing_pipeline(patch: Patch) -> None:
@@ -217,18 +226,44 @@ FAILED = "VK_ERROR_INITIALIZATION_FAILED"
 DEVICES = [
     Failure("cuda-driver", no_driver, said="no-nvidia-driver"),
     Failure("cuda-graph", no_driver, said="no-nvidia-driver"),
-    Failure("cuda-driver", failing_driver("cuInit"), ("cxx",), cuda_driver.install, said="cuInit returned 209"),
-    Failure("cuda-driver", failing_driver("cuDeviceGetName"), ("cxx",), cuda_driver.install, said="returned 209"),
-    Failure("cuda-graph", failing_driver("cuDeviceGetCount"), ("cxx",), cuda_driver.install, said="returned 209"),
+    Failure(
+        "cuda-driver",
+        failing_driver("cuInit"),
+        ("cxx",),
+        cuda_driver.install,
+        said="cuInit returned 209",
+    ),
+    Failure(
+        "cuda-driver",
+        failing_driver("cuDeviceGetName"),
+        ("cxx",),
+        cuda_driver.install,
+        said="returned 209",
+    ),
+    Failure(
+        "cuda-graph",
+        failing_driver("cuDeviceGetCount"),
+        ("cxx",),
+        cuda_driver.install,
+        said="returned 209",
+    ),
     Failure("cupy", failing_driver("cuDeviceGetCount"), ("cxx",), fake_cupy, said="returned 209"),
     *(
-        Failure(stack, failing_driver("cuDeviceGetCount"), ("cxx",), cuda_libraries.install, said="returned 209")
+        Failure(
+            stack,
+            failing_driver("cuDeviceGetCount"),
+            ("cxx",),
+            cuda_libraries.install,
+            said="returned 209",
+        )
         for stack in ("cuda-core", "cute-dsl", "numba-cuda")
     ),
     Failure("dawn", breaking("overhead.probes.webgpu.library.Library.adapters"), ("wgpudawn",)),
     Failure("jax", breaking("jax.devices"), ("jax",)),
     Failure("mlx", breaking("mlx.core.is_available"), ("mlx",)),
-    Failure("onnxruntime", breaking("overhead.decode.onnxruntime_chain.webgpu_device"), ("onnxruntime",)),
+    Failure(
+        "onnxruntime", breaking("overhead.decode.onnxruntime_chain.webgpu_device"), ("onnxruntime",)
+    ),
     Failure("pyopencl", breaking("pyopencl.get_platforms"), ("pyopencl",)),
     Failure("torch", breaking("torch.cuda.is_available"), ("torch",)),
     Failure("torch-compile", breaking("torch.cuda.is_available"), ("torch",)),
@@ -325,7 +360,9 @@ FIRST_CASES = [
     Failure("torch-compile", breaking("torch.compile"), ("torch", "torch-compile")),
     Failure("vulkan", failing_pipeline, ("vulkan", "lavapipe", "numba"), said="vkCreateComp"),
     Failure(
-        "wgpu-native", breaking("wgpu.backends.wgpu_native.GPUDevice.create_compute_pipeline"), ("wgpu", "lavapipe")
+        "wgpu-native",
+        breaking("wgpu.backends.wgpu_native.GPUDevice.create_compute_pipeline"),
+        ("wgpu", "lavapipe"),
     ),
     # At the first launch.
     Failure("cuda-core", failing_core, ("cxx",), LIBRARY),
@@ -345,7 +382,9 @@ def test_a_library_that_cannot_build_or_launch_its_first_kernel_makes_its_stack_
 ) -> None:
     failure.prepare(monkeypatch)
     probe = probes.registry()[failure.stack]
-    target = next(one for one in probes.targets_of(probe) if one.software or one.api in ("CPU", "CUDA"))
+    target = next(
+        one for one in probes.targets_of(probe) if one.software or one.api in ("CPU", "CUDA")
+    )
     case = next(iter(of_step(probes.space_of(probe, target).star())))
     failure.fail(monkeypatch)
     found = Findings()
@@ -363,7 +402,9 @@ class Own(Probe):
     title = "a stack of another package"
     mend = "pip install its-library"
 
-    def __init__(self, does: Callable[[], object] = bool, opens: Callable[[], object] = bool) -> None:
+    def __init__(
+        self, does: Callable[[], object] = bool, opens: Callable[[], object] = bool
+    ) -> None:
         self.does, self.opens = does, opens
 
     def targets(self) -> list[Target]:
@@ -396,7 +437,9 @@ def library_in(folder: Path, text: str, patch: Patch) -> Callable[[], object]:
     ],
     ids=["package", "attribute", "shared library", "own check"],
 )
-def test_a_plugin_whose_library_does_not_import_is_unavailable(text: str, tmp_path: Path, monkeypatch: Patch) -> None:
+def test_a_plugin_whose_library_does_not_import_is_unavailable(
+    text: str, tmp_path: Path, monkeypatch: Patch
+) -> None:
     with pytest.raises(Unavailable, match=r"^library-does-not-import") as raised:
         probes.targets_of(Own(library_in(tmp_path, text, monkeypatch)))
     assert raised.value.mend == "pip install its-library"
@@ -430,7 +473,9 @@ def test_any_other_error_of_a_plugin_stays_a_failure(error: Exception) -> None:
 @pytest.mark.parametrize(
     "error", [NameError("x"), TypeError("x"), KeyError("x")], ids=lambda error: type(error).__name__
 )
-def test_a_mistake_in_the_code_of_the_suite_stays_a_failure(error: Exception, monkeypatch: Patch) -> None:
+def test_a_mistake_in_the_code_of_the_suite_stays_a_failure(
+    error: Exception, monkeypatch: Patch
+) -> None:
     """The frame that raises is one of the package."""
     probe = probes.registry()["numpy"]
     code = compile("def targets(self):\n    raise error", "numpy.py", "exec")
@@ -447,7 +492,12 @@ def of_worker(process: int, method: str) -> list[FailedLine]:
     probe = probes.registry()["numpy"]
     (target,) = probes.targets_of(probe)
     case = probes.space_of(probe, target).base
-    job = Job(worker="numpy", process=process, assignments=[Assignment(target, case)], settings=Settings(0.0))
+    job = Job(
+        worker="numpy",
+        process=process,
+        assignments=[Assignment(target, case)],
+        settings=Settings(0.0),
+    )
     parent = Parent()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(probe.open(target, case)), method, broken)
@@ -456,7 +506,9 @@ def of_worker(process: int, method: str) -> list[FailedLine]:
 
 
 @pytest.mark.parametrize("method", ["__init__", "issue"])
-def test_a_run_calls_a_stack_unavailable_if_the_first_unit_of_its_first_process_fails(method: str) -> None:
+def test_a_run_calls_a_stack_unavailable_if_the_first_unit_of_its_first_process_fails(
+    method: str,
+) -> None:
     (first,) = of_worker(0, method)
     assert first.status == "unavailable"
     assert codes_of(first.reason) == {"with-mend", "about", "library-cannot-do-this"}
@@ -473,7 +525,10 @@ def test_a_program_that_opencl_does_not_build_is_unavailable_in_a_run_and_a_chec
 ) -> None:
     failing_opencl(monkeypatch)
     out = tmp_path / "run.json"
-    for words in (["run", "-p", "pyopencl", "--profile", "quick", "--out", str(out)], ["check", "-p", "pyopencl"]):
+    for words in (
+        ["run", "-p", "pyopencl", "--profile", "quick", "--out", str(out)],
+        ["check", "-p", "pyopencl"],
+    ):
         assert main(words) == 1
         printed = "".join(capfd.readouterr())
         assert "unavailable" in printed

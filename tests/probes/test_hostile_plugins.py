@@ -1,4 +1,6 @@
-"""Test that a plugin file that ends, stops or disturbs a process costs no other process more than one line."""
+"""Test that a plugin file that ends, stops or disturbs a process costs no other process more than
+one line.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,26 @@ from overhead.runner.progress import Progress
 from tests.fakes.plugins import forget_plugins_afterwards
 from tests.probes.test_entry_points import GOOD, python
 
-HANGING = GOOD.format(name="hanging").replace("return [Target", "import time; time.sleep(600); return [Target")
+HANGING = GOOD.format(name="hanging").replace(
+    "return [Target", "import time; time.sleep(600); return [Target"
+)
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
 
 @pytest.mark.parametrize(
     ("command", "code", "words"),
     [
-        ("list", "import os; os._exit(0)", "while it was imported: the process ended with exit code 0"),
+        (
+            "list",
+            "import os; os._exit(0)",
+            "while it was imported: the process ended with exit code 0",
+        ),
         ("run", "import time; time.sleep(600)", "while it was imported: no answer for 3 s"),
-        ("run", GOOD.format(name="bad") + "\n    def environments(self): os._exit(0)\nimport os", "exit code 0"),
+        (
+            "run",
+            GOOD.format(name="bad") + "\n    def environments(self): os._exit(0)\nimport os",
+            "exit code 0",
+        ),
         ("list", "raise BaseException('odd')", "BaseException: odd"),
         ("list", "x = 1", "registers no stack"),
         ("list", "x = ", "SyntaxError"),
@@ -59,7 +71,7 @@ def test_the_command_refuses_a_plugin_that_exits_or_hangs_while_it_is_imported(
     assert not (tmp_path / "reports").exists()
 
 
-def test_a_command_ends_with_clean_output_although_a_plugin_prints_and_has_threads_and_exit_handlers(
+def test_a_command_ends_cleanly_although_a_plugin_prints_and_has_threads_and_exit_handlers(
     tmp_path: Path,
 ) -> None:
     lines = "import atexit, sys, threading, time\natexit.register(time.sleep, 600)\n"
@@ -83,13 +95,30 @@ def test_after_a_signal_the_command_removes_its_workers_and_temporary_folders(
     assert not list((tmp_path / "temporary").iterdir())
 
 
-def start_and_hang(folder: Path, command: str) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
-    """A command that waits for the answer of a plugin's stack, and the processes that it started."""
-    (folder / "p.py").write_text(HANGING.replace("import time;", f"open({str(folder / 'asked')!r}, 'w'); import time;"))
+def start_and_hang(
+    folder: Path, command: str
+) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
+    """A command that waits for the answer of a plugin's stack, and the processes that it
+    started.
+    """
+    (folder / "p.py").write_text(
+        HANGING.replace("import time;", f"open({str(folder / 'asked')!r}, 'w'); import time;")
+    )
     (folder / "temporary").mkdir()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs and their children ignore the signal
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # background jobs and their children ignore the signal
     process = subprocess.Popen(
-        [sys.executable, "-m", "overhead", command, "--plugin", str(folder / "p.py"), "-p", "hanging"],
+        [
+            sys.executable,
+            "-m",
+            "overhead",
+            command,
+            "--plugin",
+            str(folder / "p.py"),
+            "-p",
+            "hanging",
+        ],
         env={**os.environ, "TMPDIR": str(folder / "temporary")},
     )
     give_up = time.monotonic() + 60
@@ -124,7 +153,11 @@ def test_the_terminal_output_removes_control_characters_from_texts_of_a_stack(
     text = "a\x1b[2J\x9b\u202eb [red]c"
     target = Target(stack="bad", api="CPU", adapter=text, driver=text)
     missing = MissingStack(stack="bad", reason=text, mend=text, environment={"A": text})
-    show(listing_blocks([Listed(stack="bad", title=text, targets=[target], missing=[missing], note=text)]))
+    show(
+        listing_blocks(
+            [Listed(stack="bad", title=text, targets=[target], missing=[missing], note=text)]
+        )
+    )
     Progress().note(text)
     said = "".join(capsys.readouterr())
     assert said.replace("\n", "").isprintable()

@@ -28,7 +28,9 @@ CALLERS = ["ffi", "native"]
 
 
 class Recorder:
-    """A C function that records its nine arguments and returns their sum. No ABI passes all nine in registers."""
+    """A C function that records its nine arguments and returns their sum. No ABI passes all nine in
+    registers.
+    """
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, ...]] = []
@@ -56,7 +58,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def compiled(program: NativeProgram, caller: str) -> native_loop.NativeLoop:
-    return native_loop.compile_native(program) if caller == "native" else native_loop.compile_ffi(program)
+    return (
+        native_loop.compile_native(program)
+        if caller == "native"
+        else native_loop.compile_ffi(program)
+    )
 
 
 @pytest.mark.parametrize("caller", CALLERS)
@@ -92,7 +98,11 @@ def test_a_slot_passes_the_result_of_a_call_to_the_next_call(caller: str) -> Non
     recorder = Recorder()
     handle = Slot(0)
     program = NativeProgram(
-        body=(recorder.call(7, result=handle), recorder.call(handle, result=handle), recorder.call(handle)),
+        body=(
+            recorder.call(7, result=handle),
+            recorder.call(handle, result=handle),
+            recorder.call(handle),
+        ),
     )
     compiled(program, caller)(1)
     first = sum(recorder.seen[0])
@@ -118,7 +128,10 @@ def test_a_store_writes_the_result_of_a_call_to_memory(caller: str) -> None:
         memory[1] = value
 
     program = NativeProgram(
-        body=(recorder.call(5, result=Slot(3)), Store("keep", write, memory.ctypes.data + 8, Slot(3))),
+        body=(
+            recorder.call(5, result=Slot(3)),
+            Store("keep", write, memory.ctypes.data + 8, Slot(3)),
+        ),
     )
     compiled(program, caller)(1)
     assert memory.tolist() == [0, sum(recorder.seen[0])]
@@ -133,7 +146,10 @@ def test_after_a_failed_c_call_the_loop_continues_and_failure_returns_its_result
     function = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: next(answers))
     address = ctypes.cast(function, ctypes.c_void_p).value or 0
     loop = compiled(
-        NativeProgram(body=(NativeCall("submit", function, address, (), result=result, checked=True),)), caller
+        NativeProgram(
+            body=(NativeCall("submit", function, address, (), result=result, checked=True),)
+        ),
+        caller,
     )
     loop(1)
     assert loop.failure() == 0
@@ -148,7 +164,11 @@ def test_compile_stages_measures_each_call_of_every_unit(caller: Any, per: int) 
     program = NativeProgram(
         head=(recorder.call(0, stage="begin"),),
         body=(recorder.call(1, stage="dispatch"), recorder.call(2, stage="dispatch")),
-        tail=(recorder.call(3, stage="end"), recorder.call(4, stage="release"), recorder.call(5, stage="release")),
+        tail=(
+            recorder.call(3, stage="end"),
+            recorder.call(4, stage="release"),
+            recorder.call(5, stage="release"),
+        ),
         per=per,
     )
     found = native_loop.compile_stages(program, caller)(10)
@@ -162,7 +182,9 @@ def test_compile_stages_measures_each_call_of_every_unit(caller: Any, per: int) 
     assert native_loop.compile_stages(program, caller)(0)["dispatch"].size == 0
 
 
-def test_without_numba_compile_native_raises_unavailable_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_numba_compile_native_raises_unavailable_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(NativeUnavailable, match="numba") as caught:
         native_loop.compile_native(NativeProgram())

@@ -1,4 +1,6 @@
-"""Warp, PyOpenCL and MLX: what they offer on a GPU, and what is said where the library or a device is missing."""
+"""Warp, PyOpenCL and MLX: what they offer on a GPU, and what is said where the library or a device
+is missing.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ def opened(stack: str, target: Target, pattern: str, **params: Any) -> Chain:
     """The chain of the stack's first case with this pattern and these parameters."""
     probe = registry()[stack]
     cases = of_step(probe.space(target).star())
-    return probe.open(target, next(c for c in cases if c.pattern == pattern and c.params.items() >= params.items()))
+    return probe.open(
+        target,
+        next(c for c in cases if c.pattern == pattern and c.params.items() >= params.items()),
+    )
 
 
 def target(stack: str) -> Target:
@@ -43,7 +48,9 @@ def test_without_its_library_a_stack_names_it_and_the_extra_that_adds_it(
     stack: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(Unavailable, match=rf"^package-does-not-import \(package={module}") as raised:
+    with pytest.raises(
+        Unavailable, match=rf"^package-does-not-import \(package={module}"
+    ) as raised:
         target(stack)
     assert isinstance(raised.value.mend, Reason)
     assert raised.value.mend.values["extras"] == extra
@@ -54,7 +61,9 @@ def test_opencl_without_a_platform_is_unavailable(monkeypatch: pytest.MonkeyPatc
         raise OSError("PLATFORM_NOT_FOUND_KHR")
 
     monkeypatch.setitem(sys.modules, "pyopencl", SimpleNamespace(Error=OSError, get_platforms=none))
-    with pytest.raises(Unavailable, match=r"^opencl-finds-no-device .*PLATFORM_NOT_FOUND_KHR") as raised:
+    with pytest.raises(
+        Unavailable, match=r"^opencl-finds-no-device .*PLATFORM_NOT_FOUND_KHR"
+    ) as raised:
         target("pyopencl")
     assert raised.value.mend
 
@@ -70,7 +79,9 @@ def test_an_opencl_device_that_has_another_name_than_before_is_not_measured() ->
 @pytest.mark.needs("pyopencl")
 @pytest.mark.parametrize("entry", ["enqueue", "call"])
 def test_opencl_times_launches_that_were_all_queued_behind_a_kernel(entry: str) -> None:
-    with contextlib.closing(opened("pyopencl", opencl_processor(), "per-submit", entry=entry)) as chain:
+    with contextlib.closing(
+        opened("pyopencl", opencl_processor(), "per-submit", entry=entry)
+    ) as chain:
         most = chain.held_n
         found = [chain.device(most) for _ in range(5)]
         assert any(one and one.busy and one.n == most and one.span > 0 for one in found)
@@ -95,7 +106,11 @@ def test_warp_names_a_gpu_as_other_stacks_do(monkeypatch: pytest.MonkeyPatch) ->
     warp.install(monkeypatch)
     found = target("warp")
     assert (found.api, found.adapter, len(found.device)) == ("CUDA", "Fake GPU", 12)
-    assert {c.pattern for c in registry()["warp"].space(found).star()} >= {"wait-each", "read-each", "replay"}
+    assert {c.pattern for c in registry()["warp"].space(found).star()} >= {
+        "wait-each",
+        "read-each",
+        "replay",
+    }
 
 
 @pytest.mark.needs("warp")
@@ -113,12 +128,19 @@ def test_graphs_of_warp_run_on_the_cpu_and_a_capture_runs_nothing() -> None:
 
 
 @pytest.mark.parametrize(("metal", "api"), [(True, "Metal"), (False, "CUDA")])
-def test_mlx_lists_its_gpu_after_the_cpu(metal: bool, api: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlx_lists_its_gpu_after_the_cpu(
+    metal: bool, api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mx = SimpleNamespace(
-        __version__="0.0", cpu="cpu", gpu="gpu", metal=SimpleNamespace(is_available=lambda: metal),
-        is_available=lambda kind: True, device_count=lambda kind: 1, Device=lambda kind, index: (kind, index),
+        __version__="0.0",
+        cpu="cpu",
+        gpu="gpu",
+        metal=SimpleNamespace(is_available=lambda: metal),
+        is_available=lambda kind: True,
+        device_count=lambda kind: 1,
+        Device=lambda kind, index: (kind, index),
         device_info=lambda device: {"device_name": f"Fake {device[0]} {device[1]}"},
-    )  # fmt: skip
+    )
     monkeypatch.setitem(sys.modules, "mlx.core", mx)
     found = registry()["mlx"].targets()
     assert [(one.api, one.adapter) for one in found] == [("CPU", "CPU"), (api, "Fake gpu 0")]

@@ -31,7 +31,9 @@ def test_the_wait_statement_can_use_names_of_setup_and_call() -> None:
     assert statement.names["waited"] == [3, 3]
 
 
-@pytest.mark.parametrize("call", ["f(2)", "y = f(2)", "y: int = f(2)", "y = 1\ny += 3", "pass; f(2)"])
+@pytest.mark.parametrize(
+    "call", ["f(2)", "y = f(2)", "y: int = f(2)", "y = 1\ny += 3", "pass; f(2)"]
+)
 def test_a_statement_loop_keeps_the_last_results_of_the_call(call: str) -> None:
     statement = opened(call, "def f(n): return n * n", keep=True)
     statement.issue(KEPT_RESULTS + 5)
@@ -72,7 +74,9 @@ def test_a_statement_loop_refuses_a_text_that_does_not_compile(call: str, said: 
         ),
     ],
 )
-def test_describe_error_names_the_line_of_the_text_that_raised(call: str, setup: str, said: str) -> None:
+def test_describe_error_names_the_line_of_the_text_that_raised(
+    call: str, setup: str, said: str
+) -> None:
     statement = StatementLoop(call, setup)
 
     def run() -> None:
@@ -84,7 +88,9 @@ def test_describe_error_names_the_line_of_the_text_that_raised(call: str, setup:
     assert statement.describe_error(raised.value) == said
 
 
-@pytest.mark.parametrize("name", ["repeat", "n", "i", "keep", "_overhead_repeat", "_overhead_n", "_overhead_i"])
+@pytest.mark.parametrize(
+    "name", ["repeat", "n", "i", "keep", "_overhead_repeat", "_overhead_n", "_overhead_i"]
+)
 def test_a_statement_that_assigns_any_name_is_still_called_n_times(name: str) -> None:
     statement = opened(f"{name} = 0; calls.append(1)", "calls = []")
     statement.issue(4)
@@ -93,7 +99,9 @@ def test_a_statement_that_assigns_any_name_is_still_called_n_times(name: str) ->
     assert statement.names[name] == 0
 
 
-@pytest.mark.parametrize(("call", "setup"), [("x += 1", "{file}"), ("x += 1", "@{file}"), ("{file}", "")])
+@pytest.mark.parametrize(
+    ("call", "setup"), [("x += 1", "{file}"), ("x += 1", "@{file}"), ("{file}", "")]
+)
 def test_a_statement_that_is_the_name_of_a_file_is_refused_with_what_to_type(
     call: str, setup: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,7 +109,13 @@ def test_a_statement_that_is_the_name_of_a_file_is_refused_with_what_to_type(
     Path("my_setup.py").write_text("x = 1\n", encoding="utf-8")
     with pytest.raises(StatementError) as refused:
         StatementLoop(call.format(file="my_setup.py"), setup.format(file="my_setup.py"))
-    typed = "my_setup.py:FUNCTION" if not setup else "read_text" if setup[0] == "@" else "-s @my_setup.py"
+    typed = (
+        "my_setup.py:FUNCTION"
+        if not setup
+        else "read_text"
+        if setup[0] == "@"
+        else "-s @my_setup.py"
+    )
     assert typed in str(refused.value)
 
 
@@ -121,7 +135,9 @@ class Held:
 """
 
 
-@pytest.mark.parametrize("call", ["await f(2)", "y = await f(2)", "async with Held() as held: done.append(held)"])
+@pytest.mark.parametrize(
+    "call", ["await f(2)", "y = await f(2)", "async with Held() as held: done.append(held)"]
+)
 def test_a_statement_that_awaits_runs_n_times_in_one_event_loop(call: str) -> None:
     statement = opened(f"{call}\ndone.append(1)", f"{AWAITING}\ndone = []\nfirst = await f(3)")
     statement.issue(0)
@@ -137,7 +153,9 @@ def test_a_statement_that_awaits_runs_n_times_in_one_event_loop(call: str) -> No
 
 
 def test_the_calls_of_a_statement_that_awaits_are_one_task() -> None:
-    statement = opened("tasks.add(asyncio.current_task()); await asyncio.sleep(0)", "import asyncio\ntasks = set()")
+    statement = opened(
+        "tasks.add(asyncio.current_task()); await asyncio.sleep(0)", "import asyncio\ntasks = set()"
+    )
     statement.issue(5)
     assert len(statement.names["tasks"]) == 1
     statement.issue(5)
@@ -146,7 +164,9 @@ def test_the_calls_of_a_statement_that_awaits_are_one_task() -> None:
 
 
 def test_a_statement_that_awaits_keeps_its_results_and_its_wait() -> None:
-    statement = opened("await f(2)", f"{AWAITING}\nwaited = []", "waited.append(await f(1))", keep=True)
+    statement = opened(
+        "await f(2)", f"{AWAITING}\nwaited = []", "waited.append(await f(1))", keep=True
+    )
     statement.issue(KEPT_RESULTS + 1)
     assert list(statement.results) == [4] * KEPT_RESULTS
     statement.drop_results()
@@ -166,7 +186,10 @@ def test_an_error_of_a_statement_that_awaits_names_its_line() -> None:
 
 
 def test_a_task_that_is_left_ends_with_its_statement() -> None:
-    setup = "import asyncio\nended = []\nasync def f():\n    try: await asyncio.sleep(9)\n    finally: ended.append(1)"
+    setup = (
+        "import asyncio\nended = []\nasync def f():\n    try: await asyncio.sleep(9)\n    finally:"
+        " ended.append(1)"
+    )
     statement = opened("task = asyncio.create_task(f()); await asyncio.sleep(0)", setup)
     statement.issue(1)
     ended = statement.names["ended"]
@@ -180,7 +203,11 @@ def test_await_in_a_plain_function_is_refused_with_its_line() -> None:
 
 
 def test_a_setup_may_begin_with_an_import_from_the_future() -> None:
-    statement = opened("f(1)", "from __future__ import annotations\ndef f(n: Unknown) -> Unknown: return n", keep=True)
+    statement = opened(
+        "f(1)",
+        "from __future__ import annotations\ndef f(n: Unknown) -> Unknown: return n",
+        keep=True,
+    )
     statement.issue(1)
     assert list(statement.results) == [1]
 

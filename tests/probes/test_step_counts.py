@@ -1,4 +1,6 @@
-"""Steps are counted from values: those of the step ``x * a + c`` (LCG), and those of array libraries that add 1."""
+"""Steps are counted from values: those of the step ``x * a + c`` (LCG), and those of array
+libraries that add 1.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,20 @@ def test_lcg_advance_equals_n_single_steps(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 500, 12_345, 2**31, 2**32 - 1, 2**32 + 5])
-def test_lcg_distance_returns_the_number_of_steps_that_advance_made_modulo_its_period(n: int) -> None:
+def test_lcg_distance_returns_the_number_of_steps_that_advance_made_modulo_its_period(
+    n: int,
+) -> None:
     assert lcg.distance(lcg.seeds(), lcg.advance(lcg.seeds(), n)) == n % 2**32
 
 
-def test_lcg_distance_raises_unverified_if_one_element_has_fewer_steps_or_a_value_is_missing() -> None:
+def test_lcg_distance_raises_unverified_if_one_element_has_fewer_steps_or_a_value_is_missing() -> (
+    None
+):
     x = lcg.advance(lcg.seeds(), 10)
     x[77] = lcg.advance(lcg.seeds(), 9)[77]
-    with pytest.raises(Unverified, match=r"values-disagree \(wrong=1, values=256.*element=77, element_steps=9"):
+    with pytest.raises(
+        Unverified, match=r"values-disagree \(wrong=1, values=256.*element=77, element_steps=9"
+    ):
         lcg.distance(lcg.seeds(), x)
     with pytest.raises(Unverified, match=r"values-read-back \(values=255"):
         lcg.distance(lcg.seeds(), lcg.seeds(255))

@@ -1,4 +1,6 @@
-"""Test the key figures of a run beside those of another run, and where another run of the machine may lie."""
+"""Test the key figures of a run beside those of another run, and where another run of the machine
+may lie.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ DAWN, LAUNCH = "dispatch-dawn", "launch-cuda"
 
 
 def run(each: float, day: int = 1, params: Params | None = None, **fields: Any) -> View:
-    dawn, launch = record("dawn", "per-submit", each, 3 * each), record("cuda-driver", each=each / 5, params=params)
+    dawn, launch = (
+        record("dawn", "per-submit", each, 3 * each),
+        record("cuda-driver", each=each / 5, params=params),
+    )
     return View(fingerprint(dawn, launch, created=f"2026-01-{day:02d}T00:00:00Z", **fields))
 
 
@@ -37,7 +42,11 @@ def test_figures_with_other_parameters_or_of_a_software_adapter_are_no_pair() ->
 
 
 def test_the_band_is_from_the_table_or_from_the_other_runs_or_from_this_and_one_other() -> None:
-    known, new, earlier = run(30_000, machine=H200), run(26_000, 9), [run(20_000 * k) for k in (1.0, 1.02, 1.04)]
+    known, new, earlier = (
+        run(30_000, machine=H200),
+        run(26_000, 9),
+        [run(20_000 * k) for k in (1.0, 1.02, 1.04)],
+    )
     band = beside(known, new, spreads_of(known, [])).pairs[DAWN].band
     spread = spread_of("host", H200)
     assert spread is not None
@@ -49,7 +58,9 @@ def test_the_band_is_from_the_table_or_from_the_other_runs_or_from_this_and_one_
 
 
 def test_a_figure_of_another_profile_is_judged_by_its_interval_and_not_by_its_status() -> None:
-    """A default run calls 5 % noisy, a quick run calls 9 % ok: side by side both are judged alike."""
+    """A default run calls 5 % noisy, a quick run calls 9 % ok: side by side both are judged
+    alike.
+    """
     dawn = record("dawn", each=None, more=(figure("complete", 30_000.0, "noisy", width=0.05),))
     wide = record("dawn", each=None, more=(figure("complete", 30_000.0, "ok", width=0.2),))
     usual = View(fingerprint(record("dawn", each=20_000.0), machine=H200))

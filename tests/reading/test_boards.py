@@ -59,7 +59,10 @@ def test_ways_to_run_a_chain_are_compared_on_one_board() -> None:
         msgspec.structs.replace(eager, **h100),
         msgspec.structs.replace(arm("torch", "per-submit", 8.0, 1), **a2000),
     ]
-    unnamed = [msgspec.structs.replace(fused, device=str(i), **model) for i, model in enumerate((h100, a2000))]
+    unnamed = [
+        msgspec.structs.replace(fused, device=str(i), **model)
+        for i, model in enumerate((h100, a2000))
+    ]
     for own in groups(View(fingerprint(*named, *unnamed))):
         assert len({arm.record.adapter for arm in own.arms}) == 1
         assert len(own.arms) == 2

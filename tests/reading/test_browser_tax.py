@@ -1,4 +1,6 @@
-"""Test the cost that a browser adds to its GPU library, on the same adapter and with the same window."""
+"""Test the cost that a browser adds to its GPU library, on the same adapter and with the same
+window.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ GPU = "NVIDIA Example 5000"
 
 def case(stack: str, caller: Any, each: float | None, fixed: float = 60e3, **more: Any) -> Record:
     window = {"submits": "1 per unit", "wait": f"that of {stack}", **more.pop("window", {})}
-    return replace(record(stack, each=each, fixed=fixed, caller=caller, **({"adapter": GPU} | more)), window=window)
+    return replace(
+        record(stack, each=each, fixed=fixed, caller=caller, **({"adapter": GPU} | more)),
+        window=window,
+    )
 
 
 BROWSER = case("chromium", "browser", 30e3, 2.5e6)
@@ -45,10 +50,14 @@ def test_a_browsers_case_is_paired_with_the_same_case_of_its_library() -> None:
 
 
 def test_a_browser_is_not_compared_with_its_library_on_another_adapter() -> None:
-    (tax,) = taxed(BROWSER, case("dawn", "native", 2e3, adapter="llvmpipe (LLVM 15)", software=True))
+    (tax,) = taxed(
+        BROWSER, case("dawn", "native", 2e3, adapter="llvmpipe (LLVM 15)", software=True)
+    )
     assert tax.against == {}
     assert tax.slope_ratio("native") is None
-    assert tax.refused["native"] == because("library-on-another-adapter", library="dawn", adapter="llvmpipe (LLVM 15)")
+    assert tax.refused["native"] == because(
+        "library-on-another-adapter", library="dawn", adapter="llvmpipe (LLVM 15)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +70,10 @@ def test_a_browser_is_not_compared_with_its_library_on_another_adapter() -> None
     ],
 )
 def test_additions_to_an_adapter_name_are_ignored(browser: str, library: str, alike: bool) -> None:
-    (tax,) = taxed(case("chromium", "browser", 3e4, adapter=browser), case("dawn", "native", 2e3, adapter=library))
+    (tax,) = taxed(
+        case("chromium", "browser", 3e4, adapter=browser),
+        case("dawn", "native", 2e3, adapter=library),
+    )
     assert bool(tax.against) is alike
 
 
@@ -71,7 +83,9 @@ def test_a_browser_is_compared_only_with_its_own_library() -> None:
     assert tax.refused == {"binding": why, "native": why}
 
 
-def test_a_comparison_with_a_library_that_timed_something_else_is_refused_and_names_the_field() -> None:
+def test_a_comparison_with_a_library_that_timed_something_else_is_refused_and_names_the_field() -> (
+    None
+):
     (tax,) = taxed(BROWSER, case("dawn", "native", 2e3, window={"submits": "1 per 16 units"}))
     assert tax.against == {}
     assert tax.refused["native"] == because(
@@ -84,7 +98,9 @@ def test_browser_and_library_may_differ_in_wait_and_dispatches_but_not_in_patter
     fused = case("chromium", "browser", 100.0, pattern="fused", unit="step", window=cut)
     (tax,) = taxed(fused, case("dawn", "native", 90.0, pattern="fused", unit="step"), BINDING)
     assert list(tax.against) == ["native"]
-    assert tax.refused == {"binding": because("library-lacks-case", library="dawn", caller="binding")}
+    assert tax.refused == {
+        "binding": because("library-lacks-case", library="dawn", caller="binding")
+    }
 
 
 def test_the_library_case_with_the_same_wait_is_preferred() -> None:
@@ -116,10 +132,14 @@ def test_the_section_on_browsers_has_a_figure_and_a_table_of_each_case_by_each_c
 def test_show_hides_the_rows_of_a_library_that_was_not_measured() -> None:
     caption = next(iter(tax_tables(View(fingerprint(BROWSER))))).caption
     (table,) = [
-        part for part in brief_blocks(fingerprint(BROWSER)) if isinstance(part, Table) and part.caption == caption
+        part
+        for part in brief_blocks(fingerprint(BROWSER))
+        if isinstance(part, Table) and part.caption == caption
     ]
     assert 0 < table.most < len(table.rows)
-    assert all(any(cell_text(row[column]) for column in table.numeric) for row in table.rows[: table.most])
+    assert all(
+        any(cell_text(row[column]) for column in table.numeric) for row in table.rows[: table.most]
+    )
 
 
 def test_a_browser_slope_whose_interval_reaches_zero_has_no_ratio_to_the_library() -> None:

@@ -1,4 +1,6 @@
-"""The rows of the headline figure and its sentences: one run, one GPU, and each cost with its doubt."""
+"""The rows of the headline figure and its sentences: one run, one GPU, and each cost with its
+doubt.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def gpu_run() -> list[Record]:
         record("vulkan", each=11_000.0, caller="native", **VULKAN),
         record("cuda-driver", each=4_000.0, **GPU),
         record("cuda-driver", each=3_500.0, caller="native", **GPU),
-        record("cuda-graph", "replay", 900.0, params={"maker": "driver"}, **{**GPU, "unit": "node"}),
+        record(
+            "cuda-graph", "replay", 900.0, params={"maker": "driver"}, **{**GPU, "unit": "node"}
+        ),
         record("torch", each=2_000.0, api="CPU", adapter="CPU"),
         record("lavapipe", each=1_000.0, software=True),
     ]
@@ -77,7 +81,12 @@ def values(found: DispatchCosts, label: str) -> dict[str, list[float]]:
 def test_the_rows_of_dispatch_costs_are_sorted_by_cost_from_python_and_hold_hardware_only() -> None:
     found = costs(*gpu_run())
     assert (found.hardware, found.device) == (True, "Fake GPU 3000")
-    assert [one.label for one in found.rows] == ["CUDA driver", "raw Vulkan", "WebGPU, Dawn", "WebGPU, wgpu-native"]
+    assert [one.label for one in found.rows] == [
+        "CUDA driver",
+        "raw Vulkan",
+        "WebGPU, Dawn",
+        "WebGPU, wgpu-native",
+    ]
     assert cheapest(found) is found.rows[0]
 
 
@@ -89,7 +98,10 @@ def test_a_row_has_a_cost_for_each_caller_and_for_the_graph_node_that_replaces_t
 
 
 def test_a_fused_kernel_is_not_shown_as_a_batch() -> None:
-    found = costs(record("dawn", **VULKAN), record("dawn", "fused", 40.0, unit="step", adapter="Fake GPU 3000"))
+    found = costs(
+        record("dawn", **VULKAN),
+        record("dawn", "fused", 40.0, unit="step", adapter="Fake GPU 3000"),
+    )
     assert values(found, "WebGPU, Dawn") == {"python": [20.0]}
     assert row(found, "WebGPU, Dawn").lacks_batch
     assert row(found, "WebGPU, Dawn").kinds == ["python", "batched"]
@@ -110,7 +122,9 @@ def test_unpinned_processes_below_the_undisturbed_cost_are_named() -> None:
     found = costs(below, above)
     assert met_below(below)
     assert not met_below(above)
-    assert [(one.stack, kind) for one, kind in unpinned_pays_less(found)] == [("cuda-driver", "python")]
+    assert [(one.stack, kind) for one, kind in unpinned_pays_less(found)] == [
+        ("cuda-driver", "python")
+    ]
     assert not unpinned_pays_more(found), "an interval that holds the cost is not more"
 
 
@@ -125,23 +139,40 @@ def test_only_a_known_kind_of_machine_gets_a_sentence_on_the_next_run() -> None:
 
 
 @pytest.mark.parametrize("status", ["noisy", "bimodal"])
-def test_an_unresolved_cost_has_its_value_its_reason_and_its_place_in_the_order(status: Any) -> None:
-    """The row is sorted by the noisy cost from Python, which it shows first, and not by that of compiled code."""
-    dawn = record("dawn", status=status, **VULKAN), record("dawn", caller="native", each=9_000.0, **VULKAN)
+def test_an_unresolved_cost_has_its_value_its_reason_and_its_place_in_the_order(
+    status: Any,
+) -> None:
+    """The row is sorted by the noisy cost from Python, which it shows first, and not by that of
+    compiled code.
+    """
+    dawn = (
+        record("dawn", status=status, **VULKAN),
+        record("dawn", caller="native", each=9_000.0, **VULKAN),
+    )
     found = costs(*dawn, record("jax", each=15_000.0, **GPU))
     assert [one.stack for one in found.rows] == ["jax", "dawn"]
     assert values(found, "WebGPU, Dawn") == {"python": [20.0], "compiled": [9.0]}
-    assert [row(found, "WebGPU, Dawn").is_resolved(kind) for kind in ("python", "compiled")] == [False, True]
+    assert [row(found, "WebGPU, Dawn").is_resolved(kind) for kind in ("python", "compiled")] == [
+        False,
+        True,
+    ]
     assert doubt_of(dawn[0]) == "status"
     assert why_unresolved(dawn[0]).endswith("19.6 to 20.4")
     assert cheapest(found) is found.rows[0]
-    wide = costs(record("dawn", each=None, more=(figure("complete", 12_000.0, width=2.0),), **VULKAN))
+    wide = costs(
+        record("dawn", each=None, more=(figure("complete", 12_000.0, width=2.0),), **VULKAN)
+    )
     assert doubt_of(wide.rows[0].records["python"]) == "not-above-zero"
     assert why_unresolved(wide.rows[0].records["python"]).endswith("−12 to 36")
 
 
 def test_a_row_notes_an_unusual_unit_or_operation() -> None:
-    compiled = record("torch-compile", each=38_000.0, params={"mode": "default", "ops": 1}, **{**GPU, "unit": "step"})
+    compiled = record(
+        "torch-compile",
+        each=38_000.0,
+        params={"mode": "default", "ops": 1},
+        **{**GPU, "unit": "step"},
+    )
     number = record("torch", each=7_000.0, params={"operand": "number"}, **GPU)
     tensor = record("torch", each=6_000.0, params={"operand": "tensor"}, **GPU)
     native = record("torch", each=5_000.0, params={"operand": "tensor"}, caller="native", **GPU)
@@ -153,11 +184,15 @@ def test_a_row_notes_an_unusual_unit_or_operation() -> None:
 
 
 def test_the_share_of_python_names_the_operation_that_was_split() -> None:
-    """The row is x.add_(1), compiled code runs x.add_(y): the split says nothing of the row's own operation."""
+    """The row is x.add_(1), compiled code runs x.add_(y): the split says nothing of the row's own
+    operation.
+    """
     number = record("torch", each=7_000.0, params={"operand": "number"}, **GPU)
     tensor = record("torch", each=6_000.0, params={"operand": "tensor"}, **GPU)
     native = record("torch", each=3_000.0, params={"operand": "tensor"}, caller="native", **GPU)
-    found = costs(number, tensor, native, comparisons=[share("python-share", tensor, native, 3_000.0)])
+    found = costs(
+        number, tensor, native, comparisons=[share("python-share", tensor, native, 3_000.0)]
+    )
     (told,) = python_shares(found)
     assert "x.add_(y)" in told.row.split_name
     assert "x.add_(1)" not in told.row.split_name
@@ -166,7 +201,10 @@ def test_the_share_of_python_names_the_operation_that_was_split() -> None:
 
 @pytest.mark.needs("matplotlib", "seaborn")
 def test_a_share_of_python_that_may_be_zero_is_no_share() -> None:
-    top, native = record("dawn", each=30e3, **VULKAN), record("dawn", each=30.3e3, caller="native", **VULKAN)
+    top, native = (
+        record("dawn", each=30e3, **VULKAN),
+        record("dawn", each=30.3e3, caller="native", **VULKAN),
+    )
     found = costs(top, native, comparisons=[share("python-share", top, native, -300.0)])
     python = found.rows[0].python
     assert python is not None
@@ -178,9 +216,15 @@ def test_a_share_of_python_that_may_be_zero_is_no_share() -> None:
     assert not any("%" in text for text in texts)
 
 
-@pytest.mark.parametrize(("bound", "status", "told"), [
-    ("host", "ok", True), ("device", "ok", False), ("balanced", "ok", False), ("host", "noisy", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bound", "status", "told"),
+    [
+        ("host", "ok", True),
+        ("device", "ok", False),
+        ("balanced", "ok", False),
+        ("host", "noisy", False),
+    ],
+)
 def test_only_a_cost_that_the_cpu_bounds_and_that_is_not_noisy_is_said_to_be_overstated(
     bound: Any, status: Any, told: bool
 ) -> None:
@@ -199,7 +243,9 @@ def test_the_value_of_a_mark_has_the_digits_of_the_table() -> None:
 
 
 def test_a_noisy_batch_is_less_by_what_the_interval_allows() -> None:
-    batch = record("dawn", "one-pass", None, more=(figure("complete", 40_000.0, "noisy", width=0.4),), **VULKAN)
+    batch = record(
+        "dawn", "one-pass", None, more=(figure("complete", 40_000.0, "noisy", width=0.4),), **VULKAN
+    )
     found = costs(record("dawn", each=70_000.0, **VULKAN), batch)
     (told,) = batches(found)
     assert told.less is not None
@@ -221,16 +267,27 @@ def test_the_device_is_called_the_limit_only_where_the_records_say_so() -> None:
 
 
 @pytest.mark.parametrize(("width", "known"), [(0.02, True), (1.5, False)])
-def test_the_share_of_python_is_shown_only_where_both_times_are_resolved(width: float, known: bool) -> None:
-    top, native = record("dawn", each=30e3, **VULKAN), record("dawn", each=10e3, caller="native", **VULKAN)
-    figures = [f if f.name != "host" else figure("host", 8_000.0, width=width) for f in native.figures]
+def test_the_share_of_python_is_shown_only_where_both_times_are_resolved(
+    width: float, known: bool
+) -> None:
+    top, native = (
+        record("dawn", each=30e3, **VULKAN),
+        record("dawn", each=10e3, caller="native", **VULKAN),
+    )
+    figures = [
+        f if f.name != "host" else figure("host", 8_000.0, width=width) for f in native.figures
+    ]
     native = msgspec.structs.replace(native, figures=figures)
-    share_of_python = row(costs(top, native, comparisons=[share("python-share", top, native, 16e3)]), "WebGPU, Dawn")
+    share_of_python = row(
+        costs(top, native, comparisons=[share("python-share", top, native, 16e3)]), "WebGPU, Dawn"
+    )
     assert (share_of_python.python is not None) == known
 
 
 def test_without_a_gpu_the_rows_are_of_software_adapters() -> None:
-    found = costs(record("dawn", software=True), record("numpy", each=700.0, api="CPU", adapter="CPU"))
+    found = costs(
+        record("dawn", software=True), record("numpy", each=700.0, api="CPU", adapter="CPU")
+    )
     assert (found.hardware, found.device) == (False, "Fake CPU")
     assert [one.label for one in found.rows] == ["NumPy x += 1 (CPU)", "WebGPU, Dawn (software)"]
     assert trust_sentences(found) == []
@@ -251,20 +308,37 @@ def test_the_sentences_on_dispatch_costs_have_the_figures_of_the_rows() -> None:
     for figure_text in ("25.0 µs", "Dawn", "40.0 µs", "wgpu-native"):
         assert figure_text in python
     (batch,) = batches(found)
-    assert (batch.row.stack, batch.record.value("complete"), batch.alone.value("complete")) == ("dawn", 3e3, 25e3)
+    assert (batch.row.stack, batch.record.value("complete"), batch.alone.value("complete")) == (
+        "dawn",
+        3e3,
+        25e3,
+    )
     assert batch.less is not None
     assert batch.less.value == pytest.approx(25 / 3)
     assert lead_sentences(costs(record("dawn", each=None, status="failed", **VULKAN))) == []
 
 
 def test_the_sentence_on_batches_names_both_speeds_and_prefers_webgpu_to_a_cuda_graph() -> None:
-    two = Figure(name="complete", value=4_000.0, low=3_000.0, high=5_000.0, status="bimodal", modes=[3_700.0, 4_500.0])
-    node = record("cuda-graph", "replay", 900.0, params={"maker": "driver"}, **{**GPU, "unit": "node"})
+    two = Figure(
+        name="complete",
+        value=4_000.0,
+        low=3_000.0,
+        high=5_000.0,
+        status="bimodal",
+        modes=[3_700.0, 4_500.0],
+    )
+    node = record(
+        "cuda-graph", "replay", 900.0, params={"maker": "driver"}, **{**GPU, "unit": "node"}
+    )
     graphed = [record("cuda-driver", each=4_000.0, **GPU), node]
-    found = costs(*graphed, record("dawn", **VULKAN), record("dawn", "one-pass", None, more=(two,), **VULKAN))
+    found = costs(
+        *graphed, record("dawn", **VULKAN), record("dawn", "one-pass", None, more=(two,), **VULKAN)
+    )
     assert values(found, "WebGPU, Dawn")["batched"] == [3.7, 4.5]
     assert [one.row.stack for one in batches(found)] == ["dawn"]
-    assert any("3.7 or 4.5" in sentence and "20.0" in sentence for sentence in lead_sentences(found))
+    assert any(
+        "3.7 or 4.5" in sentence and "20.0" in sentence for sentence in lead_sentences(found)
+    )
     (batch,) = batches(costs(*graphed))
     assert (batch.record, batch.alone.stack) == (node, "cuda-driver")
 
@@ -279,7 +353,10 @@ def test_a_node_of_the_graph_of_a_stack_is_its_batch() -> None:
 
 
 def test_a_batch_is_compared_with_single_dispatches_by_the_same_caller() -> None:
-    native, batch = record("dawn", caller="native", **VULKAN), record("dawn", "one-pass", 3_200.0, **VULKAN)
+    native, batch = (
+        record("dawn", caller="native", **VULKAN),
+        record("dawn", "one-pass", 3_200.0, **VULKAN),
+    )
     found = costs(record("dawn", each=26_600.0, status="noisy", **VULKAN), native, batch)
     (told,) = batches(found)
     assert (told.alone.caller, told.alone.value("complete")) == ("binding", 26_600.0)

@@ -55,7 +55,9 @@ def dawn(each: float, pattern: Any = "per-submit", **more: Any) -> Record:
 
 def wide(one: Record, width: float) -> Record:
     """The record with a wider interval of its cost."""
-    figures = [figure(f.name, f.value, f.status, width) if f.name == "complete" else f for f in one.figures]
+    figures = [
+        figure(f.name, f.value, f.status, width) if f.name == "complete" else f for f in one.figures
+    ]
     return msgspec.structs.replace(one, figures=figures)
 
 
@@ -65,7 +67,9 @@ def test_a_finding_advises_one_pass_instead_of_a_submit_for_each_dispatch() -> N
     assert costs(change) == (25_000.0, 3_000.0)
     assert (change.times.low, change.times.high) == pytest.approx((8.01, 8.67), rel=1e-3)
     assert one.times == change.times.value
-    compiled = found(dawn(9_000.0, caller="native"), dawn(2_000.0, "one-pass", caller="native"))["batch"]
+    compiled = found(dawn(9_000.0, caller="native"), dawn(2_000.0, "one-pass", caller="native"))[
+        "batch"
+    ]
     assert {record.caller for record in both_of(changes(compiled, OnePassPays)[0])} == {"native"}
     assert "batch" not in found(dawn(25_000.0), dawn(3_000.0, "one-pass", caller="native"))
     assert "batch" not in found(dawn(25_000.0), dawn(20_000.0, "one-pass"))
@@ -75,7 +79,14 @@ def test_a_finding_advises_one_pass_instead_of_a_submit_for_each_dispatch() -> N
 
 
 def test_the_finding_on_a_batch_with_two_speeds_has_both() -> None:
-    both = Figure(name="complete", value=4_500.0, low=3_400.0, high=4_900.0, status="bimodal", modes=[3_700.0, 4_500.0])
+    both = Figure(
+        name="complete",
+        value=4_500.0,
+        low=3_400.0,
+        high=4_900.0,
+        status="bimodal",
+        modes=[3_700.0, 4_500.0],
+    )
     one = found(dawn(25_000.0), _with(dawn(4_500.0, "one-pass"), both))["batch"]
     (change,) = changes(one, OnePassPays)
     assert change.after.figure("complete") == both
@@ -83,7 +94,9 @@ def test_the_finding_on_a_batch_with_two_speeds_has_both() -> None:
 
 
 def _with(one: Record, complete: Figure) -> Record:
-    return msgspec.structs.replace(one, figures=[complete if f.name == "complete" else f for f in one.figures])
+    return msgspec.structs.replace(
+        one, figures=[complete if f.name == "complete" else f for f in one.figures]
+    )
 
 
 def graph(node: float, making: float) -> list[Record]:
@@ -93,7 +106,12 @@ def graph(node: float, making: float) -> list[Record]:
         for end, value in (("", making), (":fixed", making))
     ]
     replay = record(
-        "cuda-graph", "replay", node, params={"maker": "driver"}, **{**CUDA, "unit": "node"}, more=tuple(parts)
+        "cuda-graph",
+        "replay",
+        node,
+        params={"maker": "driver"},
+        **{**CUDA, "unit": "node"},
+        more=tuple(parts),
     )
     return [record("cuda-driver", each=4_000.0, **CUDA), replay]
 
@@ -112,7 +130,9 @@ def test_a_finding_advises_a_cuda_graph_and_says_after_how_many_replays_it_pays_
 
 def test_the_finding_on_a_cuda_graph_of_unknown_making_cost_names_no_number_of_replays() -> None:
     eager, replay = graph(1_000.0, 3_000.0)
-    bare = msgspec.structs.replace(replay, figures=[f for f in replay.figures if "making" not in f.name])
+    bare = msgspec.structs.replace(
+        replay, figures=[f for f in replay.figures if "making" not in f.name]
+    )
     one = found(eager, bare)["graph"]
     assert isinstance(one.facts, ReplayPays)
     assert one.facts.pays_after is None
@@ -138,11 +158,15 @@ def test_compiled_code_is_not_advised_where_the_run_does_not_compare_the_callers
 
 def test_a_finding_advises_a_librarys_shorter_way_to_launch() -> None:
     jit = record("triton", each=12_000.0, params={"entry": "jit"}, **CUDA)
-    one = found(jit, record("triton", each=8_000.0, params={"entry": "compiled"}, **CUDA))["short-way"]
+    one = found(jit, record("triton", each=8_000.0, params={"entry": "compiled"}, **CUDA))[
+        "short-way"
+    ]
     (change,) = changes(one, ShortWayPays)
     assert costs(change) == (12_000.0, 8_000.0)
     assert change.after.params == {"entry": "compiled"}
-    assert "short-way" not in found(jit, record("triton", each=10_000.0, params={"entry": "compiled"}, **CUDA))
+    assert "short-way" not in found(
+        jit, record("triton", each=10_000.0, params={"entry": "compiled"}, **CUDA)
+    )
 
 
 def test_a_finding_advises_against_dispatch_indirect() -> None:
@@ -160,15 +184,21 @@ def test_a_finding_advises_against_a_new_bind_group_for_each_dispatch() -> None:
 
 
 def compiled_step(mode: str, each: float, ops: int = 1) -> Record:
-    return record("torch-compile", each=each, params={"mode": mode, "ops": ops}, **{**CUDA, "unit": "step"})
+    return record(
+        "torch-compile", each=each, params={"mode": mode, "ops": ops}, **{**CUDA, "unit": "step"}
+    )
 
 
 def test_a_finding_says_from_how_many_tiny_operations_on_torch_compile_pays() -> None:
-    one = found(compiled_step("default", 39_000.0), compiled_step("eager", 7_500.0))["torch-compile"]
+    one = found(compiled_step("default", 39_000.0), compiled_step("eager", 7_500.0))[
+        "torch-compile"
+    ]
     assert isinstance(one.facts, TinyCompiledCosts)
     assert one.facts.pays_from == 6
     assert costs(one.facts.change) == (39_000.0, 7_500.0)
-    assert "torch-compile" not in found(compiled_step("default", 7_000.0), compiled_step("eager", 7_500.0))
+    assert "torch-compile" not in found(
+        compiled_step("default", 7_000.0), compiled_step("eager", 7_500.0)
+    )
 
 
 def test_a_finding_advises_against_a_wait_after_each_dispatch() -> None:
@@ -184,7 +214,11 @@ def test_a_finding_advises_against_a_synchronisation_in_each_step() -> None:
     acting = record("torch", "read-each", 15_000.0, params={"sync": "item", "every": 1}, **CUDA)
     one = found(plain, acting)["synchronise"]
     assert isinstance(one.facts, SynchronisingCosts)
-    assert (one.facts.act, one.facts.adds.value, one.facts.alone.value) == ("item", 10_000.0, 5_000.0)
+    assert (one.facts.act, one.facts.adds.value, one.facts.alone.value) == (
+        "item",
+        10_000.0,
+        5_000.0,
+    )
     cheap = record("torch", "read-each", 6_000.0, params={"sync": "item", "every": 1}, **CUDA)
     assert "synchronise" not in found(plain, cheap)
     paired = share("sync-cost", acting, plain, 9_000.0)
@@ -204,7 +238,14 @@ def test_the_finding_that_saves_the_largest_share_of_time_comes_first() -> None:
         dawn(40_000.0, params={"bindgroup": "fresh"}),
     ]
     pairs = [share("python-share", run[0], run[2], 10_400.0)]
-    assert list(found(*run, comparisons=pairs)) == ["indirect", "batch", "graph", "wait-each", "compiled", "bind-group"]
+    assert list(found(*run, comparisons=pairs)) == [
+        "indirect",
+        "batch",
+        "graph",
+        "wait-each",
+        "compiled",
+        "bind-group",
+    ]
 
 
 def test_every_finding_of_the_committed_runs_has_words() -> None:

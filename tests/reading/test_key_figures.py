@@ -1,4 +1,6 @@
-"""Test the list of key figures: the same on every machine, with a reason for each missing figure."""
+"""Test the list of key figures: the same on every machine, with a reason for each missing
+figure.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,17 @@ def test_the_list_of_key_figures_is_the_same_for_every_machine_and_has_at_most_f
 
 
 def test_the_reason_for_a_missing_key_figure_comes_from_the_run() -> None:
-    run = fingerprint(unavailable=[MissingStack(stack="cuda-driver", reason="no libcuda", mend="install a driver")])
+    run = fingerprint(
+        unavailable=[
+            MissingStack(stack="cuda-driver", reason="no libcuda", mend="install a driver")
+        ]
+    )
     assert by_key(run)["launch-cuda"].reason == about("cuda-driver", "no libcuda")
     noisy = by_key(fingerprint(record(status="noisy", reason="half-width 14 %")))
     assert noisy["dispatch-wgpu"].reason == about("noisy", "half-width 14 %")
-    broken = by_key(fingerprint(record("dawn", each=None, status="unverified", reason="7 of 8 units ran")))
+    broken = by_key(
+        fingerprint(record("dawn", each=None, status="unverified", reason="7 of 8 units ran"))
+    )
     assert broken["dispatch-dawn"].reason == about("unverified", "7 of 8 units ran")
     assert broken["dispatch-dawn"].of == TargetLabel("dawn", "Fake Adapter")
 
@@ -89,14 +97,21 @@ def test_key_figures_prefer_hardware_to_software_and_never_use_the_null_backend(
 def test_pythons_share_is_the_share_between_python_and_compiled_code_formed_within_rounds() -> None:
     top, native = record("dawn"), record("dawn", caller="native", each=10_000)
     key = "python-share-dawn"
-    share_of = by_key(fingerprint(top, native, comparisons=[share("python-share", top, native, 1e4)]))[key]
+    share_of = by_key(
+        fingerprint(top, native, comparisons=[share("python-share", top, native, 1e4)])
+    )[key]
     assert numbers(share_of) == pytest.approx((0.5, 1 - 1 / 1.96, 1 - 1 / 2.04))
-    assert (value_text(share_of), value_with_interval(share_of)) == ("50 %", "50.0 % (49.0 to 51.0)")
+    assert (value_text(share_of), value_with_interval(share_of)) == (
+        "50 %",
+        "50.0 % (49.0 to 51.0)",
+    )
     assert by_key(fingerprint(top, native))[key].reason == because("not-compared-in-this-run")
 
 
 def test_a_key_figure_without_its_own_stack_and_caller_is_missing() -> None:
-    found = by_key(fingerprint(record("vulkan", caller="ffi", each=9_000), record("firefox", caller="browser")))
+    found = by_key(
+        fingerprint(record("vulkan", caller="ffi", each=9_000), record("firefox", caller="browser"))
+    )
     raw = found["dispatch-vulkan-compiled"]
     assert (raw.measured, raw.reason) == (None, because("caller-not-measured", caller="native"))
     assert found["dispatch-chromium"].measured is None
@@ -105,8 +120,11 @@ def test_a_key_figure_without_its_own_stack_and_caller_is_missing() -> None:
     assert value(both["dispatch-dawn"]) == 20_000
 
 
-def test_the_key_figures_of_a_submit_a_graph_node_and_a_fused_step_have_the_values_of_their_records() -> None:
-    base, fused = record("dawn"), record("dawn", pattern="fused", each=300, unit="step", params={"elements": 4096})
+def test_key_figures_of_a_submit_a_graph_node_and_a_fused_step_have_their_records_values() -> None:
+    base, fused = (
+        record("dawn"),
+        record("dawn", pattern="fused", each=300, unit="step", params={"elements": 4096}),
+    )
     fused = msgspec.structs.replace(fused, workload="recurrence")
     raw = record("vulkan", caller="native", each=9_500)
     node = record("cuda-graph", "replay", 1_300, api="CUDA", unit="graph node")
@@ -138,7 +156,9 @@ def test_a_run_of_another_workload_alone_has_no_key_figures() -> None:
     assert value(beside["dispatch-dawn"]) == 20_000
 
 
-def test_the_reason_for_a_missing_case_names_its_workload_where_another_of_the_pattern_was_measured() -> None:
+def test_the_reason_for_a_missing_case_names_its_workload_where_another_was_measured() -> None:
     fused = record("dawn", "fused", 40.0, unit="step", params={"elements": 256})
     reason = by_key(fingerprint(record("dawn"), fused))["fused-step-dawn"].reason
-    assert reason == because("case-not-measured", case="recurrence fused elements=4096", caller="binding")
+    assert reason == because(
+        "case-not-measured", case="recurrence fused elements=4096", caller="binding"
+    )

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from overhead.reading.missing_values import missing_case, missing_figures, missing_record, missing_stack, why
+from overhead.reading.missing_values import (
+    missing_case,
+    missing_figures,
+    missing_record,
+    missing_stack,
+    why,
+)
 from overhead.results import LeftOut, MissingStack, Record, about, because, codes_of, together
 from tests.fakes.report import figure, fingerprint, record
 
@@ -15,16 +21,25 @@ def broken(status: Any, reason: str = "") -> Record:
     return record(each=None, status=status, reason=reason)
 
 
-@pytest.mark.parametrize("status", ["unavailable", "unverified", "failed", "below-resolution", "nonlinear"])
+@pytest.mark.parametrize(
+    "status", ["unavailable", "unverified", "failed", "below-resolution", "nonlinear"]
+)
 def test_every_status_without_a_value_has_a_reason(status: str) -> None:
     assert why(broken(status, "detail"), "complete") == about(status, "detail")
     assert why(broken(status), "complete") == about(status, "")
 
 
 def test_a_figures_own_reason_is_preferred_to_that_of_its_record() -> None:
-    own = record(each=None, status="failed", reason="the case's", more=(figure("host", None, "nonlinear"),))
+    own = record(
+        each=None, status="failed", reason="the case's", more=(figure("host", None, "nonlinear"),)
+    )
     assert why(own, "host") == about("nonlinear", "the case's")
-    both = record(each=None, status="failed", reason="c", more=(figure("host", None, "nonlinear", reason="r"),))
+    both = record(
+        each=None,
+        status="failed",
+        reason="c",
+        more=(figure("host", None, "nonlinear", reason="r"),),
+    )
     assert why(both, "host") == about("nonlinear", "r")
     assert codes_of(why(record(), "device_span")) == {"not-measured"}
 

@@ -1,4 +1,6 @@
-"""The next-run range: a figure's class, the width, how the table is made, and the committed table's coverage."""
+"""The next-run range: a figure's class, the width, how the table is made, and the committed table's
+coverage.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ ONE = ClassSpread(s=0.05, degrees=4, boards=6, kinds=2, figures=10)
 
 def test_the_half_width_of_a_next_run_range_is_students_t_times_the_spread() -> None:
     assert next_run.half_width(ONE) == pytest.approx(2.1318 * 0.05 * math.sqrt(2), rel=1e-4)
-    assert next_run.half_width(ONE, runs=3) == pytest.approx(2.1318 * 0.05 * math.sqrt(4 / 3), rel=1e-4)
+    assert next_run.half_width(ONE, runs=3) == pytest.approx(
+        2.1318 * 0.05 * math.sqrt(4 / 3), rel=1e-4
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,7 +72,11 @@ def test_only_figures_above_zero_on_hardware_have_a_next_run_range(without: Reco
 
 
 def test_a_noisy_figure_has_a_next_run_range_since_pages_show_it_too() -> None:
-    assert next_run.next_run(record(status="noisy"), H200) == next_run.next_run(record(), H200) is not None
+    assert (
+        next_run.next_run(record(status="noisy"), H200)
+        == next_run.next_run(record(), H200)
+        is not None
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,10 +87,15 @@ def test_a_noisy_figure_has_a_next_run_range_since_pages_show_it_too() -> None:
         ("AMD EPYC", [Gpu(name="NVIDIA H200")]),
         ("Intel(R) Xeon(R) Processor", [Gpu(name="NVIDIA GeForce RTX 4090")]),
         ("Intel(R) Xeon(R) Processor", [Gpu(name="NVIDIA H200", software=True)]),
-        ("Intel(R) Xeon(R) Processor", [Gpu(name="NVIDIA H200"), Gpu(name="NVIDIA H100 80GB HBM3")]),
+        (
+            "Intel(R) Xeon(R) Processor",
+            [Gpu(name="NVIDIA H200"), Gpu(name="NVIDIA H100 80GB HBM3")],
+        ),
     ],
 )
-def test_an_unknown_kind_of_machine_has_no_next_run_range_but_a_reason(cpu: str, gpus: list[Gpu]) -> None:
+def test_an_unknown_kind_of_machine_has_no_next_run_range_but_a_reason(
+    cpu: str, gpus: list[Gpu]
+) -> None:
     machine = msgspec.structs.replace(H200, cpu=cpu, gpus=gpus)
     assert next_run.next_run(record(each=5_000.0), machine) is None
     assert not next_run.spread_of("host", machine)
@@ -93,10 +106,14 @@ def test_an_unknown_kind_of_machine_has_no_next_run_range_but_a_reason(cpu: str,
 
 
 def test_a_machine_with_several_equal_gpus_is_of_the_same_kind_as_one_with_a_single_gpu() -> None:
-    assert next_run.kind_of(msgspec.structs.replace(H200, gpus=H200.gpus * 8)) == next_run.kind_of(H200)
+    assert next_run.kind_of(msgspec.structs.replace(H200, gpus=H200.gpus * 8)) == next_run.kind_of(
+        H200
+    )
 
 
-def test_the_text_of_a_next_run_range_has_both_ends_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_text_of_a_next_run_range_has_both_ends_in_microseconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(next_run, "half_width", lambda spread: math.log(1.2))
     assert next_run_text(record(each=24_000.0), H200) == "20 to 29"
 
@@ -113,7 +130,9 @@ def test_the_committed_ranges_of_the_next_run_hold_enough_later_runs_and_are_not
 
 
 def test_the_range_holds_the_costs_of_stacks_that_are_noisy_in_most_runs() -> None:
-    """A spread of ``ok`` figures alone held 6 of 12 costs of each of these around the run of the first page."""
+    """A spread of ``ok`` figures alone held 6 of 12 costs of each of these around the run of the
+    first page.
+    """
     by_stack = next_run.committed_table().by_stack
     assert set(by_stack) == {"dawn", "wgpu-native"}
     assert min(by_stack.values()) >= next_run.NEXT_RUN_SHARE
@@ -123,7 +142,12 @@ def test_a_run_is_observed_with_every_figure_that_has_a_value(tmp_path: Path) ->
     board = "GPU-0123456789ab"
     made = []
     for status in ("ok", "noisy", "failed"):
-        case = record("dawn", params={"case": status}, status=status, each=None if status == "failed" else 20e3)
+        case = record(
+            "dawn",
+            params={"case": status},
+            status=status,
+            each=None if status == "failed" else 20e3,
+        )
         made.append(msgspec.structs.replace(case, device="0" * BOARD))
     path = tmp_path / f"{board}.json"
     write_fingerprint(path, fingerprint(*made, machine=H200))
@@ -142,15 +166,23 @@ GROUP = "host, a GPU"
 
 
 def every_difference(runs: list[making.ObservedRun]) -> list[making.FigureOfTwo]:
-    return [one for base, new in itertools.combinations(runs, 2) for one in making.differences(base, new)]
+    return [
+        one
+        for base, new in itertools.combinations(runs, 2)
+        for one in making.differences(base, new)
+    ]
 
 
 def made_up(boards: int, figures: int, s: float, seed: int = 1) -> list[making.ObservedRun]:
-    """Runs of one kind whose figures differ between boards with the standard deviation ``s`` of their logarithm."""
+    """Runs of one kind whose figures differ between boards with the standard deviation ``s`` of
+    their logarithm.
+    """
     dice = random.Random(seed)
     cases = [(f"case {i}", "complete") for i in range(figures)]
     return [
-        making.ObservedRun(f"{b}.json", "a GPU", f"{b:012d}", {key: (dice.gauss(1.0, s), "host") for key in cases})
+        making.ObservedRun(
+            f"{b}.json", "a GPU", f"{b:012d}", {key: (dice.gauss(1.0, s), "host") for key in cases}
+        )
         for b in range(boards)
     ]
 
@@ -164,7 +196,8 @@ def test_the_script_finds_the_known_spread_between_made_up_boards() -> None:
 def test_a_few_figures_that_are_far_off_do_not_widen_the_range_of_all() -> None:
     runs = made_up(boards=12, figures=200, s=0.05)
     odd = {
-        key: (value + 2.0 if int(key[0].split()[1]) < 6 else value, own) for key, (value, own) in runs[0].logs.items()
+        key: (value + 2.0 if int(key[0].split()[1]) < 6 else value, own)
+        for key, (value, own) in runs[0].logs.items()
     }
     runs[0] = dataclasses.replace(runs[0], logs=odd)
     assert making.spreads(every_difference(runs))[GROUP].s == pytest.approx(0.05, rel=0.1)
@@ -191,4 +224,6 @@ def test_a_new_run_is_predicted_from_runs_on_other_boards_only() -> None:
     inside, count, half = making.predicted(runs, runs[0])["host"]
     assert count == 100
     assert inside >= 90
-    assert half == pytest.approx(next_run.half_width(making.spreads(every_difference(runs[1:]))[GROUP], 4))
+    assert half == pytest.approx(
+        next_run.half_width(making.spreads(every_difference(runs[1:]))[GROUP], 4)
+    )

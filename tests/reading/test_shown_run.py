@@ -8,7 +8,11 @@ from overhead.reading.view import measured_steps, run_to_show
 from overhead.results import Fingerprint
 from tests.fakes.report import fingerprint, record
 
-_FULL = [record(stack, caller=caller) for stack in ("dawn", "torch", "vulkan") for caller in ("binding", "native")]
+_FULL = [
+    record(stack, caller=caller)
+    for stack in ("dawn", "torch", "vulkan")
+    for caller in ("binding", "native")
+]
 
 
 def shown(*runs: Fingerprint) -> int:

@@ -1,4 +1,6 @@
-"""Test that a reader shows a stack by its facts: the suite's own by the suite's, others by those of the file."""
+"""Test that a reader shows a stack by its facts: the suite's own by the suite's, others by those of
+the file.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,12 @@ def test_a_stack_that_is_not_ours_has_the_facts_of_the_file() -> None:
     costs = dispatch_costs(view)
     assert costs is not None
     (row,) = costs.rows
-    assert (row.label, row.name, row.group, row.rank) == ("Abacus, one bead", "the bead", ROW_GROUPS[1], 5)
+    assert (row.label, row.name, row.group, row.rank) == (
+        "Abacus, one bead",
+        "the bead",
+        ROW_GROUPS[1],
+        5,
+    )
     assert view.targets[0].facts.colour == "#123456"
     assert stack_name(view.targets[0]) == "the Abacus"
     assert "abacus" in view.in_role("webgpu")
@@ -84,7 +91,9 @@ def test_relations_between_our_stacks_name_stacks_that_are_known() -> None:
     [{"colour": "red"}, {"roles": ["king"]}, {"rows": [{"label": 3}]}, {"below": "No Stack"}],
     ids=str,
 )
-def test_a_fact_that_no_file_may_hold_is_refused_when_the_plugin_is_imported(wrong: dict[str, object]) -> None:
+def test_a_fact_that_no_file_may_hold_is_refused_when_the_plugin_is_imported(
+    wrong: dict[str, object],
+) -> None:
     with pytest.raises(BadValue):
         StackFacts(**wrong)  # type: ignore[arg-type]
 
@@ -113,9 +122,22 @@ def test_facts_of_another_type_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_a_plugins_stack_is_shown_with_its_facts_in_a_process_without_the_plugin(tmp_path: Path) -> None:
+def test_a_plugins_stack_is_shown_with_its_facts_in_a_process_without_the_plugin(
+    tmp_path: Path,
+) -> None:
     out = tmp_path / "run.json"
-    command = [sys.executable, "-m", "overhead", "run", "--plugin", str(PLUGIN), "-p", "sqlite", "--profile", "quick"]
+    command = [
+        sys.executable,
+        "-m",
+        "overhead",
+        "run",
+        "--plugin",
+        str(PLUGIN),
+        "-p",
+        "sqlite",
+        "--profile",
+        "quick",
+    ]
     subprocess.run([*command, "--out", str(out)], check=True, capture_output=True)
     script = (
         "import json, sys\n"
@@ -128,11 +150,15 @@ def test_a_plugins_stack_is_shown_with_its_facts_in_a_process_without_the_plugin
         "labels = [row.label for row in dispatch_costs(view).rows]\n"
         "print(json.dumps([labels, stack_name(target), target.facts.colour]))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(out)], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(out)], check=True, capture_output=True, text=True
+    )
     assert json.loads(done.stdout) == [["SQLite UPDATE (CPU)"], "SQLite (CPU)", "#0f5a82"]
 
 
-def test_without_a_label_a_stack_that_is_not_ours_is_called_by_its_title(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_label_a_stack_that_is_not_ours_is_called_by_its_title(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     forget_plugins_afterwards(monkeypatch)
 
     @register

@@ -21,11 +21,15 @@ ABSENT = [
 def missing_on(*gpus: Gpu) -> MissingStacks:
     run = fingerprint(unavailable=ABSENT)
     return missing_stacks(
-        View(msgspec.structs.replace(run, machine=msgspec.structs.replace(run.machine, gpus=[*gpus])))
+        View(
+            msgspec.structs.replace(run, machine=msgspec.structs.replace(run.machine, gpus=[*gpus]))
+        )
     )
 
 
-@pytest.mark.parametrize("gpus", [(), (Gpu(name="AMD Radeon"),), (Gpu(name="NVIDIA made up", software=True),)])
+@pytest.mark.parametrize(
+    "gpus", [(), (Gpu(name="AMD Radeon"),), (Gpu(name="NVIDIA made up", software=True),)]
+)
 def test_without_an_nvidia_gpu_its_driver_is_no_remedy(gpus: tuple[Gpu, ...]) -> None:
     found = missing_on(*gpus)
     assert DRIVER not in found.by_command

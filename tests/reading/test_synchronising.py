@@ -10,7 +10,11 @@ from tests.fakes.report import fingerprint, record
 
 def acting(sync: str, every: int, each: float | None = 30_000.0) -> Record:
     return record(
-        "torch", each=each, api="CUDA", params={"sync": sync, "every": every}, status="ok" if each else "failed"
+        "torch",
+        each=each,
+        api="CUDA",
+        params={"sync": sync, "every": every},
+        status="ok" if each else "failed",
     )
 
 

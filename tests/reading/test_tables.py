@@ -28,9 +28,16 @@ def test_the_data_frame_has_a_row_for_each_figure_and_drops_none() -> None:
 
 
 def test_the_data_frame_has_values_and_parameters_in_their_columns() -> None:
-    frame = to_pandas(fingerprint(record("dawn", "per-k", 20_000, params={"k": 16, "wait": "poll"})))
+    frame = to_pandas(
+        fingerprint(record("dawn", "per-k", 20_000, params={"k": 16, "wait": "poll"}))
+    )
     row = frame[frame.figure == "complete"].iloc[0]
-    assert (row.stack, row.pattern, row.params, row.figure_unit) == ("dawn", "per-k", "k=16 wait=poll", "ns")
+    assert (row.stack, row.pattern, row.params, row.figure_unit) == (
+        "dawn",
+        "per-k",
+        "k=16 wait=poll",
+        "ns",
+    )
     assert (row.value, row.low, row.high) == pytest.approx((20_000, 19_600, 20_400))
     assert frame.value.dtype.kind == "f"
 
@@ -39,7 +46,9 @@ def test_the_data_frame_has_the_figures_of_peers_and_how_far_a_cost_holds() -> N
     frame = to_pandas(h100())
     peers = frame[frame["kind"] == "contention"]
     assert len(peers) == sum(len(one.figures) for one in h100().contention)
-    torch = peers[(peers["stack"] == "torch") & (peers.way == "processes") & (peers.placement == "free")]
+    torch = peers[
+        (peers["stack"] == "torch") & (peers.way == "processes") & (peers.placement == "free")
+    ]
     cost = torch[(torch.peers == 8) & (torch.figure == "cost")].iloc[0]
     assert (cost.value, cost.limit) == (pytest.approx(19_300), "device")
     assert [float(one) for one in cost.peer_costs.split()] == pytest.approx([19_300] * 8)

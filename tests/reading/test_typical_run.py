@@ -26,12 +26,20 @@ STACKS = ("torch", "jax", "cupy", "cuda-driver", "triton", "warp")
 
 
 def costs_of(
-    factor: float, board: str = "f" * BOARD, bound: str = "host", first: float | None = None, **more: Any
+    factor: float,
+    board: str = "f" * BOARD,
+    bound: str = "host",
+    first: float | None = None,
+    **more: Any,
 ) -> DispatchCosts:
-    """A run whose costs are so many times those that ``committed`` has at the median. ``first``: of the first stack."""
+    """A run whose costs are so many times those that ``committed`` has at the median. ``first``: of
+    the first stack.
+    """
     factors = [factor if first is None else first, *[factor] * (len(STACKS) - 1)]
     records = [
-        msgspec.structs.replace(record(stack, each=times * 10_000.0, api="CUDA", **more), device=board, bound=bound)
+        msgspec.structs.replace(
+            record(stack, each=times * 10_000.0, api="CUDA", **more), device=board, bound=bound
+        )
         for stack, times in zip(STACKS, factors, strict=True)
     ]
     found = dispatch_costs(View(fingerprint(*records, machine=H200)))
@@ -100,26 +108,38 @@ def test_costs_that_the_device_bounds_and_unknown_machines_have_no_place() -> No
 
 
 def test_the_committed_costs_are_those_of_the_committed_runs() -> None:
-    """One case, read from the files without the package: the mean of the logarithms of a board's runs."""
+    """One case, read from the files without the package: the mean of the logarithms of a board's
+    runs.
+    """
     case = "torch CUDA step per-submit binding chained alloc=in-place operand=number wait=stream"
     wanted: dict[str, list[float]] = {}
     kind = "NVIDIA H100 80GB HBM3 with Intel(R) Xeon(R) Processor"
     for path in (*DATA.glob("*.json"), *(DATA / "again").glob("*.json")):
         run = json.loads(path.read_bytes())
         if f"{run['machine']['gpus'][0]['name']} with {run['machine']['cpu']}" == kind:
-            boards = {r["device"] for r in run.get("records", ()) if len(r.get("device", "")) == BOARD}
+            boards = {
+                r["device"] for r in run.get("records", ()) if len(r.get("device", "")) == BOARD
+            }
             for r in run.get("records", ()) if len(boards) == 1 else ():
                 if _is_torch(r):
                     wanted.setdefault(min(boards), []).append(_cost(r))
     own = committed_table().costs[kind][case]
     assert own.keys() == {board for board, costs in wanted.items() if any(costs)}
     for board, cost in own.items():
-        assert cost == pytest.approx(math.exp(statistics.fmean(map(math.log, filter(None, wanted[board])))), rel=1e-3)
+        assert cost == pytest.approx(
+            math.exp(statistics.fmean(map(math.log, filter(None, wanted[board])))), rel=1e-3
+        )
 
 
 def _is_torch(r: dict[str, Any]) -> bool:
     usual = {"alloc": "in-place", "operand": "number", "wait": "stream"}
-    where = (r["stack"], r.get("workload", "step"), r["pattern"], r.get("caller", "binding"), r.get("bound"))
+    where = (
+        r["stack"],
+        r.get("workload", "step"),
+        r["pattern"],
+        r.get("caller", "binding"),
+        r.get("bound"),
+    )
     return where == ("torch", "step", "per-submit", "binding", "host") and r.get("params") == usual
 
 
@@ -159,7 +179,9 @@ def test_a_typical_run_has_the_stacks_that_half_of_the_runs_have_and_the_newest_
 
 def test_no_run_is_typical_where_no_place_is_known() -> None:
     assert most_typical([]) is None
-    assert most_typical([View(fingerprint(*(record(stack, api="CUDA") for stack in STACKS)))]) is None
+    assert (
+        most_typical([View(fingerprint(*(record(stack, api="CUDA") for stack in STACKS)))]) is None
+    )
 
 
 def test_the_run_that_the_readme_draws_is_neither_fast_nor_slow() -> None:

@@ -1,4 +1,6 @@
-"""A compiled caller that enters NumPy below the function that Python calls: a case of its own, and no share."""
+"""A compiled caller that enters NumPy below the function that Python calls: a case of its own, and
+no share.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,12 @@ from tests.fakes.report import fingerprint, record, share
 OLD_FILE = Path(__file__).parents[2] / "docs" / "examples" / "compare" / "numpy-2.4.json"
 
 
-@pytest.mark.parametrize(("entry", "shares"), [(UFUNC_LOOP, 0), ("the function that Python calls", 1)])
-def test_pythons_share_needs_a_compiled_caller_that_enters_numpy_where_python_does(entry: str, shares: int) -> None:
+@pytest.mark.parametrize(
+    ("entry", "shares"), [(UFUNC_LOOP, 0), ("the function that Python calls", 1)]
+)
+def test_pythons_share_needs_a_compiled_caller_that_enters_numpy_where_python_does(
+    entry: str, shares: int
+) -> None:
     top = record("numpy", each=600.0, api="CPU", adapter="CPU")
     below = record("numpy", each=20.0, api="CPU", adapter="CPU", caller="native")
     below = msgspec.structs.replace(below, window={"entry": entry})

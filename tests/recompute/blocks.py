@@ -14,7 +14,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
 
-BLOCK_TAGS = frozenset({"p", "li", "td", "th", "dt", "dd", "figcaption", "caption", "summary", "h1", "h3", "div"})
+BLOCK_TAGS = frozenset(
+    {"p", "li", "td", "th", "dt", "dd", "figcaption", "caption", "summary", "h1", "h3", "div"}
+)
 UNSEEN = frozenset({"script", "style", "title"})
 SVG_TEXT = "{http://www.w3.org/2000/svg}text"
 SVG_DATA = "data:image/svg+xml;base64,"
@@ -85,14 +87,20 @@ def drawn_texts(svg: str) -> Iterator[str]:
     on_axes = set()
     for group in root.iter():
         if re.match(r"[xy]tick", group.get("id") or ""):
-            on_axes |= {text for text in group.iter(SVG_TEXT) if re.fullmatch(r"[\d.,/µs %×−-]*", text.text or "")}
+            on_axes |= {
+                text
+                for text in group.iter(SVG_TEXT)
+                if re.fullmatch(r"[\d.,/µs %×−-]*", text.text or "")
+            }
     for text in root.iter(SVG_TEXT):
         if text not in on_axes:
             yield " ".join((text.text or "").split())
 
 
 class Block(NamedTuple):
-    """A piece of a document's text. ``rows``: of the table of which it is the title; None for any other block."""
+    """A piece of a document's text. ``rows``: of the table of which it is the title; None for any
+    other block.
+    """
 
     place: str
     text: str
@@ -100,7 +108,9 @@ class Block(NamedTuple):
 
 
 def blocks_of(document: Path) -> list[Block]:
-    """The blocks of a document; of one in Markdown a line is a block, without its links and its code."""
+    """The blocks of a document; of one in Markdown a line is a block, without its links and its
+    code.
+    """
     text = document.read_text("utf-8")
     if document.suffix == ".html":
         page = PageBlocks()

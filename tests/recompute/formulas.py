@@ -26,7 +26,9 @@ class Interval(NamedTuple):
     high: float | None = None
 
     def is_shown_by(self, text: str) -> bool:
-        """Whether the text is a rounding: ``V``, ``V (L to H)``, ``L to H`` or ``V (at most H)``, with units."""
+        """Whether the text is a rounding: ``V``, ``V (L to H)``, ``L to H`` or ``V (at most H)``,
+        with units.
+        """
         tokens = [token.replace(",", "").replace("−", "-") for token in re.findall(SHOWN, text)]
         wanted = self._wanted(text, len(tokens))
         if wanted is None:
@@ -36,8 +38,12 @@ class Interval(NamedTuple):
         if half <= 0:
             units = [min(units)] * len(units)
         # Zeros at the end may be digits: two are shown, or one where the interval is wide.
-        units = [min(u, max(1.0, 10.0 ** (len(t) - 2), half)) for u, t in zip(units, tokens, strict=True)]
-        return all(abs(float(a) - b) <= 0.5001 * u for a, b, u in zip(tokens, wanted, units, strict=True))
+        units = [
+            min(u, max(1.0, 10.0 ** (len(t) - 2), half)) for u, t in zip(units, tokens, strict=True)
+        ]
+        return all(
+            abs(float(a) - b) <= 0.5001 * u for a, b, u in zip(tokens, wanted, units, strict=True)
+        )
 
     def _wanted(self, text: str, numbers: int) -> list[float] | None:
         """The numbers that the text should show, in order."""
@@ -56,12 +62,19 @@ class Interval(NamedTuple):
     def plus(self, other: Interval, sign: int = 1) -> Interval:
         """The sum, or with -1 the difference, with the widest interval."""
         theirs = other.ends if sign > 0 else other.ends[::-1]
-        ends = [None if a is None or b is None else a + sign * b for a, b in zip(self.ends, theirs, strict=True)]
+        ends = [
+            None if a is None or b is None else a + sign * b
+            for a, b in zip(self.ends, theirs, strict=True)
+        ]
         return Interval(self.value + sign * other.value, *ends)
 
     def times(self, by: float) -> Interval:
         """The product with a plain number."""
-        return self.each(lambda number: number * by) if by >= 0 else self.each(lambda number: number * by).turned
+        return (
+            self.each(lambda number: number * by)
+            if by >= 0
+            else self.each(lambda number: number * by).turned
+        )
 
     def over(self, by: Interval) -> Interval:
         """The quotient by a value above zero."""
@@ -126,14 +139,21 @@ class Files:
             self._names |= self.sources
             for run in self.runs.values():
                 day, time = run["created"][:10], run["created"][11:16]
-                self._names |= {day, f"{day} {time} UTC", f"{day} at {time} UTC", run["machine"]["cpu"]}
+                self._names |= {
+                    day,
+                    f"{day} {time} UTC",
+                    f"{day} at {time} UTC",
+                    run["machine"]["cpu"],
+                }
                 for gpu in run["machine"].get("gpus", ()):
                     self._names |= {gpu["name"], " ".join(gpu["name"].split()[:2])}
                 method = run["method_version"]
                 self._names |= {f"method {other} → {method}" for other in range(1, method)}
                 self._names.add(f"{day}, {run['profile']}, method {method}")
                 self._names |= {
-                    version for version in run.get("versions", {}).values() if re.search(r"\d\.\d", version)
+                    version
+                    for version in run.get("versions", {}).values()
+                    if re.search(r"\d\.\d", version)
                 }
                 for record in run["records"]:
                     self._names |= sizes_of(record)
@@ -147,10 +167,14 @@ class Files:
     def boards_of_spread(self, of: Source) -> Interval:
         """From how many boards it is known how far another run may differ."""
         kind = of["words"]
-        return Interval(max(one["boards"] for name, one in self.spreads.items() if name.endswith(f", {kind}")))
+        return Interval(
+            max(one["boards"] for name, one in self.spreads.items() if name.endswith(f", {kind}"))
+        )
 
     def formed(self, of: Any) -> Interval:
-        """The value of an origin: a figure of a file, a plain number, or an operation on origins."""
+        """The value of an origin: a figure of a file, a plain number, or an operation on
+        origins.
+        """
         if isinstance(of, int | float):
             return exactly(of)
         if "figure" in of:
@@ -168,7 +192,8 @@ class Files:
             holder = next(
                 one
                 for one in run["comparisons"]
-                if (one["name"], one["of"], one.get("against", [])) == (of["comparison"], of["record"], of["against"])
+                if (one["name"], one["of"], one.get("against", []))
+                == (of["comparison"], of["record"], of["against"])
                 and any(figure["name"] == of["figure"] for figure in one["figures"])
             )
         elif "peers" in of:
@@ -199,7 +224,9 @@ class Files:
         return Interval(math.exp(STUDENT[spread["degrees"]] * spread["s"] * math.sqrt(2)) - 1)
 
     def time_of_units(self, of: Source) -> Interval:
-        """T(n) between two measured n, with the quartiles; beyond the last one with the cost of a unit."""
+        """T(n) between two measured n, with the quartiles; beyond the last one with the cost of a
+        unit.
+        """
         n = of["parts"][0]
         curve = sorted(self.record(of)["curve"], key=lambda point: point["n"])
         high = next((point for point in curve if point["n"] >= n), curve[-1])
@@ -211,12 +238,21 @@ class Files:
         modes = next(f["modes"] for f in self.record(of)["figures"] if f["name"] == "complete")
         costs = (modes[0], min(modes), max(modes))
         more = n - high["n"]
-        return Interval(*(high[part] + more * cost for part, cost in zip(("total", "q1", "q3"), costs, strict=True)))
+        return Interval(
+            *(
+                high[part] + more * cost
+                for part, cost in zip(("total", "q1", "q3"), costs, strict=True)
+            )
+        )
 
     def other_boards(self, of: Source) -> dict[str, float]:
-        """What the case of a figure costs on the other boards of its kind of machine, ns, by board."""
+        """What the case of a figure costs on the other boards of its kind of machine, ns, by
+        board.
+        """
         run, record = self.runs[of["run"]], self.record(of)
-        gpus = dict.fromkeys(gpu["name"] for gpu in run["machine"]["gpus"] if not gpu.get("software"))
+        gpus = dict.fromkeys(
+            gpu["name"] for gpu in run["machine"]["gpus"] if not gpu.get("software")
+        )
         kind = f"{', '.join(gpus)} with {run['machine']['cpu']}"
         target = f"{record['stack']}@{record['api']}:{record['adapter']}"
         case = key_of({**record, "device": ""}).removeprefix(target).strip()
@@ -227,16 +263,22 @@ class Files:
     def times_of_other_boards(self, of: Source) -> Interval:
         """The median of the other boards over the figure."""
         (figure,) = of["parts"]
-        return Interval(statistics.median(self.other_boards(figure).values()) / self.figure(figure).value)
+        return Interval(
+            statistics.median(self.other_boards(figure).values()) / self.figure(figure).value
+        )
 
     def below_other_boards(self, of: Source) -> Interval:
         """How many figures are below those of all other boards."""
-        below = [self.figure(part).value < min(self.other_boards(part).values()) for part in of["parts"]]
+        below = [
+            self.figure(part).value < min(self.other_boards(part).values()) for part in of["parts"]
+        ]
         return Interval(sum(below))
 
     def above_other_boards(self, of: Source) -> Interval:
         """How many figures are above those of all other boards."""
-        above = [self.figure(part).value > max(self.other_boards(part).values()) for part in of["parts"]]
+        above = [
+            self.figure(part).value > max(self.other_boards(part).values()) for part in of["parts"]
+        ]
         return Interval(sum(above))
 
     def boards(self, of: Source) -> Interval:
@@ -272,7 +314,10 @@ def programs_of(run: Source) -> set[str]:
     """How many dispatches each program of the run has, as it is and when fused."""
     counts: dict[str, dict[int, set[int]]] = {}
     for record in run["records"]:
-        dispatches, fusions = record.get("window", {}).get("dispatches"), record.get("params", {}).get("fusions")
+        dispatches, fusions = (
+            record.get("window", {}).get("dispatches"),
+            record.get("params", {}).get("fusions"),
+        )
         if isinstance(dispatches, int) and isinstance(fusions, int):
             counts.setdefault(record["workload"], {}).setdefault(fusions, set()).add(dispatches)
     found = set()
@@ -329,7 +374,9 @@ def ends_of_modes(first: Interval, last: Interval) -> Interval:
 
 
 def measured_on_a_line(measured: Interval, line: Interval) -> Interval:
-    """A measured time, with an interval that is at least as wide as that of the line on either side."""
+    """A measured time, with an interval that is at least as wide as that of the line on either
+    side.
+    """
     if measured.low is None or measured.high is None or line.low is None or line.high is None:
         raise LookupError("a time without an interval")
     low = min(measured.low, measured.value - (line.value - line.low))

@@ -1,9 +1,11 @@
-"""Form every number of a page or document again, from the files of the runs alone and without the package.
+"""Form every number of a page or document again, from the files of the runs alone and without the
+package.
 
-``python tests/recompute/page_numbers.py RUN.json... next_run.json DOCUMENT FACTS.json...`` prints what is wrong. The
-facts say of each number at which place it stands, its text, and what it was formed from: ``report`` writes them beside
-each page. A number is right if its text is the rounding of what the files give, and if it stands at its place. A number
-of the document that no fact is about is wrong too.
+``python tests/recompute/page_numbers.py RUN.json... next_run.json DOCUMENT FACTS.json...`` prints
+what is wrong. The facts say of each number at which place it stands, its text, and what it was
+formed from: ``report`` writes them beside each page. A number is right if its text is the rounding
+of what the files give, and if it stands at its place. A number of the document that no fact is
+about is wrong too.
 """
 
 from __future__ import annotations
@@ -101,7 +103,11 @@ def problem_of(fact: dict[str, Any], files: Files) -> str:
 def main(paths: Iterable[Path]) -> int:
     """Print what is wrong on the documents among the paths. A document is followed by its facts."""
     given = list(paths)
-    files = Files(path for path in given if path.suffix in (".json", ".toml") and not path.name.endswith(".facts.json"))
+    files = Files(
+        path
+        for path in given
+        if path.suffix in (".json", ".toml") and not path.name.endswith(".facts.json")
+    )
     wrong: list[str] = []
     for document, facts in itertools.pairwise(given):
         if document.suffix in (".html", ".md"):

@@ -26,8 +26,15 @@ RULES = [
 def recomputed(page: Path, facts: Path) -> str:
     """What the checker says, which runs without the package."""
     runs = [*RUNS.glob("*.json"), *(RUNS / "again").glob("*.json")]
-    command = [sys.executable, "-ES", str(Path(__file__).with_name("page_numbers.py")), *map(str, [*runs, *RULES])]
-    done = subprocess.run([*command, str(page), str(facts)], capture_output=True, text=True, encoding="utf-8")
+    command = [
+        sys.executable,
+        "-ES",
+        str(Path(__file__).with_name("page_numbers.py")),
+        *map(str, [*runs, *RULES]),
+    ]
+    done = subprocess.run(
+        [*command, str(page), str(facts)], capture_output=True, text=True, encoding="utf-8"
+    )
     assert not done.stderr
     return done.stdout
 
@@ -36,7 +43,9 @@ def recomputed(page: Path, facts: Path) -> str:
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a report on the committed runs."""
     out = tmp_path_factory.mktemp("recomputed")
-    subprocess.run([sys.executable, "-m", "overhead", "report", RUNS, "--out", out], cwd=ROOT, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "overhead", "report", RUNS, "--out", out], cwd=ROOT, check=True
+    )
     return out
 
 
@@ -49,7 +58,9 @@ def test_every_number_is_the_one_that_the_files_give(report: Path) -> None:
 
 
 def checked_text(document: str) -> str:
-    """The text of a document: all of README.md, of others the generated blocks, each line with its number."""
+    """The text of a document: all of README.md, of others the generated blocks, each line with its
+    number.
+    """
     text = (ROOT / document).read_text("utf-8")
     if document == "README.md":
         return text
@@ -63,7 +74,9 @@ def checked_text(document: str) -> str:
 
 
 @pytest.mark.parametrize("document", write_docs.DOCUMENTS_WITH_FACTS)
-def test_every_number_of_the_documents_is_the_one_that_the_files_give(document: str, tmp_path: Path) -> None:
+def test_every_number_of_the_documents_is_the_one_that_the_files_give(
+    document: str, tmp_path: Path
+) -> None:
     facts = write_docs.facts_file(document)
     text = checked_text(document)
     copy = tmp_path / "copy.md"
@@ -93,7 +106,11 @@ def test_an_altered_number_is_found(report: Path, tmp_path: Path, kind: str) -> 
 
 def test_a_fact_about_another_figure_is_found(report: Path, tmp_path: Path) -> None:
     facts = json.loads(facts_of(report).read_bytes())
-    divided = [fact for fact in facts if fact["of"].get("operation") == "/" and "figure" in fact["of"]["parts"][0]]
+    divided = [
+        fact
+        for fact in facts
+        if fact["of"].get("operation") == "/" and "figure" in fact["of"]["parts"][0]
+    ]
     first = divided[0]
     other = next(fact for fact in divided if not 0.9 < fact["value"] / first["value"] < 1.1)
     first["of"] = other["of"]

@@ -1,4 +1,6 @@
-"""In tests of the report a section that fails fails the test, instead of becoming a sentence on the page."""
+"""In tests of the report a section that fails fails the test, instead of becoming a sentence on the
+page.
+"""
 
 from __future__ import annotations
 

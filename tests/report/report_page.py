@@ -24,7 +24,9 @@ class Page(HTMLParser):
         for name, value in attrs:
             if name == "id":
                 self.ids.append(value or "")
-            if (tag, name) == ("img", "src") and str(value).startswith("data:image/svg+xml;base64,"):
+            if (tag, name) == ("img", "src") and str(value).startswith(
+                "data:image/svg+xml;base64,"
+            ):
                 self.drawings.append(base64.b64decode(str(value).partition(",")[2]).decode())
             elif name in ("href", "src", "xlink:href") and value:
                 self.links.append(value)

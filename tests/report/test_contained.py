@@ -39,7 +39,10 @@ def raises_across(machines: Machines) -> NoReturn:
 
 
 def test_a_section_that_fails_becomes_a_sentence_with_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], usual_contained: Any
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    usual_contained: Any,
 ) -> None:
     monkeypatch.setattr(pages, "contained", usual_contained)
     registry.registered()
@@ -56,6 +59,8 @@ def test_a_section_that_fails_becomes_a_sentence_with_the_reason(
         section_failed("nonsense", "TypeError: 7 is no part of a section"),
         section_failed("raises-across", "BaseException: odd"),
     ]
-    assert sorted(capsys.readouterr().err.splitlines()) == sorted(f"overhead: {reason}" for reason in reasons)
+    assert sorted(capsys.readouterr().err.splitlines()) == sorted(
+        f"overhead: {reason}" for reason in reasons
+    )
     assert all(reason in page.text for reason in reasons)
     assert "the first part" not in page.text

@@ -33,7 +33,9 @@ def record(
     figures = [Figure(name="complete", status="nonlinear", reason="T(n) bends")]
     if ms is not None:
         names = {"complete": ms, "issue": ms / 2, "device_busy": ms / 4}
-        figures = [Figure(name=n, value=v * 1e6, low=v * 0.99e6, high=v * 1.01e6) for n, v in names.items()]
+        figures = [
+            Figure(name=n, value=v * 1e6, low=v * 0.99e6, high=v * 1.01e6) for n, v in names.items()
+        ]
     made = base_record(
         stack, pattern, None, caller=caller, adapter="Fake GPU", unit="token",
         status="ok" if ms is not None else "nonlinear", params=params, more=tuple(figures),
@@ -105,7 +107,11 @@ def test_the_cost_of_an_added_dispatch_in_a_decoder_is_fitted_with_its_intercept
 
 def test_a_token_is_drawn_unfused_and_fused_for_each_way_that_has_both() -> None:
     fused = record("per-submit", 2.0, caller="binding", dispatches=32, fusions=6)
-    drawn = [part for part in token_section(view(level(0), level(3), level(6), fused)) if isinstance(part, Drawing)]
+    drawn = [
+        part
+        for part in token_section(view(level(0), level(3), level(6), fused))
+        if isinstance(part, Drawing)
+    ]
     assert len(drawn) == 1
     assert "1.43" in drawn[0].alt
     assert not [part for part in token_section(view(level(6), fused)) if isinstance(part, Drawing)]
@@ -113,7 +119,9 @@ def test_a_token_is_drawn_unfused_and_fused_for_each_way_that_has_both() -> None
 
 def test_cases_that_read_tokens_back_say_so_and_have_no_rate_where_a_prompt_comes_first() -> None:
     first = record("read-each", 12.0, caller="binding", fusions=6, readback="token", tokens=5)
-    table = next(part for part in token_section(view(level(0), level(6), first)) if isinstance(part, Table))
+    table = next(
+        part for part in token_section(view(level(0), level(6), first)) if isinstance(part, Table)
+    )
     (found,) = decoder_results(view(level(0), level(6), first))
     (arm,) = found.reads
     assert arm_with_reads(arm) != arm_name(arm)
@@ -123,23 +131,42 @@ def test_cases_that_read_tokens_back_say_so_and_have_no_rate_where_a_prompt_come
 
 
 def of_one_process(found: Record) -> Record:
-    figures = [msgspec.structs.replace(f, low=None, high=None, processes=1, status="noisy") for f in found.figures]
+    figures = [
+        msgspec.structs.replace(f, low=None, high=None, processes=1, status="noisy")
+        for f in found.figures
+    ]
     return msgspec.structs.replace(found, figures=figures, status="noisy")
 
 
-def step(batch: int, device_ms: float | None, stack: str, pattern: Pattern, bound: Any = "", **params: Any) -> Record:
+def step(
+    batch: int,
+    device_ms: float | None,
+    stack: str,
+    pattern: Pattern,
+    bound: Any = "",
+    **params: Any,
+) -> Record:
     """A step that the host issues in 2 ms."""
     more = {"batch": batch} if batch > 1 else {}
-    made = record(pattern, max(2.0, device_ms or 0), stack=stack, caller="binding", **params, **more)
+    made = record(
+        pattern, max(2.0, device_ms or 0), stack=stack, caller="binding", **params, **more
+    )
     times = {"complete": made.value("complete"), "issue": 2e6}
     times |= {} if device_ms is None else {"device_busy": device_ms * 1e6}
-    figures = [Figure(name=n, value=v, low=v * 0.99, high=v * 1.01) for n, v in times.items() if v is not None]
+    figures = [
+        Figure(name=n, value=v, low=v * 0.99, high=v * 1.01)
+        for n, v in times.items()
+        if v is not None
+    ]
     return msgspec.structs.replace(made, figures=figures, bound=bound)
 
 
 def test_the_table_of_batches_says_from_which_batch_the_device_is_the_limit() -> None:
     eager = [step(batch, None, "torch", "per-submit", "host") for batch in (1, 4, 16, 64)]
-    graph = [step(batch, 3.0 + batch, "cuda-graph", "launches", maker="torch") for batch in (1, 4, 16, 64)]
+    graph = [
+        step(batch, 3.0 + batch, "cuda-graph", "launches", maker="torch")
+        for batch in (1, 4, 16, 64)
+    ]
     dawn = [step(batch, 0.2 * batch, "dawn", "per-pass", fusions=6) for batch in (1, 4, 16, 64)]
     shown = view(*eager, *graph, *dawn)
     _, drawing, table = batch_section(shown)
@@ -150,7 +177,12 @@ def test_the_table_of_batches_says_from_which_batch_the_device_is_the_limit() ->
     assert rows[10][4].startswith("5,000")  # 16 tokens in 3.2 ms
     (found,) = decoder_results(shown)
     arms = [arm for sweep in found.sweeps for arm in sweep]
-    assert [arm.is_device_bound for arm in arms] == [*[False] * 4, *[True] * 4, *[False] * 2, *[True] * 2]
+    assert [arm.is_device_bound for arm in arms] == [
+        *[False] * 4,
+        *[True] * 4,
+        *[False] * 2,
+        *[True] * 2,
+    ]
     assert [row[5] for row in rows] == [bound(arm) for arm in arms]
     assert len({row[5] for row in rows}) == 2
     assert [arm.batch for arm in found.arms] == [1, 1, 1]
@@ -160,25 +192,47 @@ def test_the_table_of_batches_says_from_which_batch_the_device_is_the_limit() ->
 
 def test_without_intervals_the_limit_of_a_step_is_not_resolved() -> None:
     eager = [of_one_process(step(batch, None, "torch", "per-submit", "host")) for batch in (1, 4)]
-    graph = [step(batch, 3.0 + batch, "cuda-graph", "launches", "device", maker="torch") for batch in (1, 4, 16)]
+    graph = [
+        step(batch, 3.0 + batch, "cuda-graph", "launches", "device", maker="torch")
+        for batch in (1, 4, 16)
+    ]
     graph[1] = of_one_process(graph[1])
     dawn = [step(batch, 0.2 * batch, "dawn", "per-pass", fusions=6) for batch in (1, 4)]
     dawn[1] = of_one_process(dawn[1])
     numpy = [msgspec.structs.replace(one, api="CPU", stack="numpy") for one in eager]
     _, _, table = batch_section(view(*eager, *graph, *dawn, *numpy))
     assert isinstance(table, Table)
-    limits = {"unresolved": (None, True), "device": (True, False), "both": (False, False), "no device": (None, False)}
+    limits = {
+        "unresolved": (None, True),
+        "device": (True, False),
+        "both": (False, False),
+        "no device": (None, False),
+    }
     expected = [
-        *("unresolved", "unresolved", "device", "unresolved", "device", "both", "unresolved", "no device", "no device"),
+        *(
+            "unresolved",
+            "unresolved",
+            "device",
+            "unresolved",
+            "device",
+            "both",
+            "unresolved",
+            "no device",
+            "no device",
+        ),
     ]
     (found,) = decoder_results(view(*eager, *graph, *dawn, *numpy))
     arms = [arm for sweep in found.sweeps for arm in sweep]
-    assert [(arm.is_device_bound, arm.lacks_intervals) for arm in arms] == [limits[one] for one in expected]
+    assert [(arm.is_device_bound, arm.lacks_intervals) for arm in arms] == [
+        limits[one] for one in expected
+    ]
     assert [text_of(row)[7] for row in table.rows] == [bound(arm) for arm in arms]
 
 
 def with_issue(found: Record, **changes: Any) -> Record:
-    figures = [msgspec.structs.replace(f, **changes) if f.name == "issue" else f for f in found.figures]
+    figures = [
+        msgspec.structs.replace(f, **changes) if f.name == "issue" else f for f in found.figures
+    ]
     return msgspec.structs.replace(found, figures=figures)
 
 
@@ -190,7 +244,10 @@ def test_a_host_time_whose_interval_holds_zero_and_the_device_time_is_not_resolv
     assert isinstance(table, Table)
     (found,) = decoder_results(shown)
     arms = [arm for sweep in found.sweeps for arm in sweep]
-    assert [(arm.is_device_bound, arm.lacks_intervals) for arm in arms] == [(None, True), (True, False)]
+    assert [(arm.is_device_bound, arm.lacks_intervals) for arm in arms] == [
+        (None, True),
+        (True, False),
+    ]
     assert [text_of(row)[7] for row in table.rows] == [bound(arm) for arm in arms]
     assert numbers(text_of(table.rows[0])[4]) == ["2.0", "8.0"]
 
@@ -206,14 +263,19 @@ def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() 
     assert [text_of(row)[7] for row in table.rows] == [bound(arm) for arm in arms]
 
 
-@pytest.mark.parametrize(("low", "high", "expected"), [(5e6, 37e6, "not-resolved"), (20e6, 22e6, "exceeds")])
+@pytest.mark.parametrize(
+    ("low", "high", "expected"), [(5e6, 37e6, "not-resolved"), (20e6, 22e6, "exceeds")]
+)
 def test_a_device_time_above_its_token_is_remarked(low: float, high: float, expected: str) -> None:
     eager = record("per-submit", 17.0, stack="torch", caller="binding")
     figures = [
         msgspec.structs.replace(f, value=21e6, low=low, high=high) if f.name == "device_busy" else f
         for f in eager.figures
     ]
-    shown = view(msgspec.structs.replace(eager, figures=figures), record("launches", 2.0, "cuda-graph", maker="torch"))
+    shown = view(
+        msgspec.structs.replace(eager, figures=figures),
+        record("launches", 2.0, "cuda-graph", maker="torch"),
+    )
     tables = [part for part in token_section(shown) if isinstance(part, Table)]
     (found,) = decoder_results(shown)
     assert [arm.device_doubt for arm in found.arms] == [expected, ""]

@@ -35,7 +35,9 @@ def arrows(ax: Any) -> list[str]:
 
 
 def test_a_row_of_dots_has_its_values_at_the_end() -> None:
-    assert "4.12 · 3.44" in said(drawn(DotRow("torch", [dot(4.12, 4.06, 4.17), dot(3.44, 3.3, 3.6)])))
+    assert "4.12 · 3.44" in said(
+        drawn(DotRow("torch", [dot(4.12, 4.06, 4.17), dot(3.44, 3.3, 3.6)]))
+    )
 
 
 def test_an_interval_that_is_longer_than_drawn_has_an_arrow() -> None:
@@ -49,7 +51,9 @@ def test_a_row_with_a_value_below_zero_has_a_note_and_no_dot() -> None:
 
 
 def test_panels_of_dots_share_one_axis_and_a_short_axis_has_ticks_between_powers_of_ten() -> None:
-    one, other = dot_figure({"a": [DotRow("row", [dot(30.0)])], "b": [DotRow("row", [dot(1500.0)])]}, "us").axes
+    one, other = dot_figure(
+        {"a": [DotRow("row", [dot(30.0)])], "b": [DotRow("row", [dot(1500.0)])]}, "us"
+    ).axes
     low, high = one.get_xlim()
     assert (low, high) == other.get_xlim()
     assert sum(low <= tick <= high for tick in other.get_xticks()) > 2
@@ -61,7 +65,12 @@ def test_every_text_of_a_figure_is_at_least_12_px_as_drawn() -> None:
 
     view, pixels = View(everything()), 672 / (5.6 * 72)
     parts = [part for s in registered() for part in s.build(view)]
-    parts += [part for each in registered_each() for name, _ in each.names(view) for part in each.build(view, name)]
+    parts += [
+        part
+        for each in registered_each()
+        for name, _ in each.names(view)
+        for part in each.build(view, name)
+    ]
     drawings = [part for part in parts if isinstance(part, Drawing)][:8]
     assert len(drawings) >= 4
     for part in drawings:
@@ -71,7 +80,9 @@ def test_every_text_of_a_figure_is_at_least_12_px_as_drawn() -> None:
         assert min(float(t.get_fontsize()) for t in words) * pixels >= 12, part.name
 
 
-def test_a_figure_of_very_many_rows_has_the_first_and_the_last_and_the_number_of_the_others() -> None:
+def test_a_figure_of_very_many_rows_has_the_first_and_the_last_and_the_number_of_the_others() -> (
+    None
+):
     words = said(drawn(*(DotRow(f"way {i}", [dot(1.0 + i)]) for i in range(100))))
     ways = [int(label.partition(" ")[2]) for label in words if label.startswith("way")]
     assert ways == [*range(20), *range(80, 100)]

@@ -24,7 +24,9 @@ def found() -> Explanation:
     return explanation()
 
 
-def test_the_page_of_an_explained_step_has_verdict_alternatives_and_lines(found: Explanation) -> None:
+def test_the_page_of_an_explained_step_has_verdict_alternatives_and_lines(
+    found: Explanation,
+) -> None:
     page = explained_page(found)
     for text in (
         "Host-bound by 6.9 times.",
@@ -40,7 +42,15 @@ def test_the_page_of_an_explained_step_has_verdict_alternatives_and_lines(found:
 
 
 WIDE = Figure(name="wall", value=2e7, low=7e6, high=3.5e7, status="noisy", reason="half-width 70%")
-TWO = Figure(name="wall", value=1.5e5, low=1.4e5, high=1.2e7, status="bimodal", reason="two", modes=[1.5e5, 1.2e7])
+TWO = Figure(
+    name="wall",
+    value=1.5e5,
+    low=1.4e5,
+    high=1.2e7,
+    status="bimodal",
+    reason="two",
+    modes=[1.5e5, 1.2e7],
+)
 BARE = missing("busy", "no device")
 OLDER = Path(__file__).parents[1] / "data" / "explained"
 
@@ -52,12 +62,15 @@ def shown(found: Explanation) -> tuple[str, str]:
 
 def timed(found: Explanation, wall: Figure, **more: object) -> Explanation:
     """The explanation with this time of a step, and no other time of it."""
-    step = StepTiming(wall=wall, issue=missing("issue", "none"), fixed=missing("fixed", "none"), busy=BARE)
+    step = StepTiming(
+        wall=wall, issue=missing("issue", "none"), fixed=missing("fixed", "none"), busy=BARE
+    )
     return msgspec.structs.replace(found, step=step, **more)
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "is_resolved"), [(7e6, 3.5e7, False), (1.5e7, 2.5e7, True), (-1e6, 4e7, False), (1e7, 2e7, False)]
+    ("low", "high", "is_resolved"),
+    [(7e6, 3.5e7, False), (1.5e7, 2.5e7, True), (-1e6, 4e7, False), (1e7, 2e7, False)],
 )
 def test_a_step_time_whose_interval_spans_a_factor_of_two_is_not_resolved(
     found: Explanation, low: float, high: float, is_resolved: bool
@@ -72,7 +85,9 @@ def test_a_step_time_whose_interval_spans_a_factor_of_two_is_not_resolved(
     assert verdict_sentences(timed(found, wall, verdict=again)) == said
 
 
-def test_an_alternative_whose_time_is_not_resolved_is_not_ok_and_has_the_reason(found: Explanation) -> None:
+def test_an_alternative_whose_time_is_not_resolved_is_not_ok_and_has_the_reason(
+    found: Explanation,
+) -> None:
     graph = msgspec.structs.replace(found.alternatives[0], step=WIDE)
     for text in shown(timed(found, WIDE, alternatives=[graph])):
         assert "20,000" not in text
@@ -89,7 +104,9 @@ def test_a_bimodal_step_time_is_shown_as_two_times(found: Explanation) -> None:
 
 def test_the_page_ranks_nothing_by_a_profile_that_failed_its_check(found: Explanation) -> None:
     replay = msgspec.structs.replace(found.replay, ratio=0.4, ok=False, reason="0.4")
-    for text, failed in zip(shown(found), shown(msgspec.structs.replace(found, replay=replay)), strict=True):
+    for text, failed in zip(
+        shown(found), shown(msgspec.structs.replace(found, replay=replay)), strict=True
+    ):
         assert "aten::mm" in text
         assert "aten::mm" not in failed
         assert "aten::item" in failed, "the line of a synchronisation is no ranking"
@@ -109,7 +126,10 @@ def test_explanations_of_earlier_versions_are_shown(name: str) -> None:
 def test_an_explanation_without_the_number_of_compared_values_is_shown() -> None:
     old = read_explanation(OLDER / "lstm.json")
     found = {each.name: each.agreement for each in old.alternatives if each.status == "ok"}
-    assert found == {"CUDA graph": Reason("same-results-not-counted"), "without synchronisations": ""}
+    assert found == {
+        "CUDA graph": Reason("same-results-not-counted"),
+        "without synchronisations": "",
+    }
     assert sentence(found["CUDA graph"]) in explained_page(old)
 
 
@@ -117,7 +137,10 @@ def test_an_explanation_without_the_number_of_compared_values_is_shown() -> None
     ("fields", "agreement"),
     [
         ({}, Reason("same-results", {"compared": 1204})),
-        ({"compared": 1, "not_compared": 1000}, Reason("same-results-in-part", {"compared": 1, "whole": 1001})),
+        (
+            {"compared": 1, "not_compared": 1000},
+            Reason("same-results-in-part", {"compared": 1, "whole": 1001}),
+        ),
         ({"compared": 1}, Reason("same-results", {"compared": 1})),
         ({"same_results": None, "compared": 0}, Reason("results-not-compared")),
         ({"same_results": False, "status": "differs"}, Reason("other-results")),
@@ -128,4 +151,6 @@ def test_the_number_of_compared_values_is_shown_beside_the_gain(
 ) -> None:
     changed = msgspec.structs.replace(found.alternatives[0], **fields)
     assert changed.agreement == agreement
-    assert sentence(agreement) in explained_page(msgspec.structs.replace(found, alternatives=[changed]))
+    assert sentence(agreement) in explained_page(
+        msgspec.structs.replace(found, alternatives=[changed])
+    )

@@ -1,4 +1,6 @@
-"""The front page: order, the headline figure, the script of its table, links to the glossary, and its limits."""
+"""The front page: order, the headline figure, the script of its table, links to the glossary, and
+its limits.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +44,16 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 def test_each_row_of_the_table_of_stacks_holds_one_case() -> None:
     """Dawn from Python is noisy and host-bound, from compiled code balanced: no row mixes them."""
-    python = record("dawn", each=26_600.0, status="noisy", more=(met(25_000.0, 35_000.0),), **VULKAN)
-    compiled = record("dawn", each=11_730.0, caller="native", more=(met(12_100.0, 13_600.0),), **VULKAN)
+    python = record(
+        "dawn", each=26_600.0, status="noisy", more=(met(25_000.0, 35_000.0),), **VULKAN
+    )
+    compiled = record(
+        "dawn", each=11_730.0, caller="native", more=(met(12_100.0, 13_600.0),), **VULKAN
+    )
     h100 = msgspec.structs.replace(H200, gpus=[Gpu(name="NVIDIA H100 80GB HBM3")])
-    view = View(fingerprint(python, msgspec.structs.replace(compiled, bound="balanced"), machine=h100))
+    view = View(
+        fingerprint(python, msgspec.structs.replace(compiled, bound="balanced"), machine=h100)
+    )
     table = next(part for part in stacks(view) if isinstance(part, Table))
     texts = [[cell_text(cell) for cell in row] for row in table.rows]
     next_run, met_by_fresh = (table.columns.index(heading) for heading in TIME_COLUMNS[2:])
@@ -54,12 +62,18 @@ def test_each_row_of_the_table_of_stacks_holds_one_case() -> None:
     assert first[1] == called("python", python)
     assert first[next_run] == next_run_text(python, h100)
     assert numbers(first[met_by_fresh]) == ["25", "35"]
-    assert second[next_run] == next_run_text(msgspec.structs.replace(compiled, bound="balanced"), h100) != ""
+    assert (
+        second[next_run]
+        == next_run_text(msgspec.structs.replace(compiled, bound="balanced"), h100)
+        != ""
+    )
     assert numbers(second[met_by_fresh]) == ["12.1", "13.6"]
     assert (first[limit], second[limit]) == ("host", "balanced")
 
 
-def test_the_script_of_the_front_page_is_small_and_the_only_one_its_policy_allows(front: Page) -> None:
+def test_the_script_of_the_front_page_is_small_and_the_only_one_its_policy_allows(
+    front: Page,
+) -> None:
     (script,) = re.findall(r"<script>(.*?)</script>", front.text, re.DOTALL)
     hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{hashed}';" in front.text
@@ -75,15 +89,18 @@ def test_the_first_place_of_each_term_links_to_the_glossary(front: Page) -> None
 
 def test_glossary_links_escape_the_text() -> None:
     link = GlossaryLinks("pages/cases.html")
-    assert link("<b> from Python & noisy") == (
-        '&lt;b&gt; <a class="term" href="../pages/method.html#term-from-python">from Python</a> &amp; '
-        '<a class="term" href="../pages/method.html#term-noisy">noisy</a>'
+    assert (
+        link("<b> from Python & noisy")
+        == '&lt;b&gt; <a class="term" href="../pages/method.html#term-from-python">from Python</a>'
+        ' &amp; <a class="term" href="../pages/method.html#term-noisy">noisy</a>'
     )
     assert link("from Python, noisy, denoisy") == "from Python, noisy, denoisy"
 
 
 def test_the_front_page_of_a_run_without_a_resolved_cost_has_the_reasons(tmp_path: Path) -> None:
-    noisy = render([fingerprint(record("dawn", status="noisy", **VULKAN))], tmp_path).read_text(encoding="utf-8")
+    noisy = render([fingerprint(record("dawn", status="noisy", **VULKAN))], tmp_path).read_text(
+        encoding="utf-8"
+    )
     words = re.sub("<[^>]*>", "", noisy)
     assert ONLY_NOISY in words
     assert {"19.6", "20.4"} <= {*numbers(words)}
@@ -94,7 +111,9 @@ def test_the_front_page_of_a_run_without_a_resolved_cost_has_the_reasons(tmp_pat
     assert "figures/headline.svg" not in text
 
 
-def test_a_run_of_a_plugins_stack_alone_counts_as_measured_on_the_front_page(tmp_path: Path) -> None:
+def test_a_run_of_a_plugins_stack_alone_counts_as_measured_on_the_front_page(
+    tmp_path: Path,
+) -> None:
     run = fingerprint(record("my-stack", api="CPU", adapter="CPU"))
     text = render([run], tmp_path).read_text(encoding="utf-8")
     nothing = without_picture(None, measured_elsewhere=False)
@@ -115,20 +134,24 @@ STACKS = (
 
 def many_stacks() -> DispatchCosts:
     """The costs of 18 stacks on one GPU, of all groups in turn."""
-    records = [record(name, each=2_000.0 + 500 * (7 * i % 18), **GPU) for i, name in enumerate(STACKS)]
+    records = [
+        record(name, each=2_000.0 + 500 * (7 * i % 18), **GPU) for i, name in enumerate(STACKS)
+    ]
     found = dispatch_costs(View(fingerprint(*records)))
     assert found is not None
     return found
 
 
-def test_of_many_stacks_the_figure_has_those_most_chosen_and_the_cheapest_of_each_group_and_the_table_has_all() -> None:
+def test_of_many_stacks_the_figure_has_the_most_chosen_and_cheapest_and_the_table_has_all() -> None:
     costs = many_stacks()
     drawn = rows_drawn(costs)
     sizes = [sum(row.group == group for row in drawn) for group in ROW_GROUPS]
     cheapest = [next(row for row in costs.rows if row.group == group) for group in ROW_GROUPS]
     assert (sum(sizes), sizes[-1], max(sizes)) == (12, 1, 4)
     assert all(row in drawn for row in cheapest)
-    assert {"torch", "jax", "cuda-driver", "triton", "warp", "dawn", "wgpu-native"} <= {row.stack for row in drawn}
+    assert {"torch", "jax", "cuda-driver", "triton", "warp", "dawn", "wgpu-native"} <= {
+        row.stack for row in drawn
+    }
     table = next(part for part in stacks(costs.view) if isinstance(part, Table))
     assert len({str(row[0]) for row in table.rows}) == len(costs.rows) == len(STACKS)
     caption = next(part.caption for part in headline(costs.view) if isinstance(part, Drawing))
@@ -138,11 +161,13 @@ def test_of_many_stacks_the_figure_has_those_most_chosen_and_the_cheapest_of_eac
 def test_rows_without_a_cost_leave_the_figure_first_and_the_cheapest_from_python_stays() -> None:
     failed = ("torch", "jax", "cupy", "triton", "warp", "cute-dsl")
     records = [
-        record(name, each=1_000.0, caller="native", **GPU) if name == "cuda-driver" else
-        record(name, each=None, status="failed", reason="out of memory", **GPU) if name in failed else
-        record(name, each=2_000.0 if name == "pyopencl" else 4_000.0, **GPU)
+        record(name, each=1_000.0, caller="native", **GPU)
+        if name == "cuda-driver"
+        else record(name, each=None, status="failed", reason="out of memory", **GPU)
+        if name in failed
+        else record(name, each=2_000.0 if name == "pyopencl" else 4_000.0, **GPU)
         for name in STACKS
-    ]  # fmt: skip
+    ]
     costs = dispatch_costs(View(fingerprint(*records)))
     assert costs is not None
     drawn = {row.stack for row in rows_drawn(costs)}
@@ -168,7 +193,9 @@ def test_the_values_in_the_headline_figure_do_not_overlap_and_none_is_cut_off(ma
     near = [
         record("cuda-driver", each=4_000.0, more=(met(3_900.0, 4_400.0),), **GPU),
         record("cuda-driver", each=3_990.0, caller="native", **GPU),
-        record("cuda-graph", "replay", 3_980.0, params={"maker": "driver"}, **{**GPU, "unit": "node"}),
+        record(
+            "cuda-graph", "replay", 3_980.0, params={"maker": "driver"}, **{**GPU, "unit": "node"}
+        ),
     ]
     costs = many_stacks() if many else dispatch_costs(View(fingerprint(*near, *gpu_run()[:6])))
     assert costs is not None
@@ -176,7 +203,9 @@ def test_the_values_in_the_headline_figure_do_not_overlap_and_none_is_cut_off(ma
         figure = headline_figure(costs)
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
-        texts = [t for t in [*figure.axes[0].texts, *figure.axes[0].get_yticklabels()] if t.get_text()]
+        texts = [
+            t for t in [*figure.axes[0].texts, *figure.axes[0].get_yticklabels()] if t.get_text()
+        ]
         found = [(t.get_text(), t.get_window_extent(canvas.get_renderer())) for t in texts]
     assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for _, box in found)
     boxes = [box for text, box in found if many or re.match(r"[\d.]+$", text)]
@@ -185,9 +214,20 @@ def test_the_values_in_the_headline_figure_do_not_overlap_and_none_is_cut_off(ma
 
 
 def leftmost_batch_with_two_speeds() -> DispatchCosts:
-    """Two stacks of one group; the leftmost value of the first is as wide as a range and has two marks."""
-    both = Figure(name="complete", value=960.0, low=900.0, high=1_150.0, status="bimodal", modes=[960.0, 1_100.0])
-    batch = record("cuda-graph", "replay", 960.0, params={"maker": "driver"}, **{**GPU, "unit": "node"})
+    """Two stacks of one group; the leftmost value of the first is as wide as a range and has two
+    marks.
+    """
+    both = Figure(
+        name="complete",
+        value=960.0,
+        low=900.0,
+        high=1_150.0,
+        status="bimodal",
+        modes=[960.0, 1_100.0],
+    )
+    batch = record(
+        "cuda-graph", "replay", 960.0, params={"maker": "driver"}, **{**GPU, "unit": "node"}
+    )
     figures = [both if one.name == "complete" else one for one in batch.figures]
     records = [
         record("cuda-driver", each=4_280.0, **GPU),
@@ -199,7 +239,9 @@ def leftmost_batch_with_two_speeds() -> DispatchCosts:
     return costs
 
 
-def test_the_value_of_a_leftmost_mark_with_two_speeds_does_not_lie_over_the_name_of_its_stack() -> None:
+def test_the_value_of_a_leftmost_mark_with_two_speeds_does_not_lie_over_the_name_of_its_stack() -> (
+    None
+):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     with draw.style():
@@ -209,7 +251,11 @@ def test_the_value_of_a_leftmost_mark_with_two_speeds_does_not_lie_over_the_name
         ax = figure.axes[0]
         (value,) = [text for text in ax.texts if text.get_text() == "0.96 or 1.1"]
         left = value.get_window_extent(canvas.get_renderer()).x0
-        names = [label.get_window_extent(canvas.get_renderer()) for label in ax.get_yticklabels() if label.get_text()]
+        names = [
+            label.get_window_extent(canvas.get_renderer())
+            for label in ax.get_yticklabels()
+            if label.get_text()
+        ]
     assert names
     assert left > max(name.x1 for name in names)
 
@@ -219,7 +265,9 @@ def test_every_entry_of_the_legend_has_a_symbol_and_two_speeds_are_not_drawn_as_
 
     with draw.style():
         figure = headline_figure(leftmost_batch_with_two_speeds())
-    (legend,) = [one for one in figure.legends if TWO_SPEEDS in [text.get_text() for text in one.get_texts()]]
+    (legend,) = [
+        one for one in figure.legends if TWO_SPEEDS in [text.get_text() for text in one.get_texts()]
+    ]
     assert HOLLOW not in [text.get_text() for text in legend.get_texts()]
     lines = [handle for handle in legend.legend_handles if isinstance(handle, Line2D)]
     assert lines

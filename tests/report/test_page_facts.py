@@ -1,8 +1,8 @@
 """Compare the numbers of all sections for a made-up fingerprint with a golden file: no words.
 
-A line is section | number of its table | stack of the row | number of the column | numbers of the cell, or whether it
-has a text. After an intended change of a figure:
-``python -m tests.report.test_page_facts``.
+A line is section | number of its table | stack of the row | number of the column | numbers of the
+cell, or whether it has a text. After an intended change of a figure: ``python -m
+tests.report.test_page_facts``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ GOLDEN = Path(__file__).parents[1] / "data" / "report_facts.txt"
 
 
 def everything() -> Fingerprint:
-    """A fingerprint that fills almost every section: WebGPU and Vulkan targets, CUDA launches, training."""
+    """A fingerprint that fills almost every section: WebGPU and Vulkan targets, CUDA launches,
+    training.
+    """
     run = crowded()
     records = {r.key: r for r in (*run.records, *cuda_run().records, *training_run().records)}
     return msgspec.structs.replace(run, records=list(records.values()))
@@ -42,7 +44,9 @@ def page_facts() -> str:
         for section in registered():
             if section.name in _REPEATS:
                 continue
-            parts = [part.table if isinstance(part, Drawing) else part for part in section.build(view)]
+            parts = [
+                part.table if isinstance(part, Drawing) else part for part in section.build(view)
+            ]
             tables = [part for part in parts if isinstance(part, Table) and part.numeric]
             for number, table in enumerate(tables):
                 lines += [f"{section.name} | {number} | {fact}\n" for fact in _facts(table)]
@@ -67,7 +71,12 @@ def test_drawing_a_figure_twice_gives_the_same_bytes() -> None:
     def drawings() -> dict[str, str]:
         view = View(everything())
         with draw.style():
-            parts = [part for s in registered() if s.name in ("headline", "synchronisation") for part in s.build(view)]
+            parts = [
+                part
+                for s in registered()
+                if s.name in ("headline", "synchronisation")
+                for part in s.build(view)
+            ]
             return {p.name: draw.svg(p.draw()) for p in parts if isinstance(p, Drawing)}
 
     first = drawings()

@@ -65,16 +65,21 @@ def assert_links_lead_to_files(path: Path) -> Page:
         file, _, anchor = link.partition("#")
         target = path.parent / file if file else path
         assert target.is_file(), link
-        assert not anchor or anchor.startswith("filter=") or f'id="{anchor}"' in target.read_text(encoding="utf-8"), (
-            link
-        )
+        assert (
+            not anchor
+            or anchor.startswith("filter=")
+            or f'id="{anchor}"' in target.read_text(encoding="utf-8")
+        ), link
     return found
 
 
 def test_a_page_needs_no_network_and_no_script(page: Page, out: Path) -> None:
     assert not {"link", "iframe", "object", "form"} & set(page.tags)
     assert "<script" not in (out / "pages" / "method.html").read_text(encoding="utf-8")
-    assert all(link.startswith(("#", "figures/", "pages/", "downloads/", "index.html")) for link in page.links)
+    assert all(
+        link.startswith(("#", "figures/", "pages/", "downloads/", "index.html"))
+        for link in page.links
+    )
     assert "default-src 'none'" in page.text
     assert page.tags.count("img") == len(page.drawings) > 0
     assert not re.findall(r"https?://[^\"'\s<]+", page.text)
@@ -87,7 +92,9 @@ def test_all_links_of_the_pages_lead_to_files_and_all_ids_are_unique(out: Path) 
 
 def test_every_page_is_marked_as_current_in_its_navigation(out: Path) -> None:
     for path in sorted(out.rglob("*.html")):
-        marked = re.findall(r'<a href="([^"]*)" aria-current="page">', path.read_text(encoding="utf-8"))
+        marked = re.findall(
+            r'<a href="([^"]*)" aria-current="page">', path.read_text(encoding="utf-8")
+        )
         assert [(path.parent / link).resolve() for link in marked] == [path.resolve()]
 
 
@@ -113,7 +120,7 @@ def test_the_tables_and_the_run_of_a_page_can_be_downloaded(out: Path) -> None:
 
 def test_a_case_in_doubt_links_to_its_times(out: Path) -> None:
     text = (out / "pages" / "cases.html").read_text(encoding="utf-8")
-    (path, anchor) = re.findall(r'href="../(pages/lines-torch.html)#([^"]*)">noisy<', text)[0]
+    path, anchor = re.findall(r'href="../(pages/lines-torch.html)#([^"]*)">noisy<', text)[0]
     assert f'id="{anchor}"' in (out / path).read_text(encoding="utf-8")
 
 
@@ -149,7 +156,10 @@ def test_dawns_null_backend_is_in_tables_but_not_in_figures(all_text: str, out: 
 
 
 def test_the_newest_machine_is_shown_in_full(tmp_path: Path) -> None:
-    runs = [fingerprint(record("numpy", api="CPU"), created=f"2026-01-0{day}T00:00:00Z") for day in (1, 3)]
+    runs = [
+        fingerprint(record("numpy", api="CPU"), created=f"2026-01-0{day}T00:00:00Z")
+        for day in (1, 3)
+    ]
     runs.append(msgspec.structs.replace(runs[0], created="2026-01-02T00:00:00Z", machine=OTHER))
     text = render(runs, tmp_path).read_text(encoding="utf-8")
     assert about_run(runs[1]) in text
@@ -200,7 +210,9 @@ def test_an_output_folder_that_cannot_be_written_raises_a_usage_error(tmp_path: 
 
 
 def test_a_decorated_function_becomes_a_section(tmp_path: Path) -> None:
-    register("mine", "My own", 15)(lambda view: [Text([f"{len(view.fingerprint.records)} records <&>"])])
+    register("mine", "My own", 15)(
+        lambda view: [Text([f"{len(view.fingerprint.records)} records <&>"])]
+    )
     try:
         text = render([without_figures()], tmp_path).read_text(encoding="utf-8")
     finally:
@@ -222,23 +234,30 @@ def test_drawing_a_page_does_not_change_the_users_matplotlib_settings() -> None:
 
 
 MEASURE = (
-    "<script>document.body.dataset.width = document.documentElement.scrollWidth + '/' + innerWidth</script></body>"
+    "<script>document.body.dataset.width = document.documentElement.scrollWidth + '/' +"
+    " innerWidth</script></body>"
 )
 
 
 @pytest.mark.slow
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize("width", [390, 1280])
-def test_no_part_of_a_page_is_wider_than_the_window_of_a_browser(out: Path, tmp_path: Path, width: int) -> None:
+def test_no_part_of_a_page_is_wider_than_the_window_of_a_browser(
+    out: Path, tmp_path: Path, width: int
+) -> None:
     import shutil
 
     text = (out / "index.html").read_text(encoding="utf-8")
     text = (
-        re.sub(r"<meta http-equiv[^>]*>", "", text).replace("<details>", "<details open>").replace("</body>", MEASURE)
+        re.sub(r"<meta http-equiv[^>]*>", "", text)
+        .replace("<details>", "<details open>")
+        .replace("</body>", MEASURE)
     )
     probe = tmp_path / "probe.html"
     probe.write_text(text, encoding="utf-8")
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    browser = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
+    )
     command = [
         browser,
         "--headless=new",
@@ -259,4 +278,9 @@ def test_no_part_of_a_page_is_wider_than_the_window_of_a_browser(out: Path, tmp_
 def test_the_facts_of_a_stack_do_not_replace_those_of_another_page(tmp_path: Path) -> None:
     render([fingerprint(record("cases"), record("front"))], tmp_path)
     written = {path.name for path in (tmp_path / "downloads").glob("*.facts.json")}
-    assert {"cases.facts.json", "front.facts.json", "lines-cases.facts.json", "lines-front.facts.json"} <= written
+    assert {
+        "cases.facts.json",
+        "front.facts.json",
+        "lines-cases.facts.json",
+        "lines-front.facts.json",
+    } <= written

@@ -32,16 +32,23 @@ pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
 
 
 def machine(index: int, gpu: str = "NVIDIA H200") -> Machine:
-    return Machine(id=f"{index:012x}", cpu=f"Fake CPU {index}", cores=2, memory_gib=8, gpus=[Gpu(name=gpu)])
+    return Machine(
+        id=f"{index:012x}", cpu=f"Fake CPU {index}", cores=2, memory_gib=8, gpus=[Gpu(name=gpu)]
+    )
 
 
 def run(index: int, gpu: str = "NVIDIA H200", each: float = 20_000.0, day: int = 1) -> Fingerprint:
-    """A run on a machine where a dispatch costs ``each`` ns, with three callers and a graph node."""
+    """A run on a machine where a dispatch costs ``each`` ns, with three callers and a graph
+    node.
+    """
     own: dict[str, Any] = {"adapter": gpu}
     top = record(each=each, **own)
     ffi, native = (record(each=each / k, caller=c, **own) for k, c in ((2, "ffi"), (4, "native")))  # type: ignore[arg-type]
     node = record("cuda-graph", "replay", each / 10, api="CUDA", unit="node", **own)
-    pairs = [share("binding-share", top, ffi, each * 0.4), share("python-share", top, native, each * 0.6)]
+    pairs = [
+        share("binding-share", top, ffi, each * 0.4),
+        share("python-share", top, native, each * 0.6),
+    ]
     numpy = record("numpy", each=400.0, api="CPU", adapter="CPU", unit="launch")
     known = {"machine": machine(index, gpu), "created": f"2026-01-{day:02d}T00:00:00Z"}
     return fingerprint(top, ffi, native, node, numpy, comparisons=pairs, **known)
@@ -65,7 +72,9 @@ def side(out: Path) -> Page:
     return Page((out / "pages" / "machines.html").read_text(encoding="utf-8"))
 
 
-def test_every_machine_and_every_published_point_with_a_link_to_its_source_is_on_the_page(side: Page) -> None:
+def test_every_machine_and_every_published_point_with_a_link_to_its_source_is_on_the_page(
+    side: Page,
+) -> None:
     assert listed_name(machine(30), is_own=True) in side.text
     assert shown_runs(13) in side.text
     for point in publications().point:
@@ -78,7 +87,11 @@ def test_only_figures_of_the_cost_of_one_more_share_a_panel_with_measured_ones()
     drawing, *_, measured = list[Any](vendors(from_fingerprints(runs)))
     name = row_name("dispatch", "Vulkan", "wgpu-native", "binding")
     dispatch = [row for row in measured.rows if row[:3] == ["dispatch", "slope", name]]
-    assert [row[5] for row in dispatch] == ["10.0 (9.8 to 10.2)", "20.0 (19.6 to 20.4)", "30.0 (29.4 to 30.6)"]
+    assert [row[5] for row in dispatch] == [
+        "10.0 (9.8 to 10.2)",
+        "20.0 (19.6 to 20.4)",
+        "30.0 (29.4 to 30.6)",
+    ]
     first, _, *others = drawing.draw().axes
     published = {size for ax in others for size in mark_sizes(ax)}
     assert len(published) == 1, "only published marks, which are small"
@@ -91,9 +104,13 @@ def mark_sizes(ax: Any) -> list[float]:
 
 
 def test_a_kernel_without_arguments_has_a_row_of_its_own() -> None:
-    """The published launch of an empty kernel stands beside ours without arguments, not beside ours with one array."""
+    """The published launch of an empty kernel stands beside ours without arguments, not beside ours
+    with one array.
+    """
     one, none = (
-        msgspec.structs.replace(record("numba-cuda", each=each, api="CUDA", unit="launch"), params={"arguments": count})
+        msgspec.structs.replace(
+            record("numba-cuda", each=each, api="CUDA", unit="launch"), params={"arguments": count}
+        )
         for count, each in ((1, 16_500.0), (0, 11_000.0))
     )
     *_, published, measured = list[Any](vendors(from_fingerprints([fingerprint(one, none)])))
@@ -110,7 +127,9 @@ def test_a_machine_without_a_gpu_is_not_set_beside_one_unless_asked_to() -> None
         fingerprint(record("numpy", api="CPU", adapter="CPU")), created="2026-03-01T00:00:00Z"
     )
     machine = msgspec.structs.replace(own.machine, id="f" * 12, gpus=[])
-    machines = from_fingerprints([msgspec.structs.replace(own, machine=machine), run(0, each=10_000.0, day=1)])
+    machines = from_fingerprints(
+        [msgspec.structs.replace(own, machine=machine), run(0, each=10_000.0, day=1)]
+    )
     assert machines.own.fingerprint.machine.id == "f" * 12
     assert machines.reference is None
 
@@ -136,7 +155,9 @@ def test_a_run_with_other_environment_variables_is_no_source_of_sections() -> No
 def test_the_page_of_claims_has_a_verdict_on_every_claim(out: Path) -> None:
     text = (out / "pages" / "claims.html").read_text(encoding="utf-8")
     for claim in claims():
-        assert claim.said.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;") in text, claim.id
+        assert (
+            claim.said.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;") in text
+        ), claim.id
 
 
 @pytest.mark.parametrize(
@@ -153,19 +174,30 @@ def test_the_page_of_claims_has_a_verdict_on_every_claim(out: Path) -> None:
     ],
 )
 def test_the_vendor_follows_from_the_adapter_name(adapter: str, api: Any, expected: str) -> None:
-    found = vendor(record(adapter=adapter, api=api, software=expected == "software"), "Intel(R) Xeon(R) Processor")
+    found = vendor(
+        record(adapter=adapter, api=api, software=expected == "software"),
+        "Intel(R) Xeon(R) Processor",
+    )
     assert found == expected
 
 
-def test_a_section_that_the_shown_run_lacks_comes_whole_from_another_run_which_is_named(tmp_path: Path) -> None:
+def test_a_section_that_the_shown_run_lacks_comes_whole_from_another_run_which_is_named(
+    tmp_path: Path,
+) -> None:
     adapter = {"adapter": "NVIDIA H200"}
     page = record("chromium", each=50_000.0, caller="browser", **adapter)  # type: ignore[arg-type]
     known = {"machine": machine(1)}
     steps = record("wgpu-native", each=9.0, **adapter)  # type: ignore[arg-type]
-    alone = msgspec.structs.replace(steps, workload="simulation", params={"elements": 4096}, unit="step")
+    alone = msgspec.structs.replace(
+        steps, workload="simulation", params={"elements": 4096}, unit="step"
+    )
     write_fingerprint(tmp_path / "2.json", run(1, each=20_000.0, day=2))
-    write_fingerprint(tmp_path / "1.json", fingerprint(page, created="2026-01-01T00:00:00Z", **known))
-    write_fingerprint(tmp_path / "3.json", fingerprint(alone, created="2026-01-03T00:00:00Z", **known))
+    write_fingerprint(
+        tmp_path / "1.json", fingerprint(page, created="2026-01-01T00:00:00Z", **known)
+    )
+    write_fingerprint(
+        tmp_path / "3.json", fingerprint(alone, created="2026-01-03T00:00:00Z", **known)
+    )
     machines = from_paths([tmp_path])
     assert len(machines.views) == 1
     assert machines.own.fingerprint.created[:10] == "2026-01-02"
@@ -197,23 +229,34 @@ def test_the_reference_is_another_kind_of_machine_or_the_one_that_is_named(tmp_p
 def test_the_key_figures_are_drawn_beside_the_reference_and_over_time() -> None:
     runs = [run(1, each=20_000.0 * k, day=k) for k in (1, 2, 3)]
     machines = from_fingerprints([*runs, run(2, "NVIDIA H100")])
-    (picture,), (over_all,) = ([p for p in make(machines) if isinstance(p, Drawing)] for make in (beside, over_time))
+    (picture,), (over_all,) = (
+        [p for p in make(machines) if isinstance(p, Drawing)] for make in (beside, over_time)
+    )
     assert "NVIDIA H100" in picture.title
     assert numbers(over_all.alt)[-1] == "3", "runs"
     assert list(over_time(from_fingerprints(runs[:1]))) == []
 
 
-def test_a_chain_measured_in_one_way_here_is_shown_with_all_ways_of_another_run(tmp_path: Path) -> None:
+def test_a_chain_measured_in_one_way_here_is_shown_with_all_ways_of_another_run(
+    tmp_path: Path,
+) -> None:
     known: dict[str, Any] = {"adapter": "NVIDIA H200", "api": "CUDA"}
 
     def chain(stack: str, each: float) -> Record:
         step = record(stack, each=each, **known)
-        return msgspec.structs.replace(step, workload="simulation", params={"elements": 4096}, unit="step")
+        return msgspec.structs.replace(
+            step, workload="simulation", params={"elements": 4096}, unit="step"
+        )
 
     stacks = ("cuda-graph", "cuda-driver", "torch")
     for day, ways in ((1, stacks), (2, stacks[:1]), (3, stacks[:2])):
         chains = [chain(stack, 9.0 * day + i) for i, stack in enumerate(ways)]
-        made = fingerprint(record("torch", **known), *chains, created=f"2026-01-0{day}T00:00:00Z", machine=machine(1))
+        made = fingerprint(
+            record("torch", **known),
+            *chains,
+            created=f"2026-01-0{day}T00:00:00Z",
+            machine=machine(1),
+        )
         write_fingerprint(tmp_path / f"{day}.json", made)
     for newest in (2, 3):
         build([tmp_path / f"{day}.json" for day in range(1, newest + 1)], tmp_path / "out")

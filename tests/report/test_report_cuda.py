@@ -33,7 +33,11 @@ def sections(file: Fingerprint) -> dict[str, list[Any]]:
     """The parts of the sections ``launches`` and ``synchronisation`` for this run."""
     pytest.importorskip("matplotlib")
     with draw.style():
-        return {s.name: list(s.build(View(file))) for s in registered() if s.name in ("launches", "synchronisation")}
+        return {
+            s.name: list(s.build(View(file)))
+            for s in registered()
+            if s.name in ("launches", "synchronisation")
+        }
 
 
 def value(span: Value | None) -> float | None:
@@ -74,7 +78,9 @@ def test_a_graph_with_an_uncertain_saving_pays_off_after_a_number_without_upper_
         ((replay(1_000.0, ()), driver(3_000.0)), "no-making-time"),
     ],
 )
-def test_the_table_of_a_graph_says_why_no_number_of_replays_is_known(records: tuple[Record, ...], code: str) -> None:
+def test_the_table_of_a_graph_says_why_no_number_of_replays_is_known(
+    records: tuple[Record, ...], code: str
+) -> None:
     run = fingerprint(*records)
     (graph,) = graphs(View(run))
     assert (graph.break_even(100), graph.no_break_even(100)) == (None, code)
@@ -86,14 +92,21 @@ TORCH_MAKING = tuple(f for f in MAKING if "upload" not in f.name)
 
 
 def test_the_making_time_of_a_torch_graph_includes_its_first_launch() -> None:
-    first = figure("making:first_launch", 2_500.0, width=0), figure("making:first_launch:fixed", 70_000.0, width=0)
-    file = fingerprint(driver(3_000.0), torch(5_000.0), replay(1_000.0, (*TORCH_MAKING, *first), "torch"))
+    first = (
+        figure("making:first_launch", 2_500.0, width=0),
+        figure("making:first_launch:fixed", 70_000.0, width=0),
+    )
+    file = fingerprint(
+        driver(3_000.0), torch(5_000.0), replay(1_000.0, (*TORCH_MAKING, *first), "torch")
+    )
     (graph,) = graphs(View(file))
     assert graph.eager is not None
     assert graph.eager.stack == "torch"
     wait = graph.record.value("fixed")
     assert wait is not None
-    assert value(graph.making_time(100)) == pytest.approx(430_000.0 + 100 * (2_500.0 - 1_000.0) + 70_000.0 - wait)
+    assert value(graph.making_time(100)) == pytest.approx(
+        430_000.0 + 100 * (2_500.0 - 1_000.0) + 70_000.0 - wait
+    )
     assert list(graph.parts) == ["capture", "instantiate", "first_launch"]
 
 
@@ -114,23 +127,37 @@ def test_the_cost_of_a_synchronisation_is_its_time_less_that_of_the_steps() -> N
     assert value(found["mlp-forward", "item", 1].cost) == 40_000
 
 
-def test_the_cost_of_a_synchronisation_is_the_difference_within_rounds_where_the_file_has_it() -> None:
+def test_the_cost_of_a_synchronisation_is_the_difference_within_rounds_where_the_file_has_it() -> (
+    None
+):
     file = cuda_run()
-    read = next(r for r in file.records if r.params.get("sync") == "item" and r.params["every"] == 1)
+    read = next(
+        r for r in file.records if r.params.get("sync") == "item" and r.params["every"] == 1
+    )
     figures = [
         Figure(name="difference", value=9_000.0, low=8_500.0, high=9_500.0, status="ok"),
         Figure(name="ratio", unit="ratio", value=2.9, low=2.8, high=3.0, status="ok"),
     ]
     pair = Comparison(name="sync-cost", of=read.key, figures=figures)
-    (found,) = (s for s in synchronised(View(msgspec.structs.replace(file, comparisons=[pair]))) if s.record == read)
+    (found,) = (
+        s
+        for s in synchronised(View(msgspec.structs.replace(file, comparisons=[pair])))
+        if s.record == read
+    )
     assert found.cost == Value(9_000.0, 8_500.0, 9_500.0)
     assert found.slowdown == Value(2.9, 2.8, 3.0)
-    unsure = msgspec.structs.replace(figures[0], value=-1_000.0, low=-3_000.0, high=1_000.0, status="noisy")
+    unsure = msgspec.structs.replace(
+        figures[0], value=-1_000.0, low=-3_000.0, high=1_000.0, status="noisy"
+    )
     pair = msgspec.structs.replace(pair, figures=[unsure, figures[1]])
     parts = sections(msgspec.structs.replace(file, comparisons=[pair]))["synchronisation"]
     table = next(part.table if part.kind == "drawing" else part for part in parts)
     (row,) = (row for row in table.rows if "−3.0 to 1.0" in row[5].replace("\u2212", "−"))
-    (found,) = (s for s in synchronised(View(msgspec.structs.replace(file, comparisons=[pair]))) if s.record == read)
+    (found,) = (
+        s
+        for s in synchronised(View(msgspec.structs.replace(file, comparisons=[pair])))
+        if s.record == read
+    )
     assert found.doubt == "no-effect"
     assert row[-1] == remark(found) != ""
 
@@ -139,7 +166,9 @@ LOST = torch(None, "item", status="failed", reason="error 700")
 
 
 @pytest.mark.parametrize("records", [[torch(15_000.0, "item")], [torch(5_000.0), LOST]])
-def test_a_synchronisation_without_a_cost_has_a_table_row_with_the_reason(records: list[Record]) -> None:
+def test_a_synchronisation_without_a_cost_has_a_table_row_with_the_reason(
+    records: list[Record],
+) -> None:
     run = fingerprint(*records)
     (found,) = synchronised(View(run))
     assert (found.alone is None) == (len(records) == 1)
@@ -156,6 +185,8 @@ def test_the_synchronisations_of_a_training_step_are_compared_with_that_step() -
     parts = without_pictures(sections(training_run())["synchronisation"])
     rows = next(p for p in parts if isinstance(p, Table)).rows
     found = {tuple(row[1:3]): [cell_text(cell) for cell in row[4:6]] for row in rows}
-    names = {name: step_text(StepKind(name, (), varying=False)) for name in ("mlp-train", "mlp-forward")}
+    names = {
+        name: step_text(StepKind(name, (), varying=False)) for name in ("mlp-train", "mlp-forward")
+    }
     whole, forward = (found[names[name], act_name("item")] for name in names)
     assert [text.split()[0] for text in (*whole, *forward)] == ["900", "100", "300", "40"]

@@ -1,4 +1,6 @@
-"""Test hostile files: each is refused or shown without harm, and no script runs in a real browser."""
+"""Test hostile files: each is refused or shown without harm, and no script runs in a real
+browser.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,16 @@ from overhead.errors import BadFile, UsageError
 from overhead.loading.files import MAX_FINGERPRINT_BYTES, write_fingerprint
 from overhead.loading.reduce import load
 from overhead.report import build, render
-from overhead.results import Figure, Fingerprint, Gpu, LeftOut, Machine, MissingStack, because, to_builtins
+from overhead.results import (
+    Figure,
+    Fingerprint,
+    Gpu,
+    LeftOut,
+    Machine,
+    MissingStack,
+    because,
+    to_builtins,
+)
 from overhead.words.reasons import sentence
 from overhead.words.report.pages import about_run
 from tests.fakes.report import figure, fingerprint, record, share
@@ -28,24 +39,44 @@ from tests.report.report_page import Page
 needs_drawing = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
 CANARY = "document.documentElement.dataset.ran=1"
 HOSTILE = [
-    f"<script>{CANARY}</script>", f"</svg><svg onload={CANARY}>", f"</style><img src=x onerror={CANARY}>",
-    f"\"' onmouseover={CANARY} onfocus={CANARY} autofocus x=", f"javascript:{CANARY}", "$\\frac{1}{", "{{ 7 * 7 }}",
-    "{% raw %}", "a\x00b\x1b[2J", "\u202egnp.exe", "\\input{/etc/passwd}", "漢字 λ", "_^&#%~", "../../../etc/passwd",
-    "]]><!--", "&#x3c;script&#x3e;",
-]  # fmt: skip
+    f"<script>{CANARY}</script>",
+    f"</svg><svg onload={CANARY}>",
+    f"</style><img src=x onerror={CANARY}>",
+    f"\"' onmouseover={CANARY} onfocus={CANARY} autofocus x=",
+    f"javascript:{CANARY}",
+    "$\\frac{1}{",
+    "{{ 7 * 7 }}",
+    "{% raw %}",
+    "a\x00b\x1b[2J",
+    "\u202egnp.exe",
+    "\\input{/etc/passwd}",
+    "漢字 λ",
+    "_^&#%~",
+    "../../../etc/passwd",
+    "]]><!--",
+    "&#x3c;script&#x3e;",
+]
 """Hostile texts that a file may have in place of names."""
 
 
 def hostile() -> Fingerprint:
-    """A fingerprint with hostile text in every free field: adapters, units, parameters, reasons, versions and more."""
+    """A fingerprint with hostile text in every free field: adapters, units, parameters, reasons,
+    versions and more.
+    """
     records = []
     for i, text in enumerate(HOSTILE):
         name = f"{text} {i}"
         records.append(
-            record(adapter=name, reason=text, params={text: text, "elements": 64}, unit="step" if i % 2 else text[:200])
+            record(
+                adapter=name,
+                reason=text,
+                params={text: text, "elements": 64},
+                unit="step" if i % 2 else text[:200],
+            )
         )
     work = [
-        msgspec.structs.replace(r, workload=HOSTILE[i], pattern="fused", unit="step") for i, r in enumerate(records[:8])
+        msgspec.structs.replace(r, workload=HOSTILE[i], pattern="fused", unit="step")
+        for i, r in enumerate(records[:8])
     ]
     first = HOSTILE[0]
     below = msgspec.structs.replace(records[0], caller="native")
@@ -60,7 +91,9 @@ def hostile() -> Fingerprint:
         versions={t: t for t in HOSTILE},
         kernels={first: first},
         flags=list(HOSTILE),
-        machine=Machine(id="0123456789ab", cpu=first, cores=1, memory_gib=1, gpus=[Gpu(name=t) for t in HOSTILE]),
+        machine=Machine(
+            id="0123456789ab", cpu=first, cores=1, memory_gib=1, gpus=[Gpu(name=t) for t in HOSTILE]
+        ),
     )
 
 
@@ -73,7 +106,10 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = hostile()
     other = msgspec.structs.replace(run.machine, id="ba9876543210")
     write_fingerprint(files / "one.json", run)
-    write_fingerprint(files / "two.json", msgspec.structs.replace(run, machine=other, created="2026-01-01T00:00:00Z"))
+    write_fingerprint(
+        files / "two.json",
+        msgspec.structs.replace(run, machine=other, created="2026-01-01T00:00:00Z"),
+    )
     # Windows allows no '<' in the name of a file; what it allows is tried there.
     name = f"img onerror={CANARY}" if sys.platform == "win32" else f"<img src=x onerror={CANARY}>"
     (files / f"{name}.json").write_text("{")
@@ -88,17 +124,27 @@ def pages(out: Path) -> list[Path]:
 @needs_drawing
 def test_hostile_text_is_shown_but_never_becomes_markup(out: Path) -> None:
     names = [p.relative_to(out).as_posix() for p in pages(out)]
-    assert {"index.html", "pages/machines.html", "pages/cases.html", "pages/method.html"} <= set(names)
+    assert {"index.html", "pages/machines.html", "pages/cases.html", "pages/method.html"} <= set(
+        names
+    )
     assert all(re.fullmatch(r"(pages/)?[a-z0-9-]+\.html", name) for name in names)
     for path in pages(out):
         found = Page(path.read_text(encoding="utf-8"))
-        assert found.tags.count("script") == found.text.count("table[data-sortable]") <= 1, "our own script alone"
-        assert not {"svg", "iframe", "object", "link", "form", "foreignobject"} & set(found.tags), path
+        assert found.tags.count("script") == found.text.count("table[data-sortable]") <= 1, (
+            "our own script alone"
+        )
+        assert not {"svg", "iframe", "object", "link", "form", "foreignobject"} & set(found.tags), (
+            path
+        )
         assert found.tags.count("img") == len(found.drawings), path
         bare = re.sub(r'"[^"]*"', "", found.text)
         assert not re.search(r"<[^>]*\bon\w+=", bare), path
-        outside = {link for link in found.links if link.startswith(("javascript:", "data:", "http"))}
-        assert outside <= {address for source in sources().values() for address in source.where}, path
+        outside = {
+            link for link in found.links if link.startswith(("javascript:", "data:", "http"))
+        }
+        assert outside <= {address for source in sources().values() for address in source.where}, (
+            path
+        )
         assert not re.search(r"[\x00-\x08\x0b-\x1f\u202e]", found.text), path
     text = (out / "pages" / "cases.html").read_text(encoding="utf-8")
     assert "{{ 7 * 7 }}" in text
@@ -106,10 +152,15 @@ def test_hostile_text_is_shown_but_never_becomes_markup(out: Path) -> None:
 
 
 @needs_drawing
-def test_figures_with_hostile_names_are_written_into_their_folder_and_have_no_scripts(out: Path) -> None:
+def test_figures_with_hostile_names_are_written_into_their_folder_and_have_no_scripts(
+    out: Path,
+) -> None:
     made = [p for p in out.rglob("*") if p.is_file()]
     assert {p.parent for p in made} == {out, out / "pages", out / "figures", out / "downloads"}
-    assert all(re.fullmatch(r"[a-z0-9-]+(\.facts)?\.(csv|json)", p.name) for p in (out / "downloads").iterdir())
+    assert all(
+        re.fullmatch(r"[a-z0-9-]+(\.facts)?\.(csv|json)", p.name)
+        for p in (out / "downloads").iterdir()
+    )
     assert all(re.fullmatch(r"[a-z0-9-]+\.(svg|png)", p.name) for p in (out / "figures").iterdir())
     for path in (out / "figures").glob("*.svg"):
         tree = ElementTree.parse(path)
@@ -122,7 +173,9 @@ def test_figures_with_hostile_names_are_written_into_their_folder_and_have_no_sc
 @needs_drawing
 @pytest.mark.needs("chromium")
 def test_no_script_runs_in_a_real_browser(out: Path) -> None:
-    """Tests pages without their policy against scripts and with all details open, then each figure alone."""
+    """Tests pages without their policy against scripts and with all details open, then each figure
+    alone.
+    """
     plain = out / "without-policy"
     plain.mkdir()
     with drive() as driver:
@@ -148,7 +201,10 @@ def test_a_page_is_written_from_extreme_numbers(tmp_path: Path) -> None:
     wild = [1e300, 1e-300, -5.0, 0.0]
     records = [record(adapter=f"wild {i}", each=v, fixed=v) for i, v in enumerate(wild)]
     records.append(
-        record(adapter="endless", more=(figure("p50", float("inf")), Figure(name="p95", value=float("nan"))))
+        record(
+            adapter="endless",
+            more=(figure("p50", float("inf")), Figure(name="p95", value=float("nan"))),
+        )
     )
     assert render([fingerprint(*records)], tmp_path).is_file()
 
@@ -163,7 +219,13 @@ def body(change: Any = None) -> dict[str, Any]:
 
 def with_number(number: str) -> str:
     """A valid fingerprint with one number replaced by this text."""
-    made = json.dumps(body(lambda b: b["records"][0]["figures"].__setitem__(0, {"name": "complete", "value": 77777})))
+    made = json.dumps(
+        body(
+            lambda b: b["records"][0]["figures"].__setitem__(
+                0, {"name": "complete", "value": 77777}
+            )
+        )
+    )
     assert "77777" in made
     return made.replace("77777", number)
 
@@ -178,25 +240,40 @@ DEEP = 200_000
 REFUSED = {
     "deep lists": "[" * DEEP + "]" * DEEP,
     "deep objects": '{"a":' * DEEP + "1" + "}" * DEEP,
-    "deep where a text is wanted": json.dumps(body()).replace('"Fake CPU"', "[" * DEEP + "]" * DEEP),
+    "deep where a text is wanted": (
+        json.dumps(body()).replace('"Fake CPU"', "[" * DEEP + "]" * DEEP)
+    ),
     "over the size limit": json.dumps(body()) + " " * MAX_FINGERPRINT_BYTES,
     "a field of no schema": json.dumps(body(lambda b: b.update(__proto__={"a": 1}))),
     "a name over its limit": json.dumps(body(lambda b: b["machine"].update(cpu="x" * 5_000))),
     "a path as machine id": json.dumps(body(lambda b: b["machine"].update(id="../../index"))),
-    "an absolute path as machine id": json.dumps(body(lambda b: b["machine"].update(id="/etc/passwd"))),
-    "a machine id with a line break": json.dumps(body(lambda b: b["machine"].update(id="0123456789ab\n"))),
+    "an absolute path as machine id": json.dumps(
+        body(lambda b: b["machine"].update(id="/etc/passwd"))
+    ),
+    "a machine id with a line break": json.dumps(
+        body(lambda b: b["machine"].update(id="0123456789ab\n"))
+    ),
     "a machine id in other digits": json.dumps(body(lambda b: b["machine"].update(id="٠" * 12))),
-    "a stack with a line break": json.dumps(body(lambda b: b["records"][0].update(stack="numpy\n"))),
+    "a stack with a line break": json.dumps(
+        body(lambda b: b["records"][0].update(stack="numpy\n"))
+    ),
     "a moment with script": json.dumps(body(lambda b: b.update(created="<script>"))),
-    "a stack with capitals and spaces": json.dumps(body(lambda b: b["records"][0].update(stack="Not A Stack"))),
-    "a figure with script": json.dumps(body(lambda b: b["records"][0].update(figures=[{"name": "<script>"}]))),
+    "a stack with capitals and spaces": json.dumps(
+        body(lambda b: b["records"][0].update(stack="Not A Stack"))
+    ),
+    "a figure with script": json.dumps(
+        body(lambda b: b["records"][0].update(figures=[{"name": "<script>"}]))
+    ),
     "an unknown field of a record": json.dumps(body(lambda b: b["records"][0].update(unknown=1))),
     "another version of the schema": json.dumps(body(lambda b: b.update(schema_version=99))),
     "a list": "[]",
     "not text": "\ud800",
     "a zero byte": "\0",
     "empty": "",
-    **{f"the number {text}": with_number(text) for text in ("NaN", "Infinity", "-Infinity", "1e999")},
+    **{
+        f"the number {text}": with_number(text)
+        for text in ("NaN", "Infinity", "-Infinity", "1e999")
+    },
     "a number with a thousand digits before the point": with_number("9" * 1000),
 }
 
@@ -212,7 +289,9 @@ def test_a_malformed_file_is_refused_in_one_line(tmp_path: Path, content: str) -
     assert len(str(refused.value)) < 600 + len(str(path))
 
 
-@pytest.mark.parametrize("content", [b"\x1f\x8b", b"\x1f\x8b\x08\x00" + b"\xff" * 90, b"no gzip at all"])
+@pytest.mark.parametrize(
+    "content", [b"\x1f\x8b", b"\x1f\x8b\x08\x00" + b"\xff" * 90, b"no gzip at all"]
+)
 def test_a_file_with_broken_compression_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "run.samples.jsonl.gz"
     path.write_bytes(content)
@@ -221,14 +300,20 @@ def test_a_file_with_broken_compression_is_refused(tmp_path: Path, content: byte
 
 
 @needs_drawing
-def test_a_second_file_with_a_forged_machine_id_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_file_with_a_forged_machine_id_is_skipped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     true, false = tmp_path / "true", tmp_path / "false"
     for folder in (true, false):
         folder.mkdir()
     mine = fingerprint(created="2026-01-01T00:00:00Z")
-    theirs = Machine(id=mine.machine.id, cpu="Forged CPU", cores=64, memory_gib=512, gpus=mine.machine.gpus)
+    theirs = Machine(
+        id=mine.machine.id, cpu="Forged CPU", cores=64, memory_gib=512, gpus=mine.machine.gpus
+    )
     write_fingerprint(true / "mine.json", mine)
-    write_fingerprint(false / "theirs.json", fingerprint(machine=theirs, created="2030-01-01T00:00:00Z"))
+    write_fingerprint(
+        false / "theirs.json", fingerprint(machine=theirs, created="2030-01-01T00:00:00Z")
+    )
     text = build([true, false], tmp_path / "out").read_text(encoding="utf-8")
     assert about_run(mine) in text
     assert "Forged CPU" not in text

@@ -1,4 +1,6 @@
-"""Test the texts for readers: digits follow the interval, sentences follow the figures, no control characters."""
+"""Test the texts for readers: digits follow the interval, sentences follow the figures, no control
+characters.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def test_shares_and_ratios_are_printed_with_the_right_digits() -> None:
     assert shown.listed(["a", "b", "c"]) == "a, b and c"
 
 
-@pytest.mark.parametrize("status", ["nonlinear", "unverified", "below-resolution", "failed", "unavailable"])
+@pytest.mark.parametrize(
+    "status", ["nonlinear", "unverified", "below-resolution", "failed", "unavailable"]
+)
 def test_a_figure_without_a_value_is_shown_by_its_status(status: Status) -> None:
     given = Figure(name="complete", value=5.0, status=status)
     assert shown.micro(given) == shown.micro_spread(given) == shown.time(given) == status
@@ -102,7 +106,10 @@ def test_targets_have_different_labels_and_software_is_marked() -> None:
     assert all(("(software)" in t.label) == t.software for t in view.targets if t.executes)
     assert "wgpu-native on llvmpipe OpenGL (software)" in labels
     twins = View(fingerprint(record(), record(adapter="Fake Adapter (two)")))
-    assert [t.label for t in twins.targets] == ["wgpu-native on Fake Adapter", "wgpu-native on Fake Adapter [2]"]
+    assert [t.label for t in twins.targets] == [
+        "wgpu-native on Fake Adapter",
+        "wgpu-native on Fake Adapter [2]",
+    ]
 
 
 def _callers() -> list[Record]:
@@ -116,7 +123,11 @@ def test_the_layers_are_differences_of_measured_levels_and_add_up_to_the_whole()
     (found,) = host_shares(View(fingerprint(top, ffi, native, comparisons=pairs)))
     assert [s.name for s in found.shares] == ["binding", "interpreter", "api and driver"]
     assert [s.of_host.value for s in found.shares] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
-    assert sum(s.figure.value or 0 for s in found.shares) == found.top.value("host") == pytest.approx(24e3)
+    assert (
+        sum(s.figure.value or 0 for s in found.shares)
+        == found.top.value("host")
+        == pytest.approx(24e3)
+    )
     assert (found.top.pattern, found.top.caller) == ("per-submit", "binding")
 
 
@@ -127,7 +138,9 @@ def test_the_share_of_python_comes_from_the_rounds_and_not_from_the_two_costs() 
     pair = msgspec.structs.replace(pair, figures=[pair.figures[0], rounds])
     (found,) = host_shares(View(fingerprint(top, native, comparisons=[pair])))
     assert found.python is not None
-    assert (found.python.value, found.python.low, found.python.high) == pytest.approx((0.75, 1 - 1 / 3.9, 1 - 1 / 4.1))
+    assert (found.python.value, found.python.low, found.python.high) == pytest.approx(
+        (0.75, 1 - 1 / 3.9, 1 - 1 / 4.1)
+    )
     assert [s.figure.value for s in found.shares] == pytest.approx([12e3, 4e3])
 
 
@@ -142,7 +155,11 @@ def test_without_the_middle_level_python_is_one_layer() -> None:
 
 @pytest.mark.parametrize(("ffi_each", "doubt"), [(20_375.0, "unclear"), (25e3, "below-zero")])
 def test_a_negative_layer_is_named_and_the_layers_still_add_up(ffi_each: float, doubt: str) -> None:
-    top, ffi, native = record(), record(caller="ffi", each=ffi_each), record(caller="native", each=10e3)
+    top, ffi, native = (
+        record(),
+        record(caller="ffi", each=ffi_each),
+        record(caller="native", each=10e3),
+    )
     pairs = [share("binding-share", top, ffi, -300.0), share("python-share", top, native, 8e3)]
     (found,) = host_shares(View(fingerprint(top, ffi, native, comparisons=pairs)))
     assert found.shares[0].doubt == doubt
@@ -151,7 +168,9 @@ def test_a_negative_layer_is_named_and_the_layers_still_add_up(ffi_each: float, 
 
 def test_a_ladder_without_the_usual_caller_names_its_own() -> None:
     ffi, native = record(caller="ffi"), record(caller="native", each=15e3)
-    found = host_shares(View(fingerprint(ffi, native, comparisons=[share("interpreter-share", ffi, native, 8e3)])))
+    found = host_shares(
+        View(fingerprint(ffi, native, comparisons=[share("interpreter-share", ffi, native, 8e3)]))
+    )
     assert [each.top.caller for each in found] == ["ffi"]
     assert found[0].python is None
 
@@ -177,7 +196,9 @@ def test_circular_and_dangling_comparisons_do_not_cause_an_endless_loop() -> Non
 
 
 def test_the_terminal_shows_all_parts_of_a_run_and_ignores_markup_in_files() -> None:
-    bad = record(adapter="[bold red]x[/] \x1b[2J", each=None, status="failed", reason="signal \x1b]0;11")
+    bad = record(
+        adapter="[bold red]x[/] \x1b[2J", each=None, status="failed", reason="signal \x1b]0;11"
+    )
     run = crowded()
     made = fingerprint(bad, *run.records, comparisons=run.comparisons, unavailable=run.unavailable)
     text = printed(brief_blocks(made))
@@ -190,7 +211,10 @@ def test_the_terminal_shows_all_parts_of_a_run_and_ignores_markup_in_files() -> 
 
 def test_the_end_of_a_run_has_a_line_for_each_chosen_stack_and_the_findings() -> None:
     numpy = record("numpy", api="CPU", each=700.0)
-    absent = [MissingStack(stack=s, reason=f"no {s} here", mend=install_command("wgpu")) for s in ("jax", "vulkan")]
+    absent = [
+        MissingStack(stack=s, reason=f"no {s} here", mend=install_command("wgpu"))
+        for s in ("jax", "vulkan")
+    ]
     python, native = record(), record(caller="native", each=5e3)
     pairs = [share("python-share", python, native, 12e3)]
     run = fingerprint(python, native, numpy, unavailable=absent, comparisons=pairs)
@@ -206,17 +230,28 @@ def test_the_end_of_a_run_has_a_line_for_each_chosen_stack_and_the_findings() ->
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "said"), [(70.0, 87.5, ["25", "70", "87.5"]), (70.0, 72.0, []), ("no", [], []), (None, None, [])]
+    ("least", "most", "said"),
+    [(70.0, 87.5, ["25", "70", "87.5"]), (70.0, 72.0, []), ("no", [], []), (None, None, [])],
 )
-def test_a_change_of_the_processors_speed_is_reported(least: object, most: object, said: list[str]) -> None:
-    text = speed_sentence(View(fingerprint(volatile={"canary_us_least": least, "canary_us_most": most})))
+def test_a_change_of_the_processors_speed_is_reported(
+    least: object, most: object, said: list[str]
+) -> None:
+    text = speed_sentence(
+        View(fingerprint(volatile={"canary_us_least": least, "canary_us_most": most}))
+    )
     assert numbers(text) == said
     assert bool(text) == bool(said)
 
 
 @pytest.mark.parametrize(
     ("ns", "said"),
-    [(1_004.5, "1.00"), (29.0, "0.0290"), (137_000.0, "137"), (999_900.0, "1,000"), (1_510_400.0, "1,510")],
+    [
+        (1_004.5, "1.00"),
+        (29.0, "0.0290"),
+        (137_000.0, "137"),
+        (999_900.0, "1,000"),
+        (1_510_400.0, "1,510"),
+    ],
 )
 def test_a_time_without_an_interval_has_three_digits(ns: float, said: str) -> None:
     assert shown.micro_of(ns) == said

@@ -1,4 +1,6 @@
-"""The sampling time is divided evenly, never exceeds the plan, and each case that is left out has a reason."""
+"""The sampling time is divided evenly, never exceeds the plan, and each case that is left out has a
+reason.
+"""
 
 from __future__ import annotations
 
@@ -79,11 +81,15 @@ def test_no_profile_exceeds_its_time_and_every_case_is_measured_or_listed_as_lef
 ) -> None:
     plan = PROFILES[profile]
     found = allot(targets, plan)
-    assert sum(found.seconds(t) * n for t, n in found.processes.items()) <= (plan.sampling_s or 0) * (1 + 1e-9)
+    assert sum(found.seconds(t) * n for t, n in found.processes.items()) <= (
+        plan.sampling_s or 0
+    ) * (1 + 1e-9)
     for target, candidates in targets.items():
         taken = list(found.cases[target])
         left = [case for where, case, reason in found.left_out if where == target and reason]
         assert sorted(taken + left) == sorted(c.key for c in candidates)
         assert all(
-            found.cases[target][c.key] >= plan.case_s * WEIGHT[c.cost] * 0.999 for c in candidates if c.key in taken
+            found.cases[target][c.key] >= plan.case_s * WEIGHT[c.cost] * 0.999
+            for c in candidates
+            if c.key in taken
         )

@@ -1,4 +1,6 @@
-"""Open workers measure in turns of whole rounds. No worker releases its objects before all have measured."""
+"""Open workers measure in turns of whole rounds. No worker releases its objects before all have
+measured.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,14 @@ class InOrder(random.Random):
         return
 
 
-def task(name: str, *, cases: int = 1, adapter: str = "CPU", device: str = "", processes: int = 1) -> Task:
+def task(
+    name: str, *, cases: int = 1, adapter: str = "CPU", device: str = "", processes: int = 1
+) -> Task:
     target = Target(stack=name, api="CPU", adapter=adapter, device=device)
-    wanted = [Assignment(target, Case(pattern="per-submit", unit="launch", params={"n": n})) for n in range(cases)]
+    wanted = [
+        Assignment(target, Case(pattern="per-submit", unit="launch", params={"n": n}))
+        for n in range(cases)
+    ]
     return Task(target, tuple(wanted), 1.0, processes)
 
 
@@ -69,15 +76,26 @@ def test_a_worker_can_let_another_worker_on_its_device_measure_next() -> None:
 
 
 @pytest.mark.parametrize(("device", "other"), [("0", "c"), ("", "b")])
-def test_the_next_worker_is_on_the_same_device_or_one_of_the_same_name(device: str, other: str) -> None:
+def test_the_next_worker_is_on_the_same_device_or_one_of_the_same_name(
+    device: str, other: str
+) -> None:
     others = [task("b", adapter="GPU", device="1"), task("c", adapter="GPU", device="0")]
-    done = calls([task("a", adapter="GPU", device=device), *others], FakeWorkers(asking="a"), turn_s=ENDLESS_S)
+    done = calls(
+        [task("a", adapter="GPU", device=device), *others],
+        FakeWorkers(asking="a"),
+        turn_s=ENDLESS_S,
+    )
     assert done[:5] == ["a", other, "a", other, "a"]
 
 
 def test_workers_that_alternate_and_other_workers_measure_for_the_same_time() -> None:
     workers = FakeWorkers(rounds=40, asking="a")
-    done = calls([task("a"), task("b"), task("c")], workers, turn_s=4.0, clock=lambda: float(len(workers.calls)))
+    done = calls(
+        [task("a"), task("b"), task("c")],
+        workers,
+        turn_s=4.0,
+        clock=lambda: float(len(workers.calls)),
+    )
     for at in range(12, 110):
         counts = [done[:at].count(name) for name in "abc"]
         assert max(counts) - min(counts) <= 2 * 4, (at, counts)
@@ -100,14 +118,18 @@ def test_the_workers_of_two_interpreters_take_turns_and_the_order_changes() -> N
     workers, order = FakeWorkers(), list[tuple[str, int]]()
 
     class Sides(faked(workers)):  # type: ignore[misc]
-        def start_worker(self, job: Job, environment: Mapping[str, str], interpreter: Interpreter) -> Any:
+        def start_worker(
+            self, job: Job, environment: Mapping[str, str], interpreter: Interpreter
+        ) -> Any:
             order.append((interpreter.python, job.process))
             return super().start_worker(job)
 
     plan = Plan(processes=3, target=0.1, sampling_s=None, wall_s=None, case_s=1.0)
     sides = [Interpreter(python="base"), Interpreter(python="new")]
     runs = [InterpreterRun(FakeJournal(), [task("a", processes=3)], side) for side in sides]  # type: ignore[arg-type]
-    Sides(runs, plan, Listener(), [], random.Random(1), WorkerLimits(memory_bytes=1, open_workers=8)).run()
+    Sides(
+        runs, plan, Listener(), [], random.Random(1), WorkerLimits(memory_bytes=1, open_workers=8)
+    ).run()
     turns = [order[i : i + 2] for i in (0, 2, 4)]
     assert [{process for _, process in turn} for turn in turns] == [{0}, {1}, {2}]
     assert all({side for side, _ in turn} == {"base", "new"} for turn in turns)
@@ -120,7 +142,10 @@ def test_a_worker_that_died_is_started_again_with_all_its_cases() -> None:
     assert done[:3] == ["a", "a ends", "b"]
     assert done[3:7] == ["a", "b", "a", "b"]
     assert done[7] == "a"
-    assert [(job.process, len(job.assignments)) for job in workers.jobs if "a@" in job.worker] == [(0, 2), (1, 2)]
+    assert [(job.process, len(job.assignments)) for job in workers.jobs if "a@" in job.worker] == [
+        (0, 2),
+        (1, 2),
+    ]
 
 
 def test_a_case_at_which_two_workers_died_is_left_out() -> None:
@@ -151,5 +176,7 @@ def test_an_interruption_while_workers_start_ends_the_running_workers() -> None:
 @pytest.mark.parametrize(
     ("processors", "memory_gib", "workers"), [(8, 16, 5), (8, 1, 1), (8, 1024, 8), (128, 1024, 16)]
 )
-def test_memory_and_processors_limit_the_open_workers(processors: int, memory_gib: int, workers: int) -> None:
+def test_memory_and_processors_limit_the_open_workers(
+    processors: int, memory_gib: int, workers: int
+) -> None:
     assert room_for_workers(processors, memory_gib << 30) == workers

@@ -1,4 +1,5 @@
-"""A run that is killed, or whose disk is full, at each kind of change of its files: what was measured is not lost.
+"""A run that is killed, or whose disk is full, at each kind of change of its files: what was
+measured is not lost.
 
 The workers are simulated, so the same figures come out whatever happened.
 """
@@ -19,7 +20,9 @@ from tests.fakes.simulated import simulated_run
 
 PLANNED_LINES = 2
 _FIRST, _LAST = 14, 20
-"""The steps before and after the measurement. Between them the same few steps repeat with every round."""
+"""The steps before and after the measurement. Between them the same few steps repeat with every
+round.
+"""
 PAIR: dict[str, Any] = {"env": ["COMMON=x"], "env_new": ["STEADY_FACTOR=1.5"]}
 
 
@@ -28,13 +31,19 @@ def start(folder: Path, options: dict[str, Any]) -> Outcome:
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".overhead-part"}
+    return {
+        path: path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".overhead-part"
+    }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, PAIR], ids=["one journal", "a pair"])
 @pytest.mark.parametrize("fault", ["kill", "full"])
-def test_a_crash_while_files_are_written_loses_no_sample(tmp_path: Path, options: dict[str, Any], fault: Fault) -> None:
+def test_a_crash_while_files_are_written_loses_no_sample(
+    tmp_path: Path, options: dict[str, Any], fault: Fault
+) -> None:
     (tmp_path / "whole").mkdir()
     with Disk().installed() as whole:
         start(tmp_path / "whole", options)
@@ -62,7 +71,9 @@ def test_a_crash_while_files_are_written_loses_no_sample(tmp_path: Path, options
 
 
 @pytest.mark.parametrize("unmeasured", ["base", "new"])
-def test_a_new_run_does_not_change_the_files_of_an_unfinished_comparison(tmp_path: Path, unmeasured: str) -> None:
+def test_a_new_run_does_not_change_the_files_of_an_unfinished_comparison(
+    tmp_path: Path, unmeasured: str
+) -> None:
     with Disk(("write r.jsonl", 12)).installed(), pytest.raises(Killed):
         start(tmp_path, PAIR)
     without = tmp_path / unmeasured / "r.jsonl"

@@ -1,4 +1,6 @@
-"""A worker's death costs its own process: whole processes keep their figures, and the record says what happened."""
+"""A worker's death costs its own process: whole processes keep their figures, and the record says
+what happened.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,16 @@ from overhead import results
 from overhead.cli import main
 from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
-from overhead.results import DiedLine, EndedLine, FailedLine, Fingerprint, JournalLine, RoundLine, Status, because
+from overhead.results import (
+    DiedLine,
+    EndedLine,
+    FailedLine,
+    Fingerprint,
+    JournalLine,
+    RoundLine,
+    Status,
+    because,
+)
 from tests.fakes.runs import CASES, TARGET, Made
 from tests.fakes.workers import run_with
 from tests.runner.test_runner import PLAN, PLUGIN
@@ -22,7 +33,12 @@ DIED = DiedLine(worker=KEY, process=4, reason="the worker was killed by SIGKILL 
 
 def failed(process: int, status: Status = "failed") -> FailedLine:
     return FailedLine(
-        target=KEY, case=CASES["small"].key, worker=KEY, process=process, status=status, reason="it crashed"
+        target=KEY,
+        case=CASES["small"].key,
+        worker=KEY,
+        process=process,
+        status=status,
+        reason="it crashed",
     )
 
 
@@ -30,7 +46,9 @@ def cut(made: Made, *extra: JournalLine) -> list[JournalLine]:
     """The lines of a run whose last process did not end, then ``extra``."""
     lines = made.lines()
     last = max(line.process for line in lines if isinstance(line, EndedLine))
-    return [line for line in lines if not (isinstance(line, EndedLine) and line.process == last)] + list(extra)
+    return [
+        line for line in lines if not (isinstance(line, EndedLine) and line.process == last)
+    ] + list(extra)
 
 
 def reduced(tmp_path: Path, lines: list[JournalLine]) -> Fingerprint:
@@ -39,37 +57,51 @@ def reduced(tmp_path: Path, lines: list[JournalLine]) -> Fingerprint:
     return reduce_journal(path)
 
 
-def test_a_case_has_the_figures_of_its_complete_processes_when_a_later_one_dies(tmp_path: Path) -> None:
+def test_a_case_has_the_figures_of_its_complete_processes_when_a_later_one_dies(
+    tmp_path: Path,
+) -> None:
     whole = reduced(tmp_path, Made(processes=4).lines())
     found = reduced(tmp_path, cut(Made(processes=5), DIED, failed(5)))
     small, *others = found.records
     assert small.status == "ok"
-    assert [figure.value for figure in small.figures] == [figure.value for figure in whole.records[0].figures]
+    assert [figure.value for figure in small.figures] == [
+        figure.value for figure in whole.records[0].figures
+    ]
     assert {figure.processes for figure in small.figures if figure.name == "complete"} == {4}
     assert {"worker-died", "failed-later"} <= set(small.flags)
     assert all(other.flags == ["worker-died"] for other in others)
     assert because("worker-died", worker=KEY, why=DIED.reason) in found.flags
 
 
-def test_a_case_that_crashed_in_every_process_or_once_had_wrong_values_has_no_figures(tmp_path: Path) -> None:
+def test_a_case_that_crashed_in_every_process_or_once_had_wrong_values_has_no_figures(
+    tmp_path: Path,
+) -> None:
     crashed = reduced(tmp_path, cut(Made(processes=1), DIED, failed(0)))
     assert (crashed.records[0].status, crashed.records[0].reason) == ("failed", "it crashed")
-    assert reduced(tmp_path, [*Made().lines(), failed(4, "unverified")]).records[0].status == "unverified"
+    assert (
+        reduced(tmp_path, [*Made().lines(), failed(4, "unverified")]).records[0].status
+        == "unverified"
+    )
 
 
 def test_a_process_in_which_a_case_failed_does_not_count_for_that_case(tmp_path: Path) -> None:
     found = reduced(tmp_path, [*Made(processes=5).lines(), failed(4)])
     by_size = {
-        str(r.params["size"]): next(f.processes for f in r.figures if f.name == "complete") for r in found.records
+        str(r.params["size"]): next(f.processes for f in r.figures if f.name == "complete")
+        for r in found.records
     }
     assert by_size == {"small": 4, "middle": 5, "large": 5}
 
 
 @pytest.mark.slow
-def test_a_run_whose_worker_is_killed_once_has_all_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_whose_worker_is_killed_once_has_all_its_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FAULTS", "once")
     monkeypatch.setenv("FAULT_FILE", str(tmp_path / "done"))
-    outcome = run_with(["faulty"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", plan=PLAN)
+    outcome = run_with(
+        ["faulty"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", plan=PLAN
+    )
     assert {record.status for record in outcome.fingerprint.records} <= results.VALUED
     assert all("worker-died" in record.flags for record in outcome.fingerprint.records)
     lines = list(files.read_journal(outcome.samples))

@@ -39,7 +39,9 @@ class Asked:
 
 
 @pytest.mark.parametrize(("dying", "found"), [(0, True), (1, True), (2, False)])
-def test_a_stack_whose_worker_dies_is_asked_once_more(monkeypatch: pytest.MonkeyPatch, dying: int, found: bool) -> None:
+def test_a_stack_whose_worker_dies_is_asked_once_more(
+    monkeypatch: pytest.MonkeyPatch, dying: int, found: bool
+) -> None:
     asked = Asked(dying)
     monkeypatch.setattr(discovery, "WorkerProcess", asked)
     told: list[RunStep] = []

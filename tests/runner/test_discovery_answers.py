@@ -1,4 +1,6 @@
-"""Test that a stack that raises, exits or gives nonsense when asked becomes a reason, in the worker that asks it."""
+"""Test that a stack that raises, exits or gives nonsense when asked becomes a reason, in the worker
+that asks it.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ def test_a_valid_stack_gives_its_targets() -> None:
     ],
     ids=["error", "base exception", "exit", "None", "number", "list"],
 )
-def test_a_stack_with_an_invalid_answer_gives_a_reason(method: str, answer: Callable[[], Any], words: str) -> None:
+def test_a_stack_with_an_invalid_answer_gives_a_reason(
+    method: str, answer: Callable[[], Any], words: str
+) -> None:
     found = asked(**{method: answer})
     assert not found.targets
     assert isinstance(found.reason, str)

@@ -1,4 +1,6 @@
-"""Every signal that ends a run ends it like Ctrl-C: nothing measured is lost, and nothing else is left."""
+"""Every signal that ends a run ends it like Ctrl-C: nothing measured is lost, and nothing else is
+left.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +32,35 @@ def alive(pid: int) -> bool:
     ("name", "fault"),
     [
         ("SIGINT", ""),
-        *(pytest.param(name, "", marks=pytest.mark.slow) for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1")),
+        *(
+            pytest.param(name, "", marks=pytest.mark.slow)
+            for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1")
+        ),
         pytest.param("SIGTERM", "hang", marks=pytest.mark.slow),
     ],
 )
-def test_a_signal_ends_a_run_and_keeps_what_it_measured(tmp_path: Path, name: str, fault: str) -> None:
+def test_a_signal_ends_a_run_and_keeps_what_it_measured(
+    tmp_path: Path, name: str, fault: str
+) -> None:
     temporary, out = tmp_path / "temporary", tmp_path / "out"
     temporary.mkdir()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore these two signals
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # background jobs ignore these two signals
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     process = subprocess.Popen(
-        [sys.executable, "-m", "overhead", "run", "--plugin", str(PLUGIN), "-p", "faulty", "--out", str(out)],
+        [
+            sys.executable,
+            "-m",
+            "overhead",
+            "run",
+            "--plugin",
+            str(PLUGIN),
+            "-p",
+            "faulty",
+            "--out",
+            str(out),
+        ],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "TMPDIR": str(temporary), "FAULTS": fault},

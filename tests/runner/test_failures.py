@@ -13,7 +13,9 @@ from tests.terminal.test_goldens import printed
 
 
 def failed(case: str, reason: Why) -> FailedLine:
-    return FailedLine(target="a@CPU:CPU", case=case, worker="a@CPU:CPU", process=0, status="failed", reason=reason)
+    return FailedLine(
+        target="a@CPU:CPU", case=case, worker="a@CPU:CPU", process=0, status="failed", reason=reason
+    )
 
 
 def told(lines: list[FailedLine]) -> list[RunNote]:
@@ -40,20 +42,30 @@ def test_failures_of_one_code_are_printed_once_whatever_their_numbers() -> None:
 
 def test_failures_at_different_lines_or_with_other_words_are_printed_each() -> None:
     assert len(told([failed("x", reason) for reason in ("out of memory", "no device")])) == 2
-    assert len(told([failed("x", f"KeyError: 'k' (my_stack.py:{line}, in open)") for line in (57, 58)])) == 2
+    assert (
+        len(
+            told([failed("x", f"KeyError: 'k' (my_stack.py:{line}, in open)") for line in (57, 58)])
+        )
+        == 2
+    )
 
 
 def test_a_table_has_one_row_for_a_cause_with_the_number_of_its_cases() -> None:
     made = fingerprint(
         *(
             record(
-                each=None, status="unverified", reason=because("units-differ", issued=n, executed=0), params={"n": n}
+                each=None,
+                status="unverified",
+                reason=because("units-differ", issued=n, executed=0),
+                params={"n": n},
             )
             for n in range(1, 6)
         )
     )
     (said,) = [
-        line for line in printed(brief_blocks(made, all_cases=True), 300).splitlines() if line.startswith("No cost of")
+        line
+        for line in printed(brief_blocks(made, all_cases=True), 300).splitlines()
+        if line.startswith("No cost of")
     ]
     assert "2 more" in said
     assert sentence(because("units-differ", issued=1, executed=0)) in said

@@ -1,4 +1,6 @@
-"""The files of a run: the name is reserved before anything is measured, and no run uses a journal in use."""
+"""The files of a run: the name is reserved before anything is measured, and no run uses a journal
+in use.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +32,26 @@ def one_line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return said
 
 
-def test_a_second_run_with_the_same_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_run_with_the_same_name_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (holder,) = reserve_journals(tmp_path / "r.json")
-    assert "r.jsonl: exists" in one_line(capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json"))
+    assert "r.jsonl: exists" in one_line(
+        capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json")
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
     holder.close()
     assert not list(tmp_path.iterdir()), "a run that planned nothing leaves no file"
 
 
 @pytest.mark.parametrize("existing", ["r.json", "r.samples.jsonl.gz", "r.jsonl"])
-def test_a_run_overwrites_no_existing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], existing: str) -> None:
+def test_a_run_overwrites_no_existing_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], existing: str
+) -> None:
     (tmp_path / existing).write_text('{"type":"measured by someone"}\n')
-    assert f"{existing}: exists" in one_line(capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json"))
+    assert f"{existing}: exists" in one_line(
+        capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json")
+    )
     assert [path.name for path in tmp_path.iterdir()] == [existing]
 
 
@@ -58,7 +68,9 @@ def test_a_fingerprint_that_appears_during_a_run_is_not_overwritten(tmp_path: Pa
     assert load(tmp_path / "r.jsonl").records
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="other file systems allow names of other lengths")
+@pytest.mark.skipif(
+    sys.platform == "win32", reason="other file systems allow names of other lengths"
+)
 @pytest.mark.parametrize(
     ("out", "words"),
     [("folder.json", "is a folder"), ("x" * 245 + ".json", "xxx"), ("y" * 240 + ".json", "yyy")],
@@ -90,7 +102,9 @@ def test_a_journal_is_empty_until_something_is_measured(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_a_full_disk_at_the_end_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_at_the_end_leaves_no_part_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (journal,) = reserve_journals(tmp_path / "r.json")
     journal.write(Made().lines())
 
@@ -98,7 +112,9 @@ def test_a_full_disk_at_the_end_leaves_no_part_of_a_file(tmp_path: Path, monkeyp
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(CannotWrite, match=r"No space left on device; everything measured is in .*r\.jsonl"):
+    with pytest.raises(
+        CannotWrite, match=r"No space left on device; everything measured is in .*r\.jsonl"
+    ):
         write_files([journal])
     journal.close()
     assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
@@ -110,7 +126,9 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_before_the_measurement(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     os.mkfifo(files.part_path(tmp_path / "r.json"))
-    assert "special file" in one_line(capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json"))
+    assert "special file" in one_line(
+        capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json")
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes and links of POSIX")
@@ -123,7 +141,11 @@ def test_a_run_writes_nothing_through_a_link_or_a_pipe(tmp_path: Path) -> None:
     outcome = write_files([journal])
     assert load(outcome.path) == load(outcome.samples)
     assert (tmp_path / "precious").read_text() == "text"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["precious", "r.json", "r.samples.jsonl.gz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "precious",
+        "r.json",
+        "r.samples.jsonl.gz",
+    ]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has file names that are not UTF-8")
@@ -141,14 +163,22 @@ def test_a_run_writes_a_file_whose_name_is_not_utf_8(tmp_path: Path) -> None:
     assert seen
 
 
-def test_a_run_that_fails_prints_the_path_of_its_journal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_fails_prints_the_path_of_its_journal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     class Broken(Campaign):
         def run(self) -> None:
             self.runs[0].journal.write(Made().lines()[1:])
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        run_with("numpy", patterns="per-submit", out=tmp_path / "r.json", campaign=Broken, progress=Progress())
+        run_with(
+            "numpy",
+            patterns="per-submit",
+            out=tmp_path / "r.json",
+            campaign=Broken,
+            progress=Progress(),
+        )
     said = " ".join(capsys.readouterr().err.split())
     assert f"everything measured is in {tmp_path / 'r.jsonl'}" in said
     assert measured_lines(tmp_path / "r.jsonl")
@@ -156,7 +186,9 @@ def test_a_run_that_fails_prints_the_path_of_its_journal(tmp_path: Path, capsys:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open file")
 @pytest.mark.parametrize("removed", ["file", "folder"])
-def test_a_journal_that_somebody_removes_during_the_run_is_made_again(tmp_path: Path, removed: str) -> None:
+def test_a_journal_that_somebody_removes_during_the_run_is_made_again(
+    tmp_path: Path, removed: str
+) -> None:
     (journal,) = reserve_journals(tmp_path / "out" / "r.json")
     first, *rest = Made().lines()
     journal.write([first, *rest[:10]])
@@ -172,7 +204,9 @@ def test_a_journal_that_somebody_removes_during_the_run_is_made_again(tmp_path: 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open file")
-def test_a_file_that_somebody_puts_in_the_place_of_the_journal_is_not_removed(tmp_path: Path) -> None:
+def test_a_file_that_somebody_puts_in_the_place_of_the_journal_is_not_removed(
+    tmp_path: Path,
+) -> None:
     (journal,) = reserve_journals(tmp_path / "r.json")
     journal.path.unlink()
     journal.path.write_text("another file")

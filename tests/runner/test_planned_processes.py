@@ -1,4 +1,6 @@
-"""The planned processes: no process starts that would end after the wall limit, and a ladder is calibrated once."""
+"""The planned processes: no process starts that would end after the wall limit, and a ladder is
+calibrated once.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,12 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Out
 
 
 @pytest.mark.parametrize(
-    ("wall_s", "processes"), [(None, 8), (490.0, 8), (430.0, 7), (220.0, 3), (150.0, 3), (100.0, 2), (1.0, 1)]
+    ("wall_s", "processes"),
+    [(None, 8), (490.0, 8), (430.0, 7), (220.0, 3), (150.0, 3), (100.0, 2), (1.0, 1)],
 )
-def test_a_run_starts_no_process_that_would_end_after_its_time_limit(wall_s: float | None, processes: int) -> None:
+def test_a_run_starts_no_process_that_would_end_after_its_time_limit(
+    wall_s: float | None, processes: int
+) -> None:
     """Each of the eight processes takes 60 s.
 
     The first three start as long as the limit is not reached.
@@ -50,7 +55,9 @@ def test_a_run_starts_no_process_that_would_end_after_its_time_limit(wall_s: flo
     assert bool(notes.notes) == (processes < 8)
 
 
-def test_the_sizes_of_n_are_searched_in_the_first_process_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sizes_of_n_are_searched_in_the_first_process_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[tuple[int, list[str]]] = []
 
     class Watched(Unlocked):
@@ -76,7 +83,12 @@ def test_a_case_whose_wait_polls_searches_its_sizes_of_n_in_every_process() -> N
     run = InterpreterRun(FakeJournal(), [])  # type: ignore[arg-type]
 
     def said(case: str, name: str, *values: float) -> None:
-        run.store(OneOffLine(target="t", case=case, worker="t", process=0, name=name, values=list(values)), Listener())
+        run.store(
+            OneOffLine(
+                target="t", case=case, worker="t", process=0, name=name, values=list(values)
+            ),
+            Listener(),
+        )
 
     said("a", "ladder", 0, 1, 4)
     said("a", "ladder", 0, 1, 8)
@@ -86,8 +98,12 @@ def test_a_case_whose_wait_polls_searches_its_sizes_of_n_in_every_process() -> N
     assert run.ladders == {"t a": [0, 1, 4], "t b": []}
 
 
-@pytest.mark.parametrize(("wall_s", "start_s"), [(None, 5.0), (None, 300.0), (700.0, 5.0), (1200.0, 120.0)])
-def test_the_time_left_that_a_run_shows_is_about_right(wall_s: float | None, start_s: float) -> None:
+@pytest.mark.parametrize(
+    ("wall_s", "start_s"), [(None, 5.0), (None, 300.0), (700.0, 5.0), (1200.0, 120.0)]
+)
+def test_the_time_left_that_a_run_shows_is_about_right(
+    wall_s: float | None, start_s: float
+) -> None:
     """However long workers open, and where the wall limit ends the run."""
     other = Target(stack="other", api="CPU", adapter="B")
     tasks = [dataclasses.replace(TASK, seconds=0.1)]

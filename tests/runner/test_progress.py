@@ -1,4 +1,6 @@
-"""The time left of a run comes true, counts down, and its lines do not break words. On a fake clock."""
+"""The time left of a run comes true, counts down, and its lines do not break words. On a fake
+clock.
+"""
 
 from __future__ import annotations
 
@@ -61,9 +63,14 @@ class Estimates(Listener):
 
 
 def estimated(
-    opening_s: Sequence[float], wait_s: float = 0.0, sides: Sequence[Side] = (), wall_s: float | None = None
+    opening_s: Sequence[float],
+    wait_s: float = 0.0,
+    sides: Sequence[Side] = (),
+    wall_s: float | None = None,
 ) -> tuple[Estimates, float]:
-    """The estimates of a run of five processes, and when it ended. ``wait_s``: for other runs, before each process."""
+    """The estimates of a run of five processes, and when it ended. ``wait_s``: for other runs,
+    before each process.
+    """
     workers = SlowWorkers(opening_s)
     estimates = Estimates(workers.clock)
 
@@ -83,9 +90,13 @@ def estimated(
 
 
 def assert_comes_true(estimates: Estimates, ended: float) -> None:
-    """There is an estimate at once, and from a quarter of the run on none is wrong by more than 30 %."""
+    """There is an estimate at once, and from a quarter of the run on none is wrong by more than 30
+    %.
+    """
     assert estimates.came[0] == 0.0
-    later = [end for came, end in zip(estimates.came, estimates.ends, strict=True) if came > ended / 4]
+    later = [
+        end for came, end in zip(estimates.came, estimates.ends, strict=True) if came > ended / 4
+    ]
     assert len(later) > 3
     assert all(0.7 * ended < end < 1.3 * ended for end in later)
 
@@ -100,7 +111,14 @@ def assert_comes_true(estimates: Estimates, ended: float) -> None:
         ([0.0] * 5, 0.0),
         ([20.0] * 5, 0.0),
     ],
-    ids=["steady", "slower after the first", "slow first", "waits for others", "nothing to open", "slow to open"],
+    ids=[
+        "steady",
+        "slower after the first",
+        "slow first",
+        "waits for others",
+        "nothing to open",
+        "slow to open",
+    ],
 )
 def test_the_time_left_of_a_short_run_comes_true(opening_s: Sequence[float], wait_s: float) -> None:
     estimates, ended = estimated(opening_s, wait_s)
@@ -120,13 +138,19 @@ def test_the_time_left_ends_at_the_limit_of_the_run() -> None:
 
 def test_a_slower_process_moves_the_estimate_while_it_runs() -> None:
     estimates, ended = estimated([3.0, 12.0, 12.0, 12.0, 12.0])
-    last_of_second = max(n for n, came in enumerate(estimates.came) if came < 3.0 + 12.0 + 2 * ROUNDS * TURN_S + 0.1)
+    last_of_second = max(
+        n for n, came in enumerate(estimates.came) if came < 3.0 + 12.0 + 2 * ROUNDS * TURN_S + 0.1
+    )
     assert estimates.ends[last_of_second] == pytest.approx(ended, rel=0.3)
 
 
 def test_the_time_left_counts_down_to_the_end() -> None:
     estimates, ended = estimated([1.0, 4.0, 4.0, 4.0, 6.0])
-    last = [left for came, left in zip(estimates.came, estimates.left_s, strict=True) if came > ended - 5 * TURN_S]
+    last = [
+        left
+        for came, left in zip(estimates.came, estimates.left_s, strict=True)
+        if came > ended - 5 * TURN_S
+    ]
     assert len(last) > 2
     assert last == sorted(last, reverse=True)
     assert len(set(last)) == len(last)
@@ -135,11 +159,19 @@ def test_the_time_left_counts_down_to_the_end() -> None:
 
 def terminal(width: int) -> tuple[Console, io.StringIO]:
     out = io.StringIO()
-    return Console(file=out, width=width, force_terminal=True, color_system=None, legacy_windows=False), out
+    return (
+        Console(
+            file=out, width=width, force_terminal=True, color_system=None, legacy_windows=False
+        ),
+        out,
+    )
 
 
 def test_a_note_in_a_terminal_breaks_between_words() -> None:
-    text = "left out (it is not installed here): some-stack unavailable, another-stack unavailable; Subnormal"
+    text = (
+        "left out (it is not installed here): some-stack unavailable, another-stack unavailable;"
+        " Subnormal"
+    )
     words = text.split()
     console, out = terminal(30)
     Progress(console).note(text)
@@ -157,7 +189,9 @@ def test_the_line_of_the_bar_fits_the_terminal_and_breaks_no_word(width: int) ->
         progress.begin()
         progress.working(text)
         progress.left(754.0)
-    frames = [re.sub(r"\x1b\[[0-9?]*[a-zA-Z]", "", frame) for frame in re.split(r"[\r\n]", out.getvalue())]
+    frames = [
+        re.sub(r"\x1b\[[0-9?]*[a-zA-Z]", "", frame) for frame in re.split(r"[\r\n]", out.getvalue())
+    ]
     assert all(len(frame) <= width for frame in frames)
     last = next(frame for frame in reversed(frames) if "12 of" in frame)
     told = last[last.index("12 of") :].rstrip().removesuffix("\N{HORIZONTAL ELLIPSIS}")
@@ -192,7 +226,9 @@ def log() -> tuple[Progress, io.StringIO, list[float]]:
     return Progress(Console(file=out, width=200), clock=lambda: now[0]), out, now
 
 
-def test_a_log_says_for_which_process_and_how_long_the_run_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_says_for_which_process_and_how_long_the_run_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(progress_module, "device_lock_holder", lambda: 4321)
     progress, out, now = log()
     progress.begin()

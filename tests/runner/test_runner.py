@@ -1,4 +1,6 @@
-"""Runs of real workers on a faulty stack: only the faulty case is lost, and its reason is in the file."""
+"""Runs of real workers on a faulty stack: only the faulty case is lost, and its reason is in the
+file.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ from tests.fakes.workers import Unlocked, run_with
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "faulty.py"
 PLAN = Plan(processes=2, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05)
 short_run = functools.partial(run_with, plan=PLAN)
-"""A run with a small budget that does not wait for other runs on this machine: its figures do not matter."""
+"""A run with a small budget that does not wait for other runs on this machine: its figures do not
+matter.
+"""
 
 
 def measure(
@@ -53,7 +57,9 @@ def measure(
     def campaign(*given: Any) -> Unlocked:
         return Unlocked(*[*given[:-1], limits or given[-1]])
 
-    return short_run(["faulty"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", campaign=campaign)
+    return short_run(
+        ["faulty"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", campaign=campaign
+    )
 
 
 def status(fingerprint: Fingerprint, fault: str) -> tuple[str, Why]:
@@ -94,7 +100,9 @@ def test_a_worker_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-def test_a_worker_over_its_memory_limit_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_over_its_memory_limit_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     outcome = measure(tmp_path, monkeypatch, "hog", WorkerLimits(memory_bytes=600 << 20))
     assert status(outcome.fingerprint, "none")[0] in results.VALUED
     reason = status(outcome.fingerprint, "hog")[1]
@@ -107,21 +115,27 @@ def test_a_worker_over_its_memory_limit_is_killed(tmp_path: Path, monkeypatch: p
     )
 
 
-def test_the_journal_and_its_samples_reduce_to_the_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_journal_and_its_samples_reduce_to_the_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     outcome = measure(tmp_path, monkeypatch, "")
     assert reduce_journal(outcome.samples) == outcome.fingerprint
     assert load(outcome.path) == outcome.fingerprint
     assert not outcome.path.with_suffix(".jsonl").exists()
 
 
-def test_the_file_of_a_run_has_the_processor_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_of_a_run_has_the_processor_speed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state = measure(tmp_path, monkeypatch, "").fingerprint.volatile
     least, middle, most = (state[f"canary_us{name}"] for name in ("_least", "", "_most"))
     assert 0 < least <= middle <= most  # type: ignore[operator]
 
 
 def test_the_rule_of_a_figure_has_the_processor_speed_of_its_processes(tmp_path: Path) -> None:
-    journal = Made(processes=6, disturbance=Disturbance(spread=0.05, preemptions=0.0)).journal(tmp_path / "r.jsonl")
+    journal = Made(processes=6, disturbance=Disturbance(spread=0.05, preemptions=0.0)).journal(
+        tmp_path / "r.jsonl"
+    )
     canaries: dict[int, list[int]] = {}
     for line in files.read_journal(journal):
         if isinstance(line, results.RoundLine):
@@ -137,7 +151,9 @@ def test_the_rule_of_a_figure_has_the_processor_speed_of_its_processes(tmp_path:
 def test_two_patterns_give_the_cost_of_a_submission_only_for_an_api_without_passes(
     tmp_path: Path, roles: list[StackRole]
 ) -> None:
-    """A run with two sizes is relabelled: large becomes one dispatch per submission, small all in one submission."""
+    """A run with two sizes is relabelled: large becomes one dispatch per submission, small all in
+    one submission.
+    """
     made = Made(costs={"small": 1_000.0, "large": 20_000.0})
     large, whole = CASES["large"], Case(pattern="one-pass", params=CASES["small"].params)
     small, each = CASES["small"], Case(pattern="per-submit", params=CASES["small"].params)
@@ -146,9 +162,13 @@ def test_two_patterns_give_the_cost_of_a_submission_only_for_an_api_without_pass
         if isinstance(line, HeaderLine):
             line = msgspec.structs.replace(line, stacks={TARGET.stack: StackFacts(roles=roles)})
         elif isinstance(line, PlannedLine):
-            line = msgspec.structs.replace(line, case={large.key: each, small.key: whole}[line.case.key])
+            line = msgspec.structs.replace(
+                line, case={large.key: each, small.key: whole}[line.case.key]
+            )
         elif isinstance(line, OpenedLine | RoundLine):
-            line = msgspec.structs.replace(line, case={large.key: each.key, small.key: whole.key}[line.case])
+            line = msgspec.structs.replace(
+                line, case={large.key: each.key, small.key: whole.key}[line.case]
+            )
         lines.append(line)
     journal = tmp_path / "r.jsonl"
     journal.write_bytes(b"".join(map(results.encode_line, lines)))
@@ -167,7 +187,9 @@ def test_an_interrupted_process_counts_only_if_there_are_too_few_complete_ones(
     (planned,) = (line for line in lines if isinstance(line, PlannedLine))
     rounds = [line for line in lines if isinstance(line, RoundLine) and line.process == 0]
     cut = [
-        msgspec.structs.replace(line, process=7, samples=[[n, i, 9 * t] for n, i, t, *_ in line.samples])
+        msgspec.structs.replace(
+            line, process=7, samples=[[n, i, 9 * t] for n, i, t, *_ in line.samples]
+        )
         for line in rounds[:2]
     ]
 
@@ -178,16 +200,25 @@ def test_an_interrupted_process_counts_only_if_there_are_too_few_complete_ones(
 
     ended = [line for line in lines if isinstance(line, EndedLine)]
     assert processes(tmp_path / "more.jsonl", [*lines, *cut]) == 2
-    assert processes(tmp_path / "cut.jsonl", [*(line for line in lines if line is not ended[-1]), *cut]) == 3
+    assert (
+        processes(
+            tmp_path / "cut.jsonl", [*(line for line in lines if line is not ended[-1]), *cut]
+        )
+        == 3
+    )
 
 
 def test_a_missing_stack_is_reported_with_its_reason_and_remedy(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"absent: the library is not installed \(to add it: pip install absent\)"):
+    with pytest.raises(
+        UsageError, match=r"absent: the library is not installed \(to add it: pip install absent\)"
+    ):
         short_run(["absent"], profile="quick", plugins=[PLUGIN], out=tmp_path)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_on_a_full_disk_has_the_lines_written_so_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_on_a_full_disk_has_the_lines_written_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = Journal.sync
     calls = []
 
@@ -213,7 +244,10 @@ def test_a_run_on_a_full_disk_has_the_lines_written_so_far(tmp_path: Path, monke
         (["run", "-p", "numpy", "--out", "{tmp}/loop"], "Too many levels of symbolic links"),
         (["run", "-p", "numpy", "--out", "{tmp}/loop/r.json"], "Too many levels of symbolic links"),
         (["run", "--pattern", "sideways"], "unknown pattern 'sideways'"),
-        (["run", "-p", "numpy", "--workload", "nowhere"], "unknown workload 'nowhere'; known: acrobot"),
+        (
+            ["run", "-p", "numpy", "--workload", "nowhere"],
+            "unknown workload 'nowhere'; known: acrobot",
+        ),
         (["run", "--plugin", "{tmp}/raises.py"], "raises.py: ZeroDivisionError"),
         (["run", "--plugin", "{tmp}/missing.py"], "missing.py: no such file"),
         (["run", "--plugin", "{tmp}/empty.py"], "registers no stack"),
@@ -247,7 +281,18 @@ def test_a_run_without_figures_of_a_required_stack_exits_with_1(
 ) -> None:
     monkeypatch.setenv("FAULTS", "")
     monkeypatch.setattr("overhead.runner.run.run", short_run)
-    arguments = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "faulty", "-p", "absent", "--json"]
+    arguments = [
+        "run",
+        "--profile",
+        "quick",
+        "--plugin",
+        str(PLUGIN),
+        "-p",
+        "faulty",
+        "-p",
+        "absent",
+        "--json",
+    ]
     assert main([*arguments, "--out", str(tmp_path / "a.json"), "--require", "absent"]) == 1
     out, err = capsys.readouterr()
     assert json.loads(out)["records"]

@@ -1,4 +1,6 @@
-"""The plan: hardware first, companions next to the case that they are compared with, left-out cases with a reason."""
+"""The plan: hardware first, companions next to the case that they are compared with, left-out cases
+with a reason.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ class _Stack(Probe):
 
 @pytest.fixture(autouse=True)
 def stacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {"dawn": _Stack(BASE, ("one-pass", "fused")), "vulkan": _Stack(NATIVE, ("one-pass",)), "fake": _Stack(BASE)}
+    known = {
+        "dawn": _Stack(BASE, ("one-pass", "fused")),
+        "vulkan": _Stack(NATIVE, ("one-pass",)),
+        "fake": _Stack(BASE),
+    }
     monkeypatch.setattr(schedule_module, "registry", lambda: known)
 
 
@@ -87,9 +93,15 @@ def test_only_the_chosen_patterns_are_planned() -> None:
 
 
 def test_cases_of_several_workloads_are_planned_in_turn() -> None:
-    cases = [Case(pattern="fused", workload=name, params={"elements": n}) for name in "ab" for n in range(3)]
+    cases = [
+        Case(pattern="fused", workload=name, params={"elements": n})
+        for name in "ab"
+        for n in range(3)
+    ]
     named = Choice(workloads=frozenset("ab")).select([BASE, *cases])
-    assert [(c.workload, c.params["elements"]) for c in named] == [(w, n) for n in range(3) for w in "ab"]
+    assert [(c.workload, c.params["elements"]) for c in named] == [
+        (w, n) for n in range(3) for w in "ab"
+    ]
     assert Choice().select([NATIVE, BASE]) == [NATIVE, BASE]
 
 
@@ -114,7 +126,11 @@ def test_beside_its_gpu_the_host_of_a_stack_is_measured_only_on_request() -> Non
 
 
 def test_a_target_with_many_cases_has_the_met_cost_of_the_first_case_of_each_caller() -> None:
-    cases = [Case(pattern="per-submit", caller=c, params={"n": n}) for n in range(3) for c in ("binding", "native")]
+    cases = [
+        Case(pattern="per-submit", caller=c, params={"n": n})
+        for n in range(3)
+        for c in ("binding", "native")
+    ]
     own = [Assignment(target("dawn"), case) for case in cases]
     task = Task(target("dawn"), tuple(own), 1.0, 2)
     assert task.met(alone=True) == task.staged == (own[0].key, own[1].key)

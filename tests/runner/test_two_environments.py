@@ -1,4 +1,6 @@
-"""Two sets of environment variables in one run: one interpreter, workers that take turns, two files, a comparison."""
+"""Two sets of environment variables in one run: one interpreter, workers that take turns, two
+files, a comparison.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from tests.runner.test_two_pythons import short_run
 RUN = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "steady"]
 
 
-def test_a_run_with_two_sets_of_variables_measures_both_and_compares_them_pair_by_pair(tmp_path: Path) -> None:
+def test_a_run_with_two_sets_of_variables_measures_both_and_compares_them_pair_by_pair(
+    tmp_path: Path,
+) -> None:
     env, env_new = ["STEADY_FACTOR=1", "COMMON=x"], ["STEADY_FACTOR=1.5"]
     outcome = simulated_run(stacks=["steady"], out=tmp_path / "r.json", env=env, env_new=env_new)
     assert outcome.second is not None
@@ -40,9 +44,13 @@ def test_a_run_with_two_sets_of_variables_measures_both_and_compares_them_pair_b
     assert header.environment == new.environment
     found = compare(outcome.path, outcome.second.path)
     assert {case.verdict for case in found.cases} == {"slower"}
-    assert all(case.ratio and case.ratio.value == pytest.approx(1.5, rel=0.02) for case in found.cases)
+    assert all(
+        case.ratio and case.ratio.value == pytest.approx(1.5, rel=0.02) for case in found.cases
+    )
     assert found.yardstick.kind == "in-turn"
-    assert [(d.field, d.base, d.new) for d in found.differences] == [("variable STEADY_FACTOR", "1", "1.5")]
+    assert [(d.field, d.base, d.new) for d in found.differences] == [
+        ("variable STEADY_FACTOR", "1", "1.5")
+    ]
     assert "STEADY_FACTOR 1 \N{RIGHTWARDS ARROW} 1.5" in change_lines(found)[0]
 
 
@@ -51,7 +59,10 @@ def test_the_option_env_alone_sets_the_variable_in_an_ordinary_run(tmp_path: Pat
     outcome = simulated_run(stacks=["steady"], out=tmp_path / "r.json", env=env)
     assert outcome.second is None
     assert outcome.path == tmp_path / "r.json"
-    assert outcome.fingerprint.environment == {"STEADY_FACTOR": "2", "MY_API_TOKEN": "<hidden d9fb>"}
+    assert outcome.fingerprint.environment == {
+        "STEADY_FACTOR": "2",
+        "MY_API_TOKEN": "<hidden d9fb>",
+    }
     for written in (outcome.path.read_bytes(), gzip.decompress(outcome.samples.read_bytes())):
         assert b"MY_API_TOKEN" in written
         assert b"opensesame" not in written
@@ -64,12 +75,16 @@ def test_the_variables_reach_real_workers_and_the_command_ends_with_the_comparis
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "steadylib.py").write_text("__version__, COST = '1.0', 1000.0\n")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    )
     monkeypatch.setattr("overhead.runner.run.run", short_run)
     assert main([*RUN, "--out", str(tmp_path), "--env-new", "STEADY_FACTOR=0.5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {case["verdict"] for case in found["cases"]} == {"faster"}
-    assert [(d["field"], d["base"]) for d in found["differences"]] == [("variable STEADY_FACTOR", "absent")]
+    assert [(d["field"], d["base"]) for d in found["differences"]] == [
+        ("variable STEADY_FACTOR", "absent")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -80,9 +95,15 @@ def test_the_variables_reach_real_workers_and_the_command_ends_with_the_comparis
         (["--env-new", "B\x1b=1"], "control character"),
         (["--env-new", "=1"], "--env-new =: not of the form NAME=VALUE"),
         (["--env", "A=\udcff"], "not of the form NAME=VALUE, in UTF-8"),
-        (["--env", "PYTHONPATH=/x"], "--env PYTHONPATH: this variable changes the packages; use --python"),
+        (
+            ["--env", "PYTHONPATH=/x"],
+            "--env PYTHONPATH: this variable changes the packages; use --python",
+        ),
         (["--env", "A=" + "x" * 5000], "--env: too many or too long variables"),
-        ([word for i in range(40) for word in ("--env", f"A{i}=1")], "--env: too many or too long variables"),
+        (
+            [word for i in range(40) for word in ("--env", f"A{i}=1")],
+            "--env: too many or too long variables",
+        ),
     ],
 )
 def test_invalid_variables_give_a_one_line_error(
@@ -95,21 +116,32 @@ def test_invalid_variables_give_a_one_line_error(
     assert not list(tmp_path.rglob("*.json*"))
 
 
-def test_a_variable_that_the_stack_sets_itself_gives_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_the_stack_sets_itself_gives_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = msgspec.structs.replace(TARGET, environment={"STEADY_FACTOR": "3"})
     monkeypatch.setattr("tests.fakes.simulated.TARGET", target)
     notes, listener = list[RunNote](), Listener()
     monkeypatch.setattr(listener, "note", notes.append)
-    outcome = simulated_run(stacks=["steady"], out=tmp_path / "r.json", env="STEADY_FACTOR=2", progress=listener)
+    outcome = simulated_run(
+        stacks=["steady"], out=tmp_path / "r.json", env="STEADY_FACTOR=2", progress=listener
+    )
     assert because("stack-sets-variable", target=target.key, variable="STEADY_FACTOR") in notes
     assert {r.environment["STEADY_FACTOR"] for r in outcome.fingerprint.records} == {"3"}
 
 
-def test_the_files_have_no_secret_and_no_absolute_path_of_the_variables_that_the_workers_get() -> None:
+def test_the_files_have_no_secret_and_no_absolute_path_of_the_variables_that_the_workers_get() -> (
+    None
+):
     given = {"LAYERS": "/opt/private/layer.so", "MY_API_TOKEN": "first"}
-    base, new = with_variables([HERE], [f"{k}={v}" for k, v in given.items()], ["MY_API_TOKEN=second"])
+    base, new = with_variables(
+        [HERE], [f"{k}={v}" for k, v in given.items()], ["MY_API_TOKEN=second"]
+    )
     assert base.variables == given
-    assert (base.environment["MY_API_TOKEN"], new.environment["MY_API_TOKEN"]) == ("first", "second")
+    assert (base.environment["MY_API_TOKEN"], new.environment["MY_API_TOKEN"]) == (
+        "first",
+        "second",
+    )
     assert variables_for_file(base)["LAYERS"] == "…/layer.so"
     assert variables_for_file(base)["MY_API_TOKEN"] != variables_for_file(new)["MY_API_TOKEN"]
     assert "first" not in str(variables_for_file(base))

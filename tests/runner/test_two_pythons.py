@@ -1,4 +1,6 @@
-"""Two builds in one run: the workers of two interpreters take turns. The results are two files and a comparison."""
+"""Two builds in one run: the workers of two interpreters take turns. The results are two files and
+a comparison.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ from tests.fakes.workers import run_with
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins for interpreters are shell scripts"),
+    pytest.mark.skipif(
+        sys.platform == "win32", reason="the stand-ins for interpreters are shell scripts"
+    ),
 ]
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "steady.py"
 PROCESSES = 2
@@ -40,18 +44,25 @@ short_run = functools.partial(run_with, plan=PLAN)
 
 
 def interpreter(folder: Path, name: str, *, flags: str = "", **packages: str) -> str:
-    """A Python with additional packages. Each ``name=version`` becomes a module and an installed distribution."""
+    """A Python with additional packages. Each ``name=version`` becomes a module and an installed
+    distribution.
+    """
     own = folder / f"{name}-packages"
     for package, version in packages.items():
         own.mkdir(exist_ok=True)
         info = own / f"{package}-{version}.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"
+        )
         cost = 1_000.0 * float(version)
         (own / f"{package}.py").write_text(f"__version__, COST = {version!r}, {cost}\n")
     script = folder / name
     paths = shlex.quote(str(own))
-    python = f'PYTHONPATH="$PYTHONPATH${{PYTHONPATH:+:}}"{paths} exec {shlex.quote(sys.executable)} {flags} "$@"'
+    python = (
+        f'PYTHONPATH="$PYTHONPATH${{PYTHONPATH:+:}}"{paths} exec {shlex.quote(sys.executable)}'
+        f' {flags} "$@"'
+    )
     script.write_text(f"#!/bin/sh\n{python}\n")
     script.chmod(0o755)
     return str(script)
@@ -59,7 +70,10 @@ def interpreter(folder: Path, name: str, *, flags: str = "", **packages: str) ->
 
 def two_builds(folder: Path) -> list[str]:
     """Two interpreters. The library of the second one has 1.5 times the cost."""
-    return [interpreter(folder, "one", steadylib="1.0"), interpreter(folder, "two", steadylib="1.5")]
+    return [
+        interpreter(folder, "one", steadylib="1.0"),
+        interpreter(folder, "two", steadylib="1.5"),
+    ]
 
 
 @pytest.fixture
@@ -69,7 +83,9 @@ def builds(tmp_path: Path) -> list[str]:
 
 def measure(tmp_path: Path, pythons: list[str], **more: Any) -> Outcome:
     out = tmp_path / "r.json"
-    return short_run(["steady"], profile="quick", plugins=[PLUGIN], out=out, pythons=pythons, **more)
+    return short_run(
+        ["steady"], profile="quick", plugins=[PLUGIN], out=out, pythons=pythons, **more
+    )
 
 
 def both(outcome: Outcome) -> tuple[Fingerprint, Fingerprint]:
@@ -88,7 +104,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return measure(folder, two_builds(folder))
 
 
-def test_the_files_of_two_interpreters_have_their_versions_and_a_common_id(measured: Outcome) -> None:
+def test_the_files_of_two_interpreters_have_their_versions_and_a_common_id(
+    measured: Outcome,
+) -> None:
     outcome, folder = measured, measured.path.parents[1]
     base, new = both(outcome)
     assert outcome.path == folder / "base" / "r.json"
@@ -96,7 +114,11 @@ def test_the_files_of_two_interpreters_have_their_versions_and_a_common_id(measu
     assert outcome.second.path == folder / "new" / "r.json"
     assert base.versions["steadylib"] == "1.0"
     assert new.versions["steadylib"] == "1.5"
-    assert base.versions.get("overhead", __version__) == new.versions.get("overhead", __version__) == __version__
+    assert (
+        base.versions.get("overhead", __version__)
+        == new.versions.get("overhead", __version__)
+        == __version__
+    )
     assert base.together is not None
     assert new.together is not None
     assert base.together.id == new.together.id
@@ -127,7 +149,9 @@ def test_a_single_interpreter_gives_an_ordinary_run(tmp_path: Path, builds: list
     assert outcome.fingerprint.versions["steadylib"] == "1.5"
 
 
-def test_a_run_with_two_interpreters_that_is_interrupted_has_both_journals(tmp_path: Path, builds: list[str]) -> None:
+def test_a_run_with_two_interpreters_that_is_interrupted_has_both_journals(
+    tmp_path: Path, builds: list[str]
+) -> None:
     class Interrupting(Listener):
         def working(self, now: RunStep) -> None:
             if isinstance(now, MeasuringProcess) and now.process == 1:
@@ -135,7 +159,10 @@ def test_a_run_with_two_interpreters_that_is_interrupted_has_both_journals(tmp_p
 
     with pytest.raises(Interrupted) as stopped:
         measure(tmp_path, builds, progress=Interrupting())
-    assert [str(path.relative_to(tmp_path)) for path in stopped.value.journals] == ["base/r.jsonl", "new/r.jsonl"]
+    assert [str(path.relative_to(tmp_path)) for path in stopped.value.journals] == [
+        "base/r.jsonl",
+        "new/r.jsonl",
+    ]
     assert all(load(path).records for path in stopped.value.journals)
 
 
@@ -151,7 +178,9 @@ def test_a_case_that_crashes_with_one_of_two_interpreters_is_the_only_one_lost(
     assert code_of(cases["large"].reason) == "no-value"
 
 
-def test_an_unsuitable_interpreter_gives_a_one_line_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unsuitable_interpreter_gives_a_one_line_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     bare = interpreter(tmp_path, "bare", flags="-I -S")
     silent = tmp_path / "silent"
     silent.write_text("#!/bin/sh\necho nonsense >&2\nexit 7\n")
@@ -167,7 +196,16 @@ def test_an_unsuitable_interpreter_gives_a_one_line_error(tmp_path: Path, capsys
     }
     for pythons, words in wanted.items():
         options = [word for python in pythons for word in ("--python", python)]
-        arguments = ["run", "--plugin", str(PLUGIN), "-p", "steady", "--out", str(tmp_path / "out"), *options]
+        arguments = [
+            "run",
+            "--plugin",
+            str(PLUGIN),
+            "-p",
+            "steady",
+            "--out",
+            str(tmp_path / "out"),
+            *options,
+        ]
         assert main(arguments) == 2, pythons
         said = capsys.readouterr().err
         assert said.count("\n") == 1, said
@@ -176,7 +214,9 @@ def test_an_unsuitable_interpreter_gives_a_one_line_error(tmp_path: Path, capsys
     assert not list((tmp_path / "out").rglob("*.json*"))
 
 
-def test_a_stack_that_one_of_two_pythons_lacks_ends_the_run_without_files(tmp_path: Path, builds: list[str]) -> None:
+def test_a_stack_that_one_of_two_pythons_lacks_ends_the_run_without_files(
+    tmp_path: Path, builds: list[str]
+) -> None:
     without = interpreter(tmp_path, "without")
     with pytest.raises(UsageError, match="steady: there is no steadylib"):
         measure(tmp_path, [builds[0], without])
@@ -198,7 +238,9 @@ def test_workers_in_another_python_need_numpy_and_msgspec_alone(
     assert [record.status for record in outcome.fingerprint.records] == ["ok", "ok"]
 
 
-def test_another_interpreter_sees_this_package_and_no_other_of_this_environment(tmp_path: Path) -> None:
+def test_another_interpreter_sees_this_package_and_no_other_of_this_environment(
+    tmp_path: Path,
+) -> None:
     (one,) = find_interpreters([sys.executable])
     folder = Path(one.environment["PYTHONPATH"].split(os.pathsep)[0])
     assert [path.name for path in folder.iterdir()] == ["overhead"]

@@ -1,4 +1,6 @@
-"""The lines that a worker sends: each opened chain is reported at once, and so is long work before the rounds."""
+"""The lines that a worker sends: each opened chain is reported at once, and so is long work before
+the rounds.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Fake(Probe):
 
 
 def run(*events: Doing, longest_silence_s: float = 1e9) -> tuple[list[Any], list[int]]:
-    """The lines of a worker whose measurement emits these events, and the number of lines at every flush."""
+    """The lines of a worker whose measurement emits these events, and the number of lines at every
+    flush.
+    """
 
     def measure(chains: Any, clock: Any, settings: Any, emit: Any, judge_first: Any) -> str:
         for event in events:
@@ -56,13 +60,26 @@ def run(*events: Doing, longest_silence_s: float = 1e9) -> tuple[list[Any], list
 def test_a_worker_sends_its_lines_after_each_case_that_it_opens() -> None:
     lines, flushed = run()
     assert flushed[:3] == [3, 4, 7]
-    assert [line.name for line in lines if isinstance(line, OneOffLine)] == ["open", "compile", "open", "compile"]
-    assert [type(line) for line in lines if isinstance(line, OpenedLine | Ready)] == [OpenedLine, OpenedLine, Ready]
+    assert [line.name for line in lines if isinstance(line, OneOffLine)] == [
+        "open",
+        "compile",
+        "open",
+        "compile",
+    ]
+    assert [type(line) for line in lines if isinstance(line, OpenedLine | Ready)] == [
+        OpenedLine,
+        OpenedLine,
+        Ready,
+    ]
 
 
 @pytest.mark.parametrize(("longest_silence_s", "pauses"), [(1e9, 1), (-1.0, 3)])
-def test_a_worker_pauses_before_a_round_and_after_a_long_silence(longest_silence_s: float, pauses: int) -> None:
-    lines, _ = run(*(Doing(case, "first") for case in ("a", "b", "")), longest_silence_s=longest_silence_s)
+def test_a_worker_pauses_before_a_round_and_after_a_long_silence(
+    longest_silence_s: float, pauses: int
+) -> None:
+    lines, _ = run(
+        *(Doing(case, "first") for case in ("a", "b", "")), longest_silence_s=longest_silence_s
+    )
     assert len([line for line in lines if isinstance(line, Pause)]) == pauses
 
 

@@ -1,4 +1,6 @@
-"""The parent controls a worker: it reads the worker's note, and limits the time to release objects."""
+"""The parent controls a worker: it reads the worker's note, and limits the time to release
+objects.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def test_a_parent_reads_the_last_step_that_its_worker_noted() -> None:
     deleted.remove()
 
 
-def test_workers_that_are_released_together_share_the_time_to_exit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_are_released_together_share_the_time_to_exit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now_s, waited_s = [100.0], list[float]()
 
     class Hanging:

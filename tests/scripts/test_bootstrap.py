@@ -17,7 +17,14 @@ Calls = list[list[str]]
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    for name in ("EXTRAS", "SYSTEM_PACKAGES", "SYSTEM", "BROWSERS", "VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
+    for name in (
+        "EXTRAS",
+        "SYSTEM_PACKAGES",
+        "SYSTEM",
+        "BROWSERS",
+        "VK_DRIVER_FILES",
+        "VK_ICD_FILENAMES",
+    ):
         monkeypatch.delenv(name, raising=False)
     spec = importlib.util.spec_from_file_location("bootstrap", ROOT / "scripts" / "bootstrap.py")
     assert spec is not None
@@ -37,18 +44,26 @@ def calls(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Calls:
         return 0
 
     monkeypatch.setattr(script, "call", call)
-    monkeypatch.setattr(script, "pip_install", lambda arguments: call(["pip", "install", *arguments]))
+    monkeypatch.setattr(
+        script, "pip_install", lambda arguments: call(["pip", "install", *arguments])
+    )
     return made
 
 
 @pytest.fixture
 def root(tmp_path: Path, script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the repository with the script alone and an empty environment, so that the real one stays unchanged."""
+    """A copy of the repository with the script alone and an empty environment, so that the real one
+    stays unchanged.
+    """
     root = tmp_path / "clone"
     for name in ("pyproject.toml", "scripts/bootstrap.py"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, root / name)
-    for name, path in (("ROOT", root), ("VENV", root / ".venv"), ("STAMP", root / ".venv" / "overhead-setup.json")):
+    for name, path in (
+        ("ROOT", root),
+        ("VENV", root / ".venv"),
+        ("STAMP", root / ".venv" / "overhead-setup.json"),
+    ):
         monkeypatch.setattr(script, name, path)
     (root / ".venv").mkdir()
     monkeypatch.setenv("SYSTEM", "skip")
@@ -77,7 +92,18 @@ def test_make_chooses_the_extras_by_machine(
 
 def test_the_tests_have_every_extra_that_needs_no_gpu(script: ModuleType) -> None:
     extras = script.wanted_extras("test", None)
-    assert extras >= {"dev", "jax", "mlx", "onnx", "opencl", "ray", "report", "torch", "warp", "wgpu"}
+    assert extras >= {
+        "dev",
+        "jax",
+        "mlx",
+        "onnx",
+        "opencl",
+        "ray",
+        "report",
+        "torch",
+        "warp",
+        "wgpu",
+    }
     assert extras.isdisjoint({"cuda12", "cuda13", "cute", "numba-cuda", "site"})
     assert extras | script.NOT_FOR_TESTS == set(script.project()["optional-dependencies"])
 
@@ -109,14 +135,27 @@ def test_pyopencl_gets_a_driver_for_the_processor_unless_there_is_one(
 
 @pytest.mark.parametrize(
     ("version", "needs", "installed"),
-    [("2.13.0+cpu", "sympy", True), ("2.14.0", "nvidia-cudnn-cu13==9; platform_system == 'Linux'", False)],
+    [
+        ("2.13.0+cpu", "sympy", True),
+        ("2.14.0", "nvidia-cudnn-cu13==9; platform_system == 'Linux'", False),
+    ],
     ids=["CPU build", "build for CUDA"],
 )
 def test_without_a_gpu_only_a_cpu_build_of_torch_is_installed(
-    script: ModuleType, calls: Calls, monkeypatch: pytest.MonkeyPatch, version: str, needs: str, installed: bool
+    script: ModuleType,
+    calls: Calls,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+    needs: str,
+    installed: bool,
 ) -> None:
     wheel = f"file:///wheels/torch-{version}.whl"
-    answer = [{"download_info": {"url": wheel}, "metadata": {"version": version, "requires_dist": [needs]}}]
+    answer = [
+        {
+            "download_info": {"url": wheel},
+            "metadata": {"version": version, "requires_dist": [needs]},
+        }
+    ]
     monkeypatch.setattr(script, "resolve", lambda arguments: answer)
     monkeypatch.setattr(script, "in_venv", lambda code: False)
     monkeypatch.setattr(script.sys, "platform", "linux")
@@ -125,13 +164,18 @@ def test_without_a_gpu_only_a_cpu_build_of_torch_is_installed(
 
 
 needs_ensurepip = pytest.mark.skipif(
-    importlib.util.find_spec("ensurepip") is None, reason="this Python has no ensurepip, as its embedded package"
+    importlib.util.find_spec("ensurepip") is None,
+    reason="this Python has no ensurepip, as its embedded package",
 )
 
 
 @needs_ensurepip
 def test_make_sets_up_the_environment_only_once(
-    script: ModuleType, calls: Calls, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    script: ModuleType,
+    calls: Calls,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(script, "cuda_version", lambda: None)
     monkeypatch.setattr(script, "install_torch", lambda cuda: False)
@@ -151,22 +195,37 @@ def test_make_sets_up_the_environment_only_once(
 
 @needs_ensurepip
 def test_a_failing_pip_is_reported_in_one_line(
-    script: ModuleType, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    script: ModuleType,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("EXTRAS", "none")
     monkeypatch.setattr(script, "call", lambda command, **more: 0)
     monkeypatch.setattr(
-        script, "pip", lambda *arguments: [sys.executable, "-c", "print('no network'); raise SystemExit(1)"]
+        script,
+        "pip",
+        lambda *arguments: [sys.executable, "-c", "print('no network'); raise SystemExit(1)"],
     )
     assert script.main(["test"]) == 1
-    assert capsys.readouterr().out.splitlines()[-1].startswith("overhead: test failed: pip could not install")
+    assert (
+        capsys.readouterr()
+        .out.splitlines()[-1]
+        .startswith("overhead: test failed: pip could not install")
+    )
 
 
 @pytest.mark.parametrize(
     ("line", "names"),
     [
-        ("  Downloading numpy-2.4.0-cp311-cp311-manylinux_2_28_x86_64.whl (16.6 MB)", ["numpy", "16.6 MB"]),
-        ("  Downloading https://example.org/whl/torch-2.13.0-cp311-none.whl (1.2 GB)", ["torch", "1.2 GB"]),
+        (
+            "  Downloading numpy-2.4.0-cp311-cp311-manylinux_2_28_x86_64.whl (16.6 MB)",
+            ["numpy", "16.6 MB"],
+        ),
+        (
+            "  Downloading https://example.org/whl/torch-2.13.0-cp311-none.whl (1.2 GB)",
+            ["torch", "1.2 GB"],
+        ),
         ("Installing collected packages: a, b, c", ["3 packages"]),
         ("  Downloading six-1.17.0-py2.py3-none-any.whl (11 kB)", []),
         ("  Downloading small-1.0-py3-none-any.whl (0.4 MB)", []),
@@ -182,7 +241,11 @@ def test_set_up_says_what_pip_downloads(script: ModuleType, line: str, names: li
 
 @needs_ensurepip
 def test_an_environment_is_made_once_and_replaced_only_with_the_reason(
-    script: ModuleType, calls: Calls, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    script: ModuleType,
+    calls: Calls,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(script, "in_venv", lambda code: True)
 

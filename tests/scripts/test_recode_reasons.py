@@ -1,4 +1,6 @@
-"""Sentences of older files are read back as codes with values, and only where these give the same sentence."""
+"""Sentences of older files are read back as codes with values, and only where these give the same
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,30 @@ import pytest
 
 from overhead.loading.files import formatted
 from overhead.results import Reason, Why, about, because, together
-from scripts.recode_reasons import Counted, older_sentence as sentence, recoded, rewritten_fingerprint
+from scripts.recode_reasons import (
+    Counted,
+    older_sentence as sentence,
+    recoded,
+    rewritten_fingerprint,
+)
 
 TOO_WIDE = because("too-wide", share=0.207, target=0.1)
 SEEN: list[Why] = [
     because("half-width", processes=3, share=0.0157, target=0.1),
     because("half-width-at-canary", processes=7, canary_us=54.4, share=0.0428, target=0.03),
     together(TOO_WIDE, because("more-processes-would-do", processes=13)),
-    together(TOO_WIDE, because("not-checked-beyond", units=125, why=because("n-is-bounded", most=64))),
+    together(
+        TOO_WIDE, because("not-checked-beyond", units=125, why=because("n-is-bounded", most=64))
+    ),
     because("bends-at-anchor", slope_us=2.012, units=1283, beyond_us=3.803, anchor=21900),
     because("two-long-speeds", fast_us=12345.0, slow_us=23456.0, by="canary"),
     because("drifts-in-rounds", early_us=5.658, late_us=5.443),
-    because("processes-measured", worker="cuda-driver@CUDA:NVIDIA H100 80GB HBM3#9a8a", measured=4, planned=5),
+    because(
+        "processes-measured",
+        worker="cuda-driver@CUDA:NVIDIA H100 80GB HBM3#9a8a",
+        measured=4,
+        planned=5,
+    ),
 ]
 
 
@@ -49,13 +63,24 @@ def test_of_reasons_that_hold_together_a_part_may_stay() -> None:
 
 
 def test_a_file_keeps_its_layout_and_all_other_fields() -> None:
-    figure = {"name": "complete", "value": 1.5, "reason": sentence(TOO_WIDE), "rule": "from outside"}
-    run: dict[str, Any] = {"records": [{"flags": ["worker-died"], "figures": [figure]}], "flags": ["from outside"]}
+    figure = {
+        "name": "complete",
+        "value": 1.5,
+        "reason": sentence(TOO_WIDE),
+        "rule": "from outside",
+    }
+    run: dict[str, Any] = {
+        "records": [{"flags": ["worker-died"], "figures": [figure]}],
+        "flags": ["from outside"],
+    }
     counted: dict[str, Counted] = {}
     made = rewritten_fingerprint(formatted(run), counted)
     assert made.count(b"\n") == formatted(run).count(b"\n")
     expected = json.loads(json.dumps(run))
-    expected["records"][0]["figures"][0]["reason"] = {"code": "too-wide", "values": {"share": 0.207, "target": 0.1}}
+    expected["records"][0]["figures"][0]["reason"] = {
+        "code": "too-wide",
+        "values": {"share": 0.207, "target": 0.1},
+    }
     assert json.loads(made) == expected
     assert counted["reason"].coded == 1
     assert counted["rule"].opaque == {"from outside": 1}
@@ -66,4 +91,6 @@ def test_each_reason_of_a_file_stands_on_one_line() -> None:
     text = formatted({"reason": whole, "values": [1, 2], "after": {"code": 1, "x": {}}})
     lines = text.decode().splitlines()
     assert json.loads(text)["values"] == [1, 2]
-    assert [line for line in lines if "too-wide" in line] == [line for line in lines if "quoted" in line]
+    assert [line for line in lines if "too-wide" in line] == [
+        line for line in lines if "quoted" in line
+    ]

@@ -1,4 +1,6 @@
-"""``make release`` finds what must not be uploaded. The builds and installs themselves are slow tests."""
+"""``make release`` finds what must not be uploaded. The builds and installs themselves are slow
+tests.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def test_a_wheel_that_lacks_a_file_is_found(lost: str) -> None:
         release.check_wheel_files(OF_WHEEL - {lost}, WANTED)
 
 
-@pytest.mark.parametrize("strange", ["tests/test_a.py", "overhead/__pycache__/a.pyc", "overhead/notes.txt", ".venv/x"])
+@pytest.mark.parametrize(
+    "strange", ["tests/test_a.py", "overhead/__pycache__/a.pyc", "overhead/notes.txt", ".venv/x"]
+)
 def test_a_wheel_with_a_file_too_many_is_found(strange: str) -> None:
     with pytest.raises(Failed, match=strange):
         release.check_wheel_files({*OF_WHEEL, strange}, WANTED)
@@ -139,7 +143,11 @@ def test_commands_are_found_in_code_blocks_without_their_output() -> None:
 
 
 def test_a_command_of_readme_that_nobody_runs_is_found() -> None:
-    known = {"pip install it": "not run", "pip install .": release.RUN, "it --number 3": release.RUN}
+    known = {
+        "pip install it": "not run",
+        "pip install .": release.RUN,
+        "it --number 3": release.RUN,
+    }
     assert release.check_readme(README, {**known, "make all": "not run"})
     with pytest.raises(Failed, match="make all"):
         release.check_readme(README, known)
@@ -188,7 +196,14 @@ def test_what_this_repository_builds_has_the_right_files(tmp_path: Path) -> None
     names = ("overhead", "scripts", "docs", "tests/scripts", "reports/data")
     for name in names:
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile"):
+    for name in (
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "Makefile",
+    ):
         shutil.copy(ROOT / name, root / name)
     built = release.build(root, tmp_path / "dist")
     wheel = release.files_of_wheel(built.wheel)

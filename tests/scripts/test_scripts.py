@@ -23,7 +23,9 @@ esac
 """
 
 
-def measure(tmp_path: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def measure(
+    tmp_path: Path, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     python = tmp_path / "python"
     python.write_text(STAND_IN)
     python.chmod(0o755)
@@ -31,7 +33,9 @@ def measure(tmp_path: Path, *arguments: str, **environment: str) -> subprocess.C
     (tmp_path / "wheels" / "a.whl").touch()
     settings = {**os.environ, "PYTHON": str(python), **environment}
     command = ["bash", str(SCRIPTS / "measure_offline.sh"), *arguments]
-    return subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        command, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=60
+    )
 
 
 def test_a_script_names_a_failing_step_and_runs_the_next_steps(tmp_path: Path) -> None:
@@ -42,7 +46,9 @@ def test_a_script_names_a_failing_step_and_runs_the_next_steps(tmp_path: Path) -
     assert f"overhead run -p numpy --out {tmp_path}/results" in log
     assert f"overhead show {tmp_path}/results/now.json" in log
     assert "failed: overhead doctor (3)" in done.stdout
-    assert "--no-index --no-deps --no-compile --no-cache-dir --upgrade --target" in log.replace("\n", " ")
+    assert "--no-index --no-deps --no-compile --no-cache-dir --upgrade --target" in log.replace(
+        "\n", " "
+    )
     assert f"{tmp_path}/wheels/a.whl" in log
 
 

@@ -1,4 +1,6 @@
-"""The reading commands: which run they take, what they print where, and what they say of wrong names."""
+"""The reading commands: which run they take, what they print where, and what they say of wrong
+names.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_show_without_a_file_takes_the_newest_run(local: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_without_a_file_takes_the_newest_run(
+    local: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for seed, name in ((1, "b"), (2, "a")):
         os.utime(Made(seed=seed).write(local / f"{name}.json"), (1_000_000_000 - seed,) * 2)
     assert main(["show", "--json"]) == 0
@@ -57,10 +61,14 @@ def test_show_without_a_file_takes_the_newest_run(local: Path, capsys: pytest.Ca
 
 @pytest.mark.parametrize("name", ["wgpu", "WGPU-native", "wgpu_native"])
 def test_the_error_on_a_wrong_name_proposes_the_nearest_one(name: str) -> None:
-    assert "did you mean 'wgpu-native'?" in str(unknown_name("stack", name, ["torch", "wgpu-native", "dawn"]))
+    assert "did you mean 'wgpu-native'?" in str(
+        unknown_name("stack", name, ["torch", "wgpu-native", "dawn"])
+    )
 
 
-def test_the_completion_script_lists_stacks_patterns_and_workloads(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_completion_script_lists_stacks_patterns_and_workloads(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     pytest.importorskip("shtab", reason="pip install shtab")
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
@@ -79,7 +87,9 @@ def test_a_table_on_a_narrow_console_omits_optional_columns_and_never_wraps_a_nu
 
 def test_a_renderer_of_text_shows_the_table_of_a_drawing_and_draws_nothing() -> None:
     folded = dataclasses.replace(TABLE, folded=True)
-    drawing = Drawing("costs", "Costs", "One stack.", "", lambda: pytest.fail("drawn"), table=folded)
+    drawing = Drawing(
+        "costs", "Costs", "One stack.", "", lambda: pytest.fail("drawn"), table=folded
+    )
     assert printed([drawing], 100) == printed([TABLE], 100)
     assert markdown([drawing]) == markdown([TABLE])
     assert markdown([dataclasses.replace(drawing, table=None)]) == "Costs: One stack.\n"
@@ -87,12 +97,20 @@ def test_a_renderer_of_text_shows_the_table_of_a_drawing_and_draws_nothing() -> 
 
 def test_labels_omit_a_device_that_all_of_them_share() -> None:
     nothing = TargetLabel("dawn", "Null backend", " (runs nothing)", runs_nothing=True)
-    labels = [TargetLabel("torch"), TargetLabel("torch", "NVIDIA H200"), TargetLabel("dawn", "NVIDIA H200"), nothing]
+    labels = [
+        TargetLabel("torch"),
+        TargetLabel("torch", "NVIDIA H200"),
+        TargetLabel("dawn", "NVIDIA H200"),
+        nothing,
+    ]
     assert without_device(labels) == (
         ["torch on CPU", "torch", "dawn", "dawn on Null backend (runs nothing)"],
         "NVIDIA H200",
     )
-    assert without_device([TargetLabel("torch", "A"), TargetLabel("torch", "B")]) == (["torch on A", "torch on B"], "")
+    assert without_device([TargetLabel("torch", "A"), TargetLabel("torch", "B")]) == (
+        ["torch on A", "torch on B"],
+        "",
+    )
 
 
 def test_show_prints_base_cases_and_with_all_every_case() -> None:
@@ -128,7 +146,9 @@ def test_the_range_over_unpinned_processes_has_a_column_beside_complete(tmp_path
 
 
 def test_the_list_of_stacks_names_the_environment_in_which_a_stack_is_missing() -> None:
-    missing = MissingStack(stack="dawn", reason="no adapter", environment={"ICD": "a.json", "SOFTWARE": "1"})
+    missing = MissingStack(
+        stack="dawn", reason="no adapter", environment={"ICD": "a.json", "SOFTWARE": "1"}
+    )
     text = printed(listing_blocks([Listed(stack="dawn", title="Dawn", missing=[missing])]))
     (line,) = [line for line in text.splitlines() if "no adapter" in line]
     assert all(said in line for said in ("dawn", "ICD=a.json", "SOFTWARE=1"))
@@ -165,12 +185,18 @@ def test_show_finds_one_case_by_words_and_names_up_to_ten_where_there_are_severa
 
 
 @pytest.mark.needs("matplotlib", "seaborn")
-@pytest.mark.parametrize(("file", "start"), [(["t.svg"], b"<?xml"), (["t.png"], b"\x89PNG"), ([], b"\x89PNG")])
+@pytest.mark.parametrize(
+    ("file", "start"), [(["t.svg"], b"<?xml"), (["t.png"], b"\x89PNG"), ([], b"\x89PNG")]
+)
 def test_show_draws_a_case_into_a_file(
     local: Path, capsys: pytest.CaptureFixture[str], file: list[str], start: bytes
 ) -> None:
     Made().write(local / "run.json")
     assert main(["show", "small", "--plot", *file]) == 0
-    (name,) = (line.removeprefix("plot: ") for line in capsys.readouterr().out.splitlines() if line[:6] == "plot: ")
+    (name,) = (
+        line.removeprefix("plot: ")
+        for line in capsys.readouterr().out.splitlines()
+        if line[:6] == "plot: "
+    )
     assert Path(name).read_bytes().startswith(start)
     assert main(["show", "small", "--plot", "t.txt"]) == 2

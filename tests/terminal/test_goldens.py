@@ -1,7 +1,9 @@
-"""What the commands print holds what it held: blocks, rows, filled columns, tones and numbers, without the words.
+"""What the commands print holds what it held: blocks, rows, filled columns, tones and numbers,
+without the words.
 
-``tests/data/terminal`` has these facts of some made-up answers. After an intended change of what is shown:
-``python -m tests.terminal.test_goldens``. That the renderers leave nothing out is tested below.
+``tests/data/terminal`` has these facts of some made-up answers. After an intended change of what is
+shown: ``python -m tests.terminal.test_goldens``. That the renderers leave nothing out is tested
+below.
 """
 
 from __future__ import annotations
@@ -19,7 +21,17 @@ import pytest
 from rich.console import Console
 
 from overhead.blocks.markdown import escaped, markdown
-from overhead.blocks.parts import Cell, Heading, Listing, Part, StatusLine, Table, Text, cell_text, without_pictures
+from overhead.blocks.parts import (
+    Cell,
+    Heading,
+    Listing,
+    Part,
+    StatusLine,
+    Table,
+    Text,
+    cell_text,
+    without_pictures,
+)
 from overhead.blocks.terminal import show
 from overhead.claims.judging import Judged, judge_runs
 from overhead.claims.rules import VERDICTS
@@ -50,16 +62,25 @@ def printed(blocks: Iterable[Part], width: int = WIDTH) -> str:
 
 
 def judged() -> list[Judged]:
-    """The first claim of each verdict, judged from a made-up run, and one that its own figures refute."""
+    """The first claim of each verdict, judged from a made-up run, and one that its own figures
+    refute.
+    """
     found = judge_runs([crowded()])
     by_verdict = {one.verdict: one for one in reversed(found)}
     firsts = [by_verdict[verdict] for verdict in VERDICTS if verdict in by_verdict]
-    return [*firsts, next(one for one in found if one.claim.test and one.claim.test.kind == "implied")]
+    return [
+        *firsts,
+        next(one for one in found if one.claim.test and one.claim.test.kind == "implied"),
+    ]
 
 
 def compare_outcomes() -> Verdicts:
-    """Two made-up runs in which one case became twice as slow and one is missing; the adapter's name is hostile."""
-    hostile = Target(stack="fake", api="Vulkan", adapter="<script>alert(1)</script>|[x](javascript:1)\x1b[31m")
+    """Two made-up runs in which one case became twice as slow and one is missing; the adapter's
+    name is hostile.
+    """
+    hostile = Target(
+        stack="fake", api="Vulkan", adapter="<script>alert(1)</script>|[x](javascript:1)\x1b[31m"
+    )
     with TemporaryDirectory() as folder:
         base = Made(seed=1, target=hostile).write(Path(folder) / "a.json")
         costs = {"small": COSTS["small"], "middle": 2 * COSTS["middle"]}
@@ -88,15 +109,24 @@ def facts(block: Part) -> dict[str, Any]:
         case Table():
             cells = [[cell_text(cell) for cell in row] for row in block.rows]
             columns = range(len(block.columns))
-            tones = Counter(cell.tone for row in block.rows for cell in row if isinstance(cell, Cell) and cell.tone)
+            tones = Counter(
+                cell.tone
+                for row in block.rows
+                for cell in row
+                if isinstance(cell, Cell) and cell.tone
+            )
             return {
                 "kind": block.kind,
                 "filled": [sum(bool(row[i]) for row in cells) for i in columns],
                 "tones": dict(sorted(tones.items())),
-                "numbers": [" ".join(n for i in block.numeric for n in numbers(row[i])) for row in cells],
+                "numbers": [
+                    " ".join(n for i in block.numeric for n in numbers(row[i])) for row in cells
+                ],
             }
         case Listing():
-            items = [" ".join(sorted(numbers(f"{title} {detail}"))) for title, detail in block.items]
+            items = [
+                " ".join(sorted(numbers(f"{title} {detail}"))) for title, detail in block.items
+            ]
             return {"kind": block.kind, "numbers": items}
         case StatusLine():
             return {"kind": block.kind, "tone": block.tone, "details": len(block.details)}

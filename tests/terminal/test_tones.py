@@ -1,4 +1,6 @@
-"""Colours in a terminal: they come from the fact that a presenter judged, and no wording changes them."""
+"""Colours in a terminal: they come from the fact that a presenter judged, and no wording changes
+them.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,16 @@ def coloured(*blocks: Part) -> dict[str, Tone]:
     """The texts that a terminal colours, and the tone of each."""
     out = io.StringIO()
     show(blocks, Console(file=out, width=160, color_system="standard", force_terminal=True))
-    return {text.strip(): CODES[code] for code, text in PIECE.findall(out.getvalue()) if text.strip()}
+    return {
+        text.strip(): CODES[code] for code, text in PIECE.findall(out.getvalue()) if text.strip()
+    }
 
 
 @pytest.mark.parametrize("tone", ["bad", "good", "unsure"])
 def test_a_cell_and_a_status_have_the_colour_of_their_tone_whatever_they_say(tone: Tone) -> None:
-    table = Table("", ["what", "how"], [["ok", Cell("words of another year", tone=tone)], ["bad", "slower"]])
+    table = Table(
+        "", ["what", "how"], [["ok", Cell("words of another year", tone=tone)], ["bad", "slower"]]
+    )
     assert coloured(table) == {"words of another year": tone}
     assert coloured(StatusLine("failed", "ok")) == {}
     assert coloured(StatusLine("fine", "", [StatusLine("so so", "", tone=tone)])) == {"so so": tone}

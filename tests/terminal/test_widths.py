@@ -1,4 +1,6 @@
-"""Tables in terminals of any width: the answer stands there, each column is whole or named, over all commands."""
+"""Tables in terminals of any width: the answer stands there, each column is whole or named, over
+all commands.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,14 @@ LONGEST_WORD = 16
 """Words up to here are never broken in a terminal of 80 characters."""
 JOINT = re.compile(r"[=._/:,-]")
 """Where a narrower terminal may break a word."""
-FEW = ("nvidia-h100-all", "nvidia-h100-contention-processes", "nvidia-h100-contention-threads",
-       "nvidia-h100-x4-contention-devices", "nvidia-h200-chromium", "nvidia-h200-decode-0.5b")  # fmt: skip
+FEW = (
+    "nvidia-h100-all",
+    "nvidia-h100-contention-processes",
+    "nvidia-h100-contention-threads",
+    "nvidia-h100-x4-contention-devices",
+    "nvidia-h200-chromium",
+    "nvidia-h200-decode-0.5b",
+)
 """Runs with each kind of table."""
 
 Command = tuple[str, list[Part]]
@@ -74,7 +82,9 @@ def _of_others() -> Iterator[Command]:
     h100, default = DATA / "nvidia-h100.json", DATA / "nvidia-h100-default.json"
     case = "torch@CPU:CPU step per-submit native chained alloc=in-place operand=tensor"
     yield _printed_by("show", h100, case)
-    yield _printed_by("compare", COMPARED / "numpy-1.26.json", COMPARED / "numpy-2.4.json", "--fail-over", 5)
+    yield _printed_by(
+        "compare", COMPARED / "numpy-1.26.json", COMPARED / "numpy-2.4.json", "--fail-over", 5
+    )
     yield _printed_by("compare", h100, DATA / "nvidia-h200.json")
     yield _printed_by("compare", default, "--across", "pattern=per-submit,wait-each")
     yield _printed_by("claims", *(DATA / f"{name}.json" for name in FEW))
@@ -90,14 +100,17 @@ def _of_others() -> Iterator[Command]:
     with TemporaryDirectory() as folder:
         for number in range(12):
             changed = {"host": 1.6} if number == 3 else {}
-            write_node(Path(folder), f"n{number}", *(node_run(number, run, **changed) for run in range(2)))  # type: ignore[arg-type]
+            runs = [node_run(number, run, **changed) for run in range(2)]  # type: ignore[arg-type]
+            write_node(Path(folder), f"n{number}", *runs)
         yield _printed_by("fleet", folder)
     yield "fleet collect", [collected_table(Path("nodes"), {"n1": Collected(["a.json", "b.json"])})]
 
 
 def _listed() -> Listed:
     adapter, driver = "llvmpipe (LLVM 15.0.6, 256 bits)", "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)"
-    target = Target(stack="wgpu-native", api="Vulkan", adapter=adapter, driver=driver, software=True)
+    target = Target(
+        stack="wgpu-native", api="Vulkan", adapter=adapter, driver=driver, software=True
+    )
     return Listed(stack="wgpu-native", title="WebGPU by wgpu-native", targets=[target])
 
 
@@ -109,7 +122,9 @@ def commands() -> list[Command]:
 
 
 def tables(*names: str) -> list[tuple[str, Table]]:
-    """The tables that are drawn as such, each with its command; ``names``: only of commands that end so."""
+    """The tables that are drawn as such, each with its command; ``names``: only of commands that
+    end so.
+    """
     found = []
     for command, parts in commands():
         if names and not command.endswith(names):
@@ -123,7 +138,12 @@ def tables(*names: str) -> list[tuple[str, Table]]:
 def in_terminal(blocks: Iterable[Part], width: int) -> list[str]:
     """The lines that a terminal without colours shows."""
     out = io.StringIO()
-    show(blocks, Console(file=out, width=width, force_terminal=True, color_system=None, legacy_windows=False))
+    show(
+        blocks,
+        Console(
+            file=out, width=width, force_terminal=True, color_system=None, legacy_windows=False
+        ),
+    )
     return out.getvalue().splitlines()
 
 
@@ -139,7 +159,9 @@ def hidden_names(table: Table, kept: Iterable[int]) -> list[str]:
 
 def column_texts(table: Table, layout: Layout, width: int) -> dict[int, str]:
     """What stands in each column that is shown, as it is printed, the heading first."""
-    lines = printed([dataclasses.replace(table, caption="", meanings={}, most=len(row_texts(table)))], width)
+    lines = printed(
+        [dataclasses.replace(table, caption="", meanings={}, most=len(row_texts(table)))], width
+    )
     drawn = [line for line in lines.splitlines() if line.startswith(" ") and "\u2500" not in line]
     found, start = {}, 1
     for i, room in zip(layout.shown, layout.widths, strict=True):
@@ -157,7 +179,11 @@ def test_no_line_of_a_command_is_wider_than_the_terminal(width: int) -> None:
 
 @pytest.mark.parametrize("width", [*NARROW, 100, 120])
 def test_every_cell_of_a_column_is_whole_and_no_word_is_broken(width: int) -> None:
-    found = tables() if width in NARROW else tables(*FEW, "compare", "claims", "explain", "time", "doctor")
+    found = (
+        tables()
+        if width in NARROW
+        else tables(*FEW, "compare", "claims", "explain", "time", "doctor")
+    )
     assert len(found) > 20
     for command, table in found:
         layout = layout_of(table, width)
@@ -192,7 +218,9 @@ def test_a_comparison_shows_both_sides_or_neither() -> None:
     sides = words.COMPARED_COLUMNS[3:5]
     for width in range(40, 200, 5):
         kept = columns_shown(table, width)
-        assert len({at in kept for at, heading in enumerate(table.columns) if heading in sides}) == 1, width
+        assert (
+            len({at in kept for at, heading in enumerate(table.columns) if heading in sides}) == 1
+        ), width
 
 
 TABLE = Table(
@@ -221,7 +249,9 @@ def test_what_a_hidden_column_means_is_not_said() -> None:
 
 
 def test_optional_columns_go_first_and_important_ones_only_if_narrow_text_does_not_help() -> None:
-    text = Table("", ["name", "cost", "seen", "why"], [["one", "1.00", "2", "some words " * 5]], (1, 2))
+    text = Table(
+        "", ["name", "cost", "seen", "why"], [["one", "1.00", "2", "some words " * 5]], (1, 2)
+    )
     first = dataclasses.replace(text, optional=(2,), important=(3,))
     assert columns_shown(first, 80) == [0, 1, 2, 3]
     assert columns_shown(first, 36) == [0, 1, 3]

@@ -1,4 +1,6 @@
-"""Words that nothing for readers uses, each with the one to use. Documents and what the program prints keep to it."""
+"""Words that nothing for readers uses, each with the one to use. Documents and what the program
+prints keep to it.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ NOT_PRINTED = (
 
 
 def not_used_in(text: str, words: Iterable[NotUsed] = NOT_USED) -> Iterator[str]:
-    """Each of these words that the text has, with the word to use instead. Code between backticks is left out."""
+    """Each of these words that the text has, with the word to use instead. Code between backticks
+    is left out.
+    """
     prose = _CODE.sub("", text)
     for word in words:
         for found in re.finditer(word.pattern, prose):

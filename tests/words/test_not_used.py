@@ -64,7 +64,9 @@ RUNS = (
 
 
 def strings_of(module: Path) -> Iterator[str]:
-    """The string constants that have more than one word. Docstrings are for programmers, and one word may be a code."""
+    """The string constants that have more than one word. Docstrings are for programmers, and one
+    word may be a code.
+    """
     tree = ast.parse(module.read_text("utf-8"))
     documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -83,7 +85,12 @@ def texts_of(part: Part) -> Iterator[str]:
                 yield from texts_of(shown)
         case Table():
             cells = itertools.chain.from_iterable(part.rows)
-            yield from (part.caption, *part.columns, *part.meanings.values(), *map(cell_text, cells))
+            yield from (
+                part.caption,
+                *part.columns,
+                *part.meanings.values(),
+                *map(cell_text, cells),
+            )
         case Text():
             yield from (*part.paragraphs, part.folded)
         case Listing():
@@ -91,18 +98,28 @@ def texts_of(part: Part) -> Iterator[str]:
         case Heading():
             yield part.text
         case StatusLine():
-            yield from (part.head, part.text, *(one for one in part.details if isinstance(one, str)))
+            yield from (
+                part.head,
+                part.text,
+                *(one for one in part.details if isinstance(one, str)),
+            )
         case Terms():
-            yield from itertools.chain.from_iterable((term.name, term.meaning) for term in part.terms)
+            yield from itertools.chain.from_iterable(
+                (term.name, term.meaning) for term in part.terms
+            )
 
 
 def complaints(texts: Iterator[str]) -> list[str]:
     """What the texts have of the words that are not used, each once."""
-    found = dict.fromkeys(complaint for text in texts for complaint in not_used_in(text, NOT_PRINTED))
+    found = dict.fromkeys(
+        complaint for text in texts for complaint in not_used_in(text, NOT_PRINTED)
+    )
     return list(found)
 
 
-@pytest.mark.parametrize("module", PRESENTERS, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+@pytest.mark.parametrize(
+    "module", PRESENTERS, ids=lambda path: path.relative_to(PACKAGE).as_posix()
+)
 def test_the_strings_of_a_presenter(module: Path) -> None:
     assert complaints(strings_of(module)) == []
 
@@ -115,7 +132,9 @@ def test_a_template(template: Path) -> None:
 
 def test_the_help_of_all_commands() -> None:
     parser = make_parser()
-    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    (commands,) = (
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    )
     helps = [parser.format_help(), *(one.format_help() for one in commands.choices.values())]
     assert complaints(iter(helps)) == []
 
@@ -133,7 +152,10 @@ def test_a_call_and_a_step_in_the_terminal() -> None:
 
 def test_a_comparison_and_claims() -> None:
     base, new = DATA / "nvidia-h100-default.json", DATA / "nvidia-h100-stacks.json"
-    blocks = [*comparison_blocks(compare(base, new, 5)), *verdict_blocks(judge_runs([read_fingerprint(new)]))]
+    blocks = [
+        *comparison_blocks(compare(base, new, 5)),
+        *verdict_blocks(judge_runs([read_fingerprint(new)])),
+    ]
     assert complaints(text for block in blocks for text in texts_of(block)) == []
 
 
@@ -142,7 +164,11 @@ def test_the_sections_of_the_pages_of_committed_runs() -> None:
     """Each section of each page, from several runs, without its drawings."""
     machines = from_paths([DATA / f"{name}.json" for name in RUNS])
     titles = [text for page in pages() for text in (page.title, page.answers)]
-    builds = [partial(section.build, view) for section in registered() for view in (machines.own, *machines.others)]
+    builds = [
+        partial(section.build, view)
+        for section in registered()
+        for view in (machines.own, *machines.others)
+    ]
     builds += [partial(across.build, machines) for across in registered_across()]
     texts = [text for build in builds for part in build() for text in texts_of(part)]
     assert len(texts) > 1_000

@@ -1,4 +1,6 @@
-"""Every reason that the package gives has a sentence, and the sentence names the values that are given."""
+"""Every reason that the package gives has a sentence, and the sentence names the values that are
+given.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,20 @@ PACKAGE = Path(__file__).resolve().parents[2] / "overhead"
 
 
 def given() -> Iterator[tuple[str, str, set[str] | None]]:
-    """Place, code and names of the values of each ``because(...)`` of the package; None for values by ``**``."""
+    """Place, code and names of the values of each ``because(...)`` of the package; None for values
+    by ``**``.
+    """
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or ast.unparse(node.func).rpartition(".")[2] != "because":
+            if (
+                not isinstance(node, ast.Call)
+                or ast.unparse(node.func).rpartition(".")[2] != "because"
+            ):
                 continue
             code = node.args[0]
-            assert isinstance(code, ast.Constant), f"{path}:{node.lineno}: a code is a literal, so that it can be found"
+            assert isinstance(code, ast.Constant), (
+                f"{path}:{node.lineno}: a code is a literal, so that it can be found"
+            )
             names = {keyword.arg for keyword in node.keywords}
             values = None if None in names else {name for name in names if name}
             yield f"{path.relative_to(PACKAGE)}:{node.lineno}", str(code.value), values
@@ -52,7 +61,9 @@ def test_a_text_from_outside_stays_as_it_is_beside_reasons_of_ours() -> None:
     assert together("", "") == ""
 
 
-def test_a_value_may_be_a_reason_and_have_a_format_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_may_be_a_reason_and_have_a_format_of_the_suite(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = {"outer": "No: {why}.", "inner": "{ns:micro} µs in {n:count step}, {share:percent}"}
     monkeypatch.setattr(reasons, "templates", made.copy)
     inner = Reason("inner", {"ns": 1500.0, "n": 2, "share": 0.25})
@@ -61,7 +72,9 @@ def test_a_value_may_be_a_reason_and_have_a_format_of_the_suite(monkeypatch: pyt
     assert codes_of(both) == {"outer", "inner"}
 
 
-def test_values_that_a_sentence_lacks_do_not_stop_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_a_sentence_lacks_do_not_stop_the_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     known = next((code for code, template in templates().items() if named(template)), "quoted")
     assert known in sentence(Reason(known))
 

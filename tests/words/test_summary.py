@@ -11,7 +11,11 @@ from tests.fakes.report import fingerprint
 
 def test_what_adds_a_stack_is_said_in_words() -> None:
     mend = because("install-mlx", extras="mlx")
-    absent = MissingStack(stack="mlx", reason=because("package-does-not-import", package="mlx", text="none"), mend=mend)
+    absent = MissingStack(
+        stack="mlx",
+        reason=because("package-does-not-import", package="mlx", text="none"),
+        mend=mend,
+    )
     said = missing_sentences(View(fingerprint(unavailable=[absent])))
     assert sentence(mend) in said
     assert mend.code not in said

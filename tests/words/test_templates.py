@@ -19,7 +19,11 @@ from overhead.words.templates import Formatter
         ("{ns:micro-spread}", {"ns": 1.5e5, "ns_other": 1.2e7}, "150 or 12,000"),
         ("x{ns:micro-interval}", {"ns": 28e3, "ns_low": 4e3, "ns_high": 66e3}, "x (4 to 66 µs)"),
         ("x{ns:micro-interval}", {"ns": 28e3}, "x"),
-        ("{gain:factor-spread}", {"gain": 3.0, "gain_low": 2.0, "gain_high": 4.0}, "3.0× (2.0 to 4.0)"),
+        (
+            "{gain:factor-spread}",
+            {"gain": 3.0, "gain_low": 2.0, "gain_high": 4.0},
+            "3.0× (2.0 to 4.0)",
+        ),
         ("{times:factor-or-many}", {"times": 3.0}, "3.0×"),
         ("{n:count launch/launches}", {"n": 1}, "1 launch"),
         ("{n:count launch/launches}", {"n": 1200}, "1,200 launches"),
@@ -32,5 +36,7 @@ from overhead.words.templates import Formatter
         ("{name:plain 5}", {"name": "a\nlong name"}, "a lo…"),
     ],
 )
-def test_a_value_is_shown_as_its_format_says(template: str, values: dict[str, Any], text: str) -> None:
+def test_a_value_is_shown_as_its_format_says(
+    template: str, values: dict[str, Any], text: str
+) -> None:
     assert Formatter().vformat(template, (), values) == text

@@ -1,4 +1,6 @@
-"""The example workload of CONTRIBUTING.md: loaded as a plugin and verified in every language that runs here."""
+"""The example workload of CONTRIBUTING.md: loaded as a plugin and verified in every language that
+runs here.
+"""
 
 from __future__ import annotations
 
@@ -38,4 +40,8 @@ def test_the_example_workload_in_wgsl_agrees_with_numpy() -> None:
     from overhead.probes.webgpu import workload
 
     target = next(t for t in probes.registry()["wgpu-native"].targets() if t.api == "Vulkan")
-    counts(workload.open_case(target, Case(pattern="fused", workload="lorenz", params={"elements": 100})))
+    counts(
+        workload.open_case(
+            target, Case(pattern="fused", workload="lorenz", params={"elements": 100})
+        )
+    )

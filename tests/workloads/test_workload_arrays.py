@@ -1,4 +1,6 @@
-"""Every workload is verified in the array libraries. On a CPU it restarts before numbers become subnormal."""
+"""Every workload is verified in the array libraries. On a CPU it restarts before numbers become
+subnormal.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from overhead.results import Scalar
 from tests.workloads.workload_arms import ALL, case, counts, long_run
 
 
-def test_the_numpy_stack_restarts_a_workload_before_numbers_become_subnormal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_numpy_stack_restarts_a_workload_before_numbers_become_subnormal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     long_run(verified(NumpyWork(case("recurrence", "per-submit"))))
     monkeypatch.setattr(NumpyWork, "on_host", False)
     with pytest.raises(AssertionError):
@@ -27,7 +31,9 @@ def test_the_numpy_stack_restarts_a_workload_before_numbers_become_subnormal(mon
     ("name", "mode"),
     [
         *((name, {}) for name in ALL),
-        pytest.param("recurrence", {"mode": "default"}, marks=[pytest.mark.slow, pytest.mark.needs("cxx")]),
+        pytest.param(
+            "recurrence", {"mode": "default"}, marks=[pytest.mark.slow, pytest.mark.needs("cxx")]
+        ),
     ],
 )
 def test_every_workload_in_torch_agrees_with_numpy(name: str, mode: dict[str, Scalar]) -> None:
@@ -38,12 +44,16 @@ def test_every_workload_in_torch_agrees_with_numpy(name: str, mode: dict[str, Sc
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("precision", ["float32", "float16"])
-def test_the_rms_norm_of_torch_agrees_with_numpy(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rms_norm_of_torch_agrees_with_numpy(
+    precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import torch
 
     from overhead.probes.torch import workload
 
-    counts(workload.open_case("cpu", case(f"rmsnorm 896 {precision}", "per-submit", body="library")))
+    counts(
+        workload.open_case("cpu", case(f"rmsnorm 896 {precision}", "per-submit", body="library"))
+    )
     own = torch.nn.functional.rms_norm
     wrong = lambda x, shape, weight, eps: own(x, shape, weight, 0.2)  # noqa: E731
     monkeypatch.setattr(torch.nn.functional, "rms_norm", wrong)
@@ -60,7 +70,8 @@ def test_torch_uses_one_thread_or_all_processors() -> None:
 
     every = workload._INHERITED_PROCESSORS
     chains = [
-        workload.open_case("cpu", case("hybrid elementwise", "hybrid", **extra)) for extra in ({"threads": "all"}, {})
+        workload.open_case("cpu", case("hybrid elementwise", "hybrid", **extra))
+        for extra in ({"threads": "all"}, {})
     ]
     if sys.platform == "linux":
         os.sched_setaffinity(0, {min(every)})
@@ -71,7 +82,11 @@ def test_torch_uses_one_thread_or_all_processors() -> None:
             counts(chain)
         if sys.platform == "linux":
             assert os.sched_getaffinity(0) == {min(every)}
-            free = [task for task in os.listdir("/proc/self/task") if os.sched_getaffinity(int(task)) == every]
+            free = [
+                task
+                for task in os.listdir("/proc/self/task")
+                if os.sched_getaffinity(int(task)) == every
+            ]
             assert len(free) >= len(every) - 1
     finally:
         if sys.platform == "linux":
@@ -80,7 +95,9 @@ def test_torch_uses_one_thread_or_all_processors() -> None:
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("pattern", ["per-submit", "hybrid"])
-def test_torch_on_the_host_restarts_a_workload_before_numbers_become_subnormal(pattern: str) -> None:
+def test_torch_on_the_host_restarts_a_workload_before_numbers_become_subnormal(
+    pattern: str,
+) -> None:
     from overhead.probes.torch import workload
 
     long_run(workload.open_case("cpu", case("recurrence", pattern)))

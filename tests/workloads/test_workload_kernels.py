@@ -34,19 +34,25 @@ CUDA: list[tuple[str, str, dict[str, Scalar]]] = [
 @pytest.mark.slow
 @pytest.mark.needs("cxx")
 @pytest.mark.parametrize(("name", "pattern", "params"), CUDA)
-def test_each_workload_in_cuda_agrees_with_numpy(name: str, pattern: str, params: dict[str, Scalar], cuda: Any) -> None:
+def test_each_workload_in_cuda_agrees_with_numpy(
+    name: str, pattern: str, params: dict[str, Scalar], cuda: Any
+) -> None:
     from overhead.probes.cuda import workload as _work_cuda
 
     chain = _work_cuda.open_case(cuda, 0, case(name, pattern, **params))
     assert chain.device(4) is not None
     assert set(chain.kernels()) == {f"{name.split()[0]}.cu"}
-    assert chain.window().get("launches_a_unit") == (6 if params.get("body") == "separate" else None)
+    assert chain.window().get("launches_a_unit") == (
+        6 if params.get("body") == "separate" else None
+    )
     counts(chain)
 
 
 @pytest.mark.needs("cxx")
 @pytest.mark.parametrize("name", ["recurrence", "rmsnorm 896 float16"])
-def test_the_check_finds_a_wrong_constant_in_cuda(name: str, cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_finds_a_wrong_constant_in_cuda(
+    name: str, cuda: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from overhead.probes.cuda import workload as _work_cuda
 
     plant(monkeypatch, name)
@@ -63,8 +69,12 @@ def test_cupy_is_verified(name: str) -> None:
 
 
 @pytest.mark.parametrize("body", ["one", "fused"])
-@pytest.mark.parametrize("name", [name for name in ALL if "triton" not in workloads()[name.split()[0]].missing])
-def test_every_workload_in_triton_agrees_with_numpy(name: str, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name", [name for name in ALL if "triton" not in workloads()[name.split()[0]].missing]
+)
+def test_every_workload_in_triton_agrees_with_numpy(
+    name: str, body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The kernels run on a fake of Triton that uses NumPy."""
     fake_kernels.fake_triton(monkeypatch)
     chain, elements = NumpyWork(case(name, "per-submit")), elements_of(name)
@@ -102,7 +112,9 @@ WGSL: list[tuple[str, str, dict[str, Scalar]]] = [
 
 @pytest.mark.needs("wgpu", "lavapipe")
 @pytest.mark.parametrize(("name", "pattern", "params"), WGSL)
-def test_every_workload_in_wgsl_agrees_with_numpy(name: str, pattern: str, params: dict[str, Scalar]) -> None:
+def test_every_workload_in_wgsl_agrees_with_numpy(
+    name: str, pattern: str, params: dict[str, Scalar]
+) -> None:
     from overhead.probes.webgpu import workload as _work_webgpu
     from overhead.probes.webgpu.library import library
     from overhead.probes.webgpu.targets import adapter
@@ -123,7 +135,9 @@ def test_every_workload_in_wgsl_agrees_with_numpy(name: str, pattern: str, param
 
 @pytest.mark.needs("wgpu", "lavapipe")
 @pytest.mark.parametrize("name", ["recurrence", "rmsnorm 896 float32"])
-def test_the_check_finds_a_wrong_constant_in_wgsl(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_finds_a_wrong_constant_in_wgsl(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from overhead.probes.webgpu import workload as _work_webgpu
 
     plant(monkeypatch, name)
@@ -134,7 +148,9 @@ def test_the_check_finds_a_wrong_constant_in_wgsl(name: str, monkeypatch: pytest
 def test_a_workload_without_the_language_or_kernels_of_a_case_is_unsupported() -> None:
     from overhead.probes.workload_chain import kernels_of
 
-    with pytest.raises(Unsupported, match=r"no-kernel-in-language .*language-has-no-tanh.*language=triton"):
+    with pytest.raises(
+        Unsupported, match=r"no-kernel-in-language .*language-has-no-tanh.*language=triton"
+    ):
         kernels_of(NumpyWork(case("acrobot", "per-submit")), "triton")
     with pytest.raises(Unsupported, match=r"no-body-in-language .*body=separate, language=triton"):
         kernels_of(NumpyWork(case("rmsnorm 896 float32", "per-submit", body="separate")), "triton")

@@ -15,14 +15,18 @@ from overhead.workloads.base import Workload
 from tests.fakes.chains import run
 
 NAMES = tuple(workloads())
-ALL = tuple(" ".join([name, *map(str, v.values())]) for name, w in workloads().items() for v in w.variants)
+ALL = tuple(
+    " ".join([name, *map(str, v.values())]) for name, w in workloads().items() for v in w.variants
+)
 """Every workload in every variant: ``rmsnorm 896 float16``."""
 PLAIN = tuple(name for name in ALL if "rmsnorm" not in name)
 """The workloads whose kernels are made from statements, with one thread per element."""
 
 
 def elements_of(name: str) -> int:
-    """A number of elements; for RMSNorm 2 rows. It is no multiple of the group size: the last group is partly idle."""
+    """A number of elements; for RMSNorm 2 rows. It is no multiple of the group size: the last group
+    is partly idle.
+    """
     return 2 if "rmsnorm" in name else 100
 
 
@@ -56,7 +60,9 @@ def long_run(chain: WorkChain) -> None:
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Change one constant by 5 % in all kernels of a workload and in its array step, but not in the reference."""
+    """Change one constant by 5 % in all kernels of a workload and in its array step, but not in the
+    reference.
+    """
     constant = {
         "recurrence": "C",
         "simulation": "SHARE",
@@ -76,10 +82,13 @@ def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         return wrong
 
     make = sources.kernels_of
-    monkeypatch.setattr(sources, "kernels_of", lambda w, language, elements: make(off(w), language, elements))
+    monkeypatch.setattr(
+        sources, "kernels_of", lambda w, language, elements: make(off(w), language, elements)
+    )
     monkeypatch.setattr("overhead.probes.workload_chain.step_of", None)
     monkeypatch.setattr(
-        "overhead.probes.common.array_workload.step_of", lambda c, xp, f: _stepping(off(c.workload), xp, f)
+        "overhead.probes.common.array_workload.step_of",
+        lambda c, xp, f: _stepping(off(c.workload), xp, f),
     )
 
 

@@ -1,6 +1,7 @@
 """A training step of a small network, with the loss read back every step as many programs do.
 
-overhead explain docs/examples/steps/training_step.py:training --against training_step.py:training_quiet
+overhead explain docs/examples/steps/training_step.py:training --against
+training_step.py:training_quiet
 """
 
 from collections.abc import Callable
@@ -14,7 +15,9 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 def _parts(width: int, batch: int) -> tuple[Any, Any, Any, Any]:
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+    model = nn.Sequential(
+        nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1)
+    )
     model.to(DEVICE)
     optimiser = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
     inputs = torch.randn(batch, width, device=DEVICE)

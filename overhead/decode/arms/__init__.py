@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from overhead.decode.cases import DecodeWay, batched_ways, decode_cases, lowered_ways, padded_ways, reading_ways
+from overhead.decode.cases import (
+    DecodeWay,
+    batched_ways,
+    decode_cases,
+    lowered_ways,
+    padded_ways,
+    reading_ways,
+)
 from overhead.decode.decoders import DECODERS
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.probes.arms import Arm, register_arm
@@ -33,7 +40,9 @@ def _torch_compile(target: Target) -> list[DecodeWay]:
 
 def _cuda_graph(target: Target) -> list[DecodeWay]:
     """A graph of one token: torch's eager step, and the lowered step with any number of fusions."""
-    levels = [DecodeWay("launches", {"maker": "driver", "fusions": count}) for count in range(_ALL + 1)]
+    levels = [
+        DecodeWay("launches", {"maker": "driver", "fusions": count}) for count in range(_ALL + 1)
+    ]
     eager = DecodeWay("launches", {"maker": "torch"})
     singles = [eager, *levels, *padded_ways(levels[_NONE]), *reading_ways(levels[_ALL])]
     return [*singles, *batched_ways(eager), *batched_ways(levels[_ALL])]
@@ -61,10 +70,18 @@ def _wgpu_native(target: Target) -> list[DecodeWay]:
 
 
 def _dawn(target: Target) -> list[DecodeWay]:
-    """The same, and from compiled code every number of fusions, added dispatches, reads and batches."""
+    """The same, and from compiled code every number of fusions, added dispatches, reads and
+    batches.
+    """
     levels = lowered_ways("per-pass", ("native",), range(1, _ALL))
     unfused, fused = lowered_ways("per-pass", ("native",), (_NONE, _ALL))
-    return [*_wgpu_native(target), *levels, *padded_ways(unfused), *reading_ways(fused), *batched_ways(fused)]
+    return [
+        *_wgpu_native(target),
+        *levels,
+        *padded_ways(unfused),
+        *reading_ways(fused),
+        *batched_ways(fused),
+    ]
 
 
 def _open_webgpu(probe: Probe, target: Target, case: Case) -> Chain:
@@ -76,7 +93,11 @@ def _open_webgpu(probe: Probe, target: Target, case: Case) -> Chain:
 def _browser(target: Target) -> list[DecodeWay]:
     both = (_NONE, _ALL)
     read = DecodeWay("read-each", {"fusions": _ALL, "readback": "token"}, ("browser",))
-    return [*lowered_ways("per-pass", ("browser",), both), *lowered_ways("per-submit", ("browser",), both), read]
+    return [
+        *lowered_ways("per-pass", ("browser",), both),
+        *lowered_ways("per-submit", ("browser",), both),
+        read,
+    ]
 
 
 def _open_browser(probe: Any, target: Target, case: Case) -> Chain:
@@ -85,7 +106,11 @@ def _open_browser(probe: Any, target: Target, case: Case) -> Chain:
     return open_case(probe.session(), case)
 
 
-def _arm(stack: str, ways: Callable[[Target], list[DecodeWay]], opens: Callable[[Any, Target, Case], Chain]) -> None:
+def _arm(
+    stack: str,
+    ways: Callable[[Target], list[DecodeWay]],
+    opens: Callable[[Any, Target, Case], Chain],
+) -> None:
     def of(target: Target) -> Iterator[Case]:
         tiny = target.software or target.api == "CPU" or opens is _open_browser
         return decode_cases(ways(target), software=tiny)
@@ -95,7 +120,11 @@ def _arm(stack: str, ways: Callable[[Target], list[DecodeWay]], opens: Callable[
 
 _arm("torch", _torch, _open_torch)
 _arm("torch-compile", _torch_compile, _open_torch)
-_arm("cuda-driver", lambda _: lowered_ways("per-submit", ("native", "binding"), (_NONE, _ALL)), _open_cuda)
+_arm(
+    "cuda-driver",
+    lambda _: lowered_ways("per-submit", ("native", "binding"), (_NONE, _ALL)),
+    _open_cuda,
+)
 _arm("cuda-graph", _cuda_graph, _open_cuda)
 _arm("wgpu-native", _wgpu_native, _open_webgpu)
 _arm("dawn", _dawn, _open_webgpu)

@@ -1,4 +1,6 @@
-"""The decode workload in the page: the lowered program, with the WGSL, buffers and checks of the native stacks."""
+"""The decode workload in the page: the lowered program, with the WGSL, buffers and checks of the
+native stacks.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from overhead.probes.workload_chain import verified
 from overhead.results import Case, Scalar, because
 
 _IN_PAGE = {"per-pass": "per-k", "per-submit": "per-submit", "read-each": "read-each"}
-"""The names of these patterns in the page. ``per-k`` with k = 1 is one submission with one pass for each token."""
+"""The names of these patterns in the page. ``per-k`` with k = 1 is one submission with one pass for
+each token.
+"""
 
 
 def open_case(session: BrowserSession, case: Case) -> DecodeChain:
@@ -31,7 +35,11 @@ def open_case(session: BrowserSession, case: Case) -> DecodeChain:
     """
     if case.workload != DECODERS[0]:
         raise Unsupported(because("weights-too-large-for-page", workload=case.workload))
-    if case.pattern not in _IN_PAGE or case.caller != "browser" or case.params.get("readback", "token") != "token":
+    if (
+        case.pattern not in _IN_PAGE
+        or case.caller != "browser"
+        or case.params.get("readback", "token") != "token"
+    ):
         raise Unsupported(because("no-tokens-in-page", pattern=case.pattern, caller=case.caller))
     return verified(BrowserDecode(session, case))
 
@@ -39,7 +47,8 @@ def open_case(session: BrowserSession, case: Case) -> DecodeChain:
 class BrowserDecode(PageChain, LoweredDecode):
     """A lowered decode step in the page.
 
-    The page restores the state itself, after its warm-up token and before each window. So that token is not counted.
+    The page restores the state itself, after its warm-up token and before each window. So that
+    token is not counted.
     """
 
     language = "wgsl"
@@ -56,7 +65,10 @@ class BrowserDecode(PageChain, LoweredDecode):
         spec = msgspec.convert({"pattern": _IN_PAGE[case.pattern]}, messages.CaseSpec)
         self.ask("open", case=spec, program=self._program())
         given = self.initial_values()
-        arrays = {name: first_numbers(buffer, given.get(name)) for name, buffer in self.lowered.buffers.items()}
+        arrays = {
+            name: first_numbers(buffer, given.get(name))
+            for name, buffer in self.lowered.buffers.items()
+        }
         filled = {name: array for name, array in arrays.items() if array is not None}
         self.write(self._numbers(filled), b"".join(array.tobytes() for array in filled.values()))
         start = self.reference.after_prompt
@@ -71,7 +83,9 @@ class BrowserDecode(PageChain, LoweredDecode):
         entries, buffers = [], []
         for d in lowered.dispatches:
             place, own = places[d.kernel], self._numbers(d.bindings)
-            entries.append(messages.PageEntry(name="main", groups=[*d.grid], kernel=place, buffers=own))
+            entries.append(
+                messages.PageEntry(name="main", groups=[*d.grid], kernel=place, buffers=own)
+            )
         for name in self._names:
             kind = _kind(written=lowered.buffers[name].role != "weight")
             buffers.append(messages.PageBuffer(kind=kind, size=lowered.buffers[name].bytes))
@@ -84,7 +98,9 @@ class BrowserDecode(PageChain, LoweredDecode):
 
     def _raw(self, values: StateValues) -> bytes:
         numbers = {name: self.lowered.buffers[name].number for name in values}
-        return b"".join(np.asarray(array, DTYPES[numbers[name]]).tobytes() for name, array in values.items())
+        return b"".join(
+            np.asarray(array, DTYPES[numbers[name]]).tobytes() for name, array in values.items()
+        )
 
     def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
         """As in ``PageChain``; what was fetched is forgotten, because the command may change it."""
@@ -97,21 +113,32 @@ class BrowserDecode(PageChain, LoweredDecode):
         self.issue(steps)
 
     def write_state(self, values: StateValues) -> None:
-        """Write tensors of the state. The queue of the page puts the write before all later work."""
+        """Write tensors of the state. The queue of the page puts the write before all later
+        work.
+        """
         self.write(self._numbers(values), self._raw(values))
 
     def read_numbers(self, name: str) -> NDArray[Any]:
-        """Token, position or logits. All are fetched at once, because Firefox needs 100 ms for each fetch."""
+        """Token, position or logits. All are fetched at once, because Firefox needs 100 ms for each
+        fetch.
+        """
         if not self._seen:
-            buffers = {one: self.lowered.buffers[one] for one in ("token", "position", self._logits.buffer)}
-            raw, at = self.fetch_bytes(self._numbers(buffers), sum(b.bytes for b in buffers.values())), 0
+            buffers = {
+                one: self.lowered.buffers[one] for one in ("token", "position", self._logits.buffer)
+            }
+            raw, at = (
+                self.fetch_bytes(self._numbers(buffers), sum(b.bytes for b in buffers.values())),
+                0,
+            )
             for one, buffer in buffers.items():
                 self._seen[one] = np.frombuffer(raw, DTYPES[buffer.number], buffer.count, at)
                 at += buffer.bytes
         return self._seen[name]
 
     def units(self, ns: Sequence[int]) -> int:
-        """Tokens of these samples. The warm-up tokens are not counted, because the page restores the state."""
+        """Tokens of these samples. The warm-up tokens are not counted, because the page restores
+        the state.
+        """
         return sum(ns)
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
@@ -125,10 +152,22 @@ class BrowserDecode(PageChain, LoweredDecode):
         return rows
 
     def window(self) -> dict[str, Scalar]:
-        """What was timed: submissions, passes and the kind of wait, added to those of the base classes."""
-        each = f"{len(self.lowered.dispatches)} per unit" if self.case.pattern == "per-submit" else "1 per unit"
+        """What was timed: submissions, passes and the kind of wait, added to those of the base
+        classes.
+        """
+        each = (
+            f"{len(self.lowered.dispatches)} per unit"
+            if self.case.pattern == "per-submit"
+            else "1 per unit"
+        )
         wait = "mapAsync of a 4-byte copy" if self.latency else "onSubmittedWorkDone"
-        return {**super().window(), "submits": each, "passes": each, "recording": "inside", "wait": wait}
+        return {
+            **super().window(),
+            "submits": each,
+            "passes": each,
+            "recording": "inside",
+            "wait": wait,
+        }
 
 
 def _kind(*, written: bool) -> messages.BufferKind:

@@ -1,4 +1,6 @@
-"""The decode workload as a lowered program in CUDA C: a launch per dispatch, or a graph per token."""
+"""The decode workload as a lowered program in CUDA C: a launch per dispatch, or a graph per
+token.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.program import cuda_name, cuda_text
 from overhead.probes.base import Unsupported
 from overhead.probes.common.loops import repeated
-from overhead.probes.common.native_loop import Cycle, NativeCall, NativeProgram, address_of, compile_native
+from overhead.probes.common.native_loop import (
+    Cycle,
+    NativeCall,
+    NativeProgram,
+    address_of,
+    compile_native,
+)
 from overhead.probes.cuda.api import CudaDriver
 from overhead.probes.cuda.chains import SessionChain
 from overhead.probes.cuda.graphs import executable
@@ -29,7 +37,9 @@ from overhead.results import Case, Scalar, because
 
 
 def open_case(driver: CudaDriver, ordinal: int, case: Case) -> DecodeChain:
-    """A verified chain: launches for ``per-submit``; a graph of one token for ``launches`` and ``read-each``."""
+    """A verified chain: launches for ``per-submit``; a graph of one token for ``launches`` and
+    ``read-each``.
+    """
     kinds: dict[str, type[CudaDecode]] = {
         "per-submit": CudaLaunchedDecode,
         "launches": CudaGraphDecode,
@@ -42,7 +52,8 @@ def open_case(driver: CudaDriver, ordinal: int, case: Case) -> DecodeChain:
 
 @dataclasses.dataclass(frozen=True)
 class _Shared:
-    """What all chains of a decoder share on a device: the addresses of weights, by name; functions, by kernel.
+    """What all chains of a decoder share on a device: the addresses of weights, by name; functions,
+    by kernel.
 
     ``session`` owns them.
     """
@@ -73,16 +84,22 @@ class CudaDecode(SessionChain, LoweredDecode):
         """Allocate the buffers, compile the kernels and prepare the arguments of each launch."""
         self._buffers, handles = self._allocated(), self._compiled()
         kernels, dispatches = self.lowered.kernels, self.lowered.dispatches
-        self._arguments = [Arguments(*(self._buffers[name] for name in d.bindings)) for d in dispatches]
+        self._arguments = [
+            Arguments(*(self._buffers[name] for name in d.bindings)) for d in dispatches
+        ]
         self.launched: list[Launch] = [
             (handles[kernels[d.kernel]], (*d.grid, kernels[d.kernel].threads, 1, 1, 0), own.address)
             for d, own in zip(dispatches, self._arguments, strict=True)
         ]
 
     def _allocated(self) -> dict[str, int]:
-        """The address of each buffer, by name. Raises ``Unsupported`` if the device has too little free memory."""
+        """The address of each buffer, by name. Raises ``Unsupported`` if the device has too little
+        free memory.
+        """
         shared = self._shared
-        wanted = [buffer for name, buffer in self.lowered.buffers.items() if name not in shared.weights]
+        wanted = [
+            buffer for name, buffer in self.lowered.buffers.items() if name not in shared.weights
+        ]
         free, total = c_size_t(), c_size_t()
         self.session.driver.call("cuMemGetInfo_v2", byref(free), byref(total))
         if (missing := sum(buffer.bytes for buffer in wanted) - free.value) > 0:
@@ -91,23 +108,35 @@ class CudaDecode(SessionChain, LoweredDecode):
         for buffer in wanted:
             data = first_numbers(buffer, values.get(buffer.name))
             filled = np.zeros(buffer.bytes // 4, DTYPES[buffer.number]) if data is None else data
-            session, place = (shared.session, shared.weights) if buffer.role == "weight" else (self.session, own)
+            session, place = (
+                (shared.session, shared.weights) if buffer.role == "weight" else (self.session, own)
+            )
             place[buffer.name] = session.buffer(filled)
         return {**shared.weights, **own}
 
     def _compiled(self) -> dict[Kernel, int]:
         """The functions of all kernels. Only those that no other chain has are compiled."""
         shared = self._shared
-        new = {name: kernel for name, kernel in self.lowered.kernels.items() if kernel not in shared.functions}
+        new = {
+            name: kernel
+            for name, kernel in self.lowered.kernels.items()
+            if kernel not in shared.functions
+        }
         entries = [cuda_name(name) for name in new]
-        functions = shared.session.functions(f"{self.case.workload}.cu", cuda_text(new), entries) if new else []
+        functions = (
+            shared.session.functions(f"{self.case.workload}.cu", cuda_text(new), entries)
+            if new
+            else []
+        )
         shared.functions.update(zip(new.values(), functions, strict=True))
         return shared.functions
 
     def write_state(self, values: StateValues) -> None:
         """Write these tensors of the state into their buffers."""
         for name, array in self.with_padding_counter(values).items():
-            self.session.write(self._buffers[name], array.astype(DTYPES[self.lowered.buffers[name].number]))
+            self.session.write(
+                self._buffers[name], array.astype(DTYPES[self.lowered.buffers[name].number])
+            )
 
     def read_numbers(self, name: str) -> NDArray[Any]:
         """Read all numbers of a buffer, after all issued work."""
@@ -116,7 +145,9 @@ class CudaDecode(SessionChain, LoweredDecode):
 
     def read_back(self) -> object:
         """Read all logits or the last token to the host."""
-        return self.read_numbers(self.lowered.outputs[LOGITS].buffer if self.reads_logits else "token")
+        return self.read_numbers(
+            self.lowered.outputs[LOGITS].buffer if self.reads_logits else "token"
+        )
 
     def count_tokens(self) -> int:
         """As in ``LoweredDecode``; also raises ``Unverified`` if a driver call failed."""
@@ -137,9 +168,16 @@ class CudaLaunchedDecode(CudaDecode):
         self.launches = len(self.launched)
         library, stream = self.session.driver.library, self.session.stream
         if self.case.caller == "native":
-            words = tuple(zip(*((f, *dimensions, stream, own, 0) for f, dimensions, own in self.launched), strict=True))
+            words = tuple(
+                zip(
+                    *((f, *dimensions, stream, own, 0) for f, dimensions, own in self.launched),
+                    strict=True,
+                )
+            )
             address, arguments = address_of(library, "cuLaunchKernel"), tuple(map(Cycle, words))
-            launch = NativeCall("cuLaunchKernel", library.cuLaunchKernel, address, arguments, checked=True)
+            launch = NativeCall(
+                "cuLaunchKernel", library.cuLaunchKernel, address, arguments, checked=True
+            )
             self._native = compile_native(NativeProgram(body=(launch,)))
             self.failed = self._native.failure
         else:

@@ -25,8 +25,16 @@ from overhead.results import Case, Scalar, because
 
 
 def open_case(device: str, case: Case) -> DecodeChain:
-    """A verified chain. With ``maker`` the step is a CUDA graph; with ``mode`` it is compiled; else it is eager."""
-    kind = TorchGraphDecode if "maker" in case.params else CompiledDecode if "mode" in case.params else TorchDecode
+    """A verified chain. With ``maker`` the step is a CUDA graph; with ``mode`` it is compiled; else
+    it is eager.
+    """
+    kind = (
+        TorchGraphDecode
+        if "maker" in case.params
+        else CompiledDecode
+        if "mode" in case.params
+        else TorchDecode
+    )
     return verified(kind(device, case))
 
 
@@ -39,7 +47,9 @@ class TorchDecode(TorchChain, DecodeChain):
         place = select_device(device)
         torch.set_num_threads(1)
         torch.backends.cuda.matmul.allow_tf32 = False
-        self.step = copy.deepcopy(self.module, dict(_shared_parameters(case.workload, device))).to(device)
+        self.step = copy.deepcopy(self.module, dict(_shared_parameters(case.workload, device))).to(
+            device
+        )
         self._state = dict(self.step.named_buffers())
         self._wait_name = next(iter(TORCH_WAITS[place.type]), "none")
         self.use_device(place, wait_action(place, self._wait_name))
@@ -80,8 +90,15 @@ class TorchDecode(TorchChain, DecodeChain):
         return self.output[1].cpu() if self.reads_logits else int(self._state["token"])
 
     def window(self) -> dict[str, Scalar]:
-        """What was timed, with the settings of torch, the kind of wait and the number of operations."""
-        own: dict[str, Scalar] = {"entry": "python", "autograd": "no_grad", "threads": 1, "tf32": False}
+        """What was timed, with the settings of torch, the kind of wait and the number of
+        operations.
+        """
+        own: dict[str, Scalar] = {
+            "entry": "python",
+            "autograd": "no_grad",
+            "threads": 1,
+            "tf32": False,
+        }
         return {**super().window(), **own, "wait": self._wait_name, **self.work}
 
 
@@ -134,11 +151,16 @@ class TorchGraphDecode(TorchDecode):
 
 @functools.cache
 def _shared_parameters(name: str, device: str) -> dict[int, Any]:
-    """The parameters of the step on the device, by the identity of those on the CPU, for ``copy.deepcopy``."""
+    """The parameters of the step on the device, by the identity of those on the CPU, for
+    ``copy.deepcopy``.
+    """
     from overhead.decode.reference import decode_step
 
     step = decode_step(name)
-    return {id(p): torch.nn.Parameter(p.detach().to(device), requires_grad=False) for p in step.parameters()}
+    return {
+        id(p): torch.nn.Parameter(p.detach().to(device), requires_grad=False)
+        for p in step.parameters()
+    }
 
 
 def _operations(step: Any) -> int:
@@ -147,7 +169,9 @@ def _operations(step: Any) -> int:
     class Count(TorchDispatchMode):  # type: ignore[misc]
         found = 0
 
-        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             self.found += not function.is_view
             return function(*args, **(kwargs or {}))
 

@@ -1,4 +1,6 @@
-"""A lowered program on a WebGPU device, and a chain that decodes with it: a pass a token or a submission a dispatch."""
+"""A lowered program on a WebGPU device, and a chain that decodes with it: a pass a token or a
+submission a dispatch.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ from overhead.results import Case, Scalar, Target, because
 
 @dataclasses.dataclass(frozen=True)
 class SharedObjects:
-    """What programs on a device share: buffers of weights, by name; bind group layouts and pipelines, by kernel."""
+    """What programs on a device share: buffers of weights, by name; bind group layouts and
+    pipelines, by kernel.
+    """
 
     weights: dict[str, Any] = dataclasses.field(default_factory=dict)
     pipelines: dict[Kernel, tuple[Any, Any]] = dataclasses.field(default_factory=dict)
@@ -46,8 +50,9 @@ class SharedObjects:
 class WebGpuProgram:
     """A program with its buffers, pipelines and bind groups on a device.
 
-    ``values``: the contents of weights and state by name, in any numeric type. State without contents starts at zero.
-    ``shared``: what is on the device already; what this program needs is added and outlives it.
+    ``values``: the contents of weights and state by name, in any numeric type. State without
+    contents starts at zero. ``shared``: what is on the device already; what this program needs is
+    added and outlives it.
     """
 
     def __init__(
@@ -73,7 +78,8 @@ class WebGpuProgram:
         self._own = list((self._buffers if shared is None else own).values())
         made = {name: pipelines[kernel] for name, kernel in program.kernels.items()}
         self.dispatches = [
-            (made[d.kernel][1], self._group(made[d.kernel][0], d.bindings), d.grid) for d in program.dispatches
+            (made[d.kernel][1], self._group(made[d.kernel][0], d.bindings), d.grid)
+            for d in program.dispatches
         ]
         loaded.raise_errors()
         found.weights.update(weights)
@@ -88,26 +94,38 @@ class WebGpuProgram:
         return self.device.create_buffer_with_data(data=data, usage=usage)
 
     def _pipeline(self, kernel: Kernel) -> tuple[Any, Any]:
-        kinds = ["storage" if binding.written else "read-only-storage" for binding in kernel.bindings]
+        kinds = [
+            "storage" if binding.written else "read-only-storage" for binding in kernel.bindings
+        ]
         layout = bind_group_layout(self.device, kinds)
-        return layout, compute_pipeline(self.device, layout, self.device.create_shader_module(code=kernel.wgsl))
+        return layout, compute_pipeline(
+            self.device, layout, self.device.create_shader_module(code=kernel.wgsl)
+        )
 
     def _group(self, layout: Any, names: tuple[str, ...]) -> Any:
-        return self.device.create_bind_group(layout=layout, entries=entries(self._buffers[name] for name in names))
+        return self.device.create_bind_group(
+            layout=layout, entries=entries(self._buffers[name] for name in names)
+        )
 
     def write(self, name: str, values: NDArray[Any]) -> None:
         """Write a whole buffer."""
         number = self.program.buffers[name].number
-        self.queue.write_buffer(self._buffers[name], 0, np.ascontiguousarray(values, dtype=DTYPES[number]))
+        self.queue.write_buffer(
+            self._buffers[name], 0, np.ascontiguousarray(values, dtype=DTYPES[number])
+        )
 
     def buffer(self, name: str) -> Any:
         """The buffer with this name."""
         return self._buffers[name]
 
     def read(self, name: str) -> NDArray[Any]:
-        """The numbers of a buffer after all submitted work. Raises ``Unverified`` if the library reported an error."""
+        """The numbers of a buffer after all submitted work. Raises ``Unverified`` if the library
+        reported an error.
+        """
         buffer = self.program.buffers[name]
-        found = np.frombuffer(self.queue.read_buffer(self._buffers[name]), DTYPES[buffer.number])[: buffer.count]
+        found = np.frombuffer(self.queue.read_buffer(self._buffers[name]), DTYPES[buffer.number])[
+            : buffer.count
+        ]
         self._library.raise_errors()
         return found
 
@@ -130,7 +148,10 @@ class WebGpuProgram:
 
 def open_case(target: Target, case: Case) -> DecodeChain:
     """A verified chain for the pattern ``per-submit``, ``per-pass`` or ``read-each``."""
-    if case.pattern not in ("per-submit", "per-pass", "read-each") or case.caller not in ("binding", "native"):
+    if case.pattern not in ("per-submit", "per-pass", "read-each") or case.caller not in (
+        "binding",
+        "native",
+    ):
         raise Unsupported(because("no-tokens-by-caller", pattern=case.pattern, caller=case.caller))
     return verified(WebGpuDecode(target, case))
 
@@ -152,7 +173,9 @@ class WebGpuDecode(LoweredDecode):
         self.session = session(target, limits=self.lowered.limits.beyond_webgpu())
         self.library = self.session.library
         shared = _shared_on(f"{target.key} {id(self.session)}", case.workload)
-        self.program = WebGpuProgram(self.library, self.session.device, self.lowered, self.initial_values(), shared)
+        self.program = WebGpuProgram(
+            self.library, self.session.device, self.lowered, self.initial_values(), shared
+        )
         self.resources = DeviceBuffers(self.session)
         self._submits_each = case.pattern == "per-submit"
         self.overlap = "serial" if self.latency else "pipelined"
@@ -217,10 +240,18 @@ class WebGpuDecode(LoweredDecode):
         return DeviceClock(self, self.resources)
 
     def window(self) -> dict[str, Scalar]:
-        """What was timed: submissions, passes and the kind of wait, added to those of the base class."""
+        """What was timed: submissions, passes and the kind of wait, added to those of the base
+        class.
+        """
         each = f"{len(self.program.dispatches)} per unit" if self._submits_each else "1 per unit"
         wait = self.library.wait_name(self.session.device)
-        return {**super().window(), "submits": each, "passes": each, "recording": "inside", "wait": wait}
+        return {
+            **super().window(),
+            "submits": each,
+            "passes": each,
+            "recording": "inside",
+            "wait": wait,
+        }
 
     def close(self) -> None:
         """Wait for the device, and release the buffers that no other chain shares."""
@@ -230,7 +261,9 @@ class WebGpuDecode(LoweredDecode):
         self.resources.destroy()
 
 
-def _python_loop(session: WebGpuSession, program: WebGpuProgram, submits_each: bool) -> Callable[[int], None]:
+def _python_loop(
+    session: WebGpuSession, program: WebGpuProgram, submits_each: bool
+) -> Callable[[int], None]:
     device, queue, dispatches = session.device, session.queue, program.dispatches
 
     def submission_each(tokens: int) -> None:

@@ -1,4 +1,6 @@
-"""Buffers of a program with their first numbers, and views: which numbers of a buffer a kernel reads or writes."""
+"""Buffers of a program with their first numbers, and views: which numbers of a buffer a kernel
+reads or writes.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,17 @@ NumberType = Literal["f32", "i32", "u32"]
 DTYPES = {"f32": np.float32, "i32": np.int32, "u32": np.uint32}
 """The types of numbers in NumPy."""
 Role = Literal["weight", "state", "input", "constant", "temporary"]
-"""``weight``: a parameter. ``state``: kept from step to step. ``input``: written before each step. ``constant``: has
-``values``. ``temporary``: written and read inside one step. An output of the step may have any role."""
+"""``weight``: a parameter. ``state``: kept from step to step. ``input``: written before each step.
+``constant``: has ``values``. ``temporary``: written and read inside one step. An output of the step
+may have any role.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Buffer:
-    """A named piece of device memory. ``name``: for weights and state, the name of the tensor in the module."""
+    """A named piece of device memory. ``name``: for weights and state, the name of the tensor in
+    the module.
+    """
 
     name: str
     number: NumberType
@@ -36,7 +42,9 @@ class Buffer:
 
 @dataclasses.dataclass(frozen=True)
 class TensorView:
-    """A tensor in a buffer, with strides and offset in numbers, as in PyTorch. A broadcast dimension has stride 0."""
+    """A tensor in a buffer, with strides and offset in numbers, as in PyTorch. A broadcast
+    dimension has stride 0.
+    """
 
     buffer: str
     number: NumberType
@@ -46,7 +54,9 @@ class TensorView:
 
     @property
     def count(self) -> int:
-        """The number of elements, which is more than the numbers read if a dimension is broadcast."""
+        """The number of elements, which is more than the numbers read if a dimension is
+        broadcast.
+        """
         return math.prod(self.shape)
 
     def broadcast(self, shape: tuple[int, ...]) -> TensorView:
@@ -58,13 +68,16 @@ class TensorView:
 
     def row_index(self, row: str, column: str) -> str:
         """The position of an element as source text. A row is what the last dimension spans."""
-        starts = dataclasses.replace(self, shape=self.shape[:-1], strides=self.strides[:-1]).flat_index(row)
+        starts = dataclasses.replace(
+            self, shape=self.shape[:-1], strides=self.strides[:-1]
+        ).flat_index(row)
         inside = packed_view(self.buffer, self.number, self.shape[-1:])
         ends = dataclasses.replace(inside, strides=self.strides[-1:]).element_index(column)
         return " + ".join(term for term in (starts, ends) if term != "0u") or "0u"
 
     def flat_index(self, index: str) -> str:
-        """The position in the buffer of the element with this number in row-major order, as source text.
+        """The position in the buffer of the element with this number in row-major order, as source
+        text.
 
         ``index``: an expression of type u32.
         """
@@ -81,7 +94,9 @@ class TensorView:
         return " + ".join(terms) or "0u"
 
     def element_index(self, *indices: str) -> str:
-        """The position in the buffer of the element with these indices, one for each dimension, as source text."""
+        """The position in the buffer of the element with these indices, one for each dimension, as
+        source text.
+        """
         terms = [f"{self.offset}u"] if self.offset else []
         for index, size, stride in zip(indices, self.shape, self.strides, strict=True):
             if stride and size > 1 and index != "0u":
@@ -90,7 +105,9 @@ class TensorView:
         return " + ".join(terms) or "0u"
 
     def _merged(self) -> list[tuple[int, int]]:
-        """(size, stride) of each dimension, without those of size 1; neighbours that can be one are one."""
+        """(size, stride) of each dimension, without those of size 1; neighbours that can be one are
+        one.
+        """
         found: list[tuple[int, int]] = []
         for size, stride in zip(self.shape, self.strides, strict=True):
             if size == 1:
@@ -114,13 +131,18 @@ def packed_view(buffer: str, number: NumberType, shape: tuple[int, ...]) -> Tens
 def first_numbers(buffer: Buffer, given: NDArray[Any] | None) -> NDArray[Any] | None:
     """The numbers as an array of one dimension; None if the buffer starts with zeros.
 
-    ``given``: contents from outside, in any numeric type. Raises ``ValueError`` if they are missing or too few.
+    ``given``: contents from outside, in any numeric type. Raises ``ValueError`` if they are missing
+    or too few.
     """
     if given is None and not buffer.values:
         if buffer.role == "weight":
             raise ValueError(f"the weight {buffer.name} has no values")
         return None
-    data = np.asarray(buffer.values if given is None else given).astype(DTYPES[buffer.number], copy=False).ravel()
+    data = (
+        np.asarray(buffer.values if given is None else given)
+        .astype(DTYPES[buffer.number], copy=False)
+        .ravel()
+    )
     if data.size != buffer.count:
         raise ValueError(f"{buffer.name} has {buffer.count} numbers, not {data.size}")
     return data

@@ -1,6 +1,8 @@
-"""A decoder of the family of Qwen2 and Llama in plain PyTorch: one token a step, with a cache of fixed size.
+"""A decoder of the family of Qwen2 and Llama in plain PyTorch: one token a step, with a cache of
+fixed size.
 
-Weights come from ``randomised``. The shapes are those of published models; their weights are not needed.
+Weights come from ``randomised``. The shapes are those of published models; their weights are not
+needed.
 """
 
 from __future__ import annotations
@@ -69,7 +71,9 @@ class _Attention(nn.Module):  # type: ignore[misc]
         query, key = _rotated(query, cos, sin), _rotated(key, cos, sin)
         keys = self.keys.index_copy_(2, position, key)
         values = self.values.index_copy_(2, position, value)
-        mixed = functional.scaled_dot_product_attention(query, keys, values, attn_mask=visible, enable_gqa=True)
+        mixed = functional.scaled_dot_product_attention(
+            query, keys, values, attn_mask=visible, enable_gqa=True
+        )
         return self.o_proj(mixed.transpose(1, 2).flatten(2))
 
 
@@ -98,11 +102,12 @@ class _Layer(nn.Module):  # type: ignore[misc]
 
 
 class Decoder(nn.Module):  # type: ignore[misc]
-    """One decode step of sequences that are all at the same position. ``batched`` sets their number, which is 1 here.
+    """One decode step of sequences that are all at the same position. ``batched`` sets their
+    number, which is 1 here.
 
-    ``forward(token, position)`` returns the next tokens, of shape (batch,), and the logits, of shape (batch,
-    vocabulary). The tokens are int64 of shape (batch,), and the position is int64 of shape (1,). The step writes the
-    keys and values of the tokens into slot ``position``.
+    ``forward(token, position)`` returns the next tokens, of shape (batch,), and the logits, of
+    shape (batch, vocabulary). The tokens are int64 of shape (batch,), and the position is int64 of
+    shape (1,). The step writes the keys and values of the tokens into slot ``position``.
     """
 
     def __init__(self, shape: DecoderShape) -> None:
@@ -124,7 +129,9 @@ class Decoder(nn.Module):  # type: ignore[misc]
         return logits.argmax(-1), logits
 
     def logits(self, token: Any, position: Any) -> Any:
-        """The logits after each token: (batch, tokens, vocabulary). Tokens are (batch, tokens), positions (tokens)."""
+        """The logits after each token: (batch, tokens, vocabulary). Tokens are (batch, tokens),
+        positions (tokens).
+        """
         return self._logits(self.embedding(token), position)
 
     def _logits(self, x: Any, position: Any) -> Any:
@@ -139,7 +146,9 @@ class Decoder(nn.Module):  # type: ignore[misc]
 
 
 class FedBackStep(nn.Module):  # type: ignore[misc]
-    """A decode step without inputs: the next tokens and the position are kept in the state, on the device."""
+    """A decode step without inputs: the next tokens and the position are kept in the state, on the
+    device.
+    """
 
     def __init__(self, decoder: Decoder) -> None:
         super().__init__()
@@ -156,7 +165,9 @@ class FedBackStep(nn.Module):  # type: ignore[misc]
 
 
 def batched(module: Any, batch: int) -> Any:
-    """A copy of a step for this many sequences. It shares the parameters, and its tokens and its cache are zero."""
+    """A copy of a step for this many sequences. It shares the parameters, and its tokens and its
+    cache are zero.
+    """
     made = copy.deepcopy(module, {id(parameter): parameter for parameter in module.parameters()})
     for part in made.modules():
         for name, buffer in part.named_buffers(recurse=False):
@@ -166,10 +177,11 @@ def batched(module: Any, batch: int) -> Any:
 
 
 def randomised(module: Any, seed: int) -> Any:
-    """The module with random parameters of which none is near zero, so that a dropped one changes the result.
+    """The module with random parameters of which none is near zero, so that a dropped one changes
+    the result.
 
-    Magnitudes are uniform within a factor of two around a size that keeps activations near 1; signs are random,
-    except in the weights of norms.
+    Magnitudes are uniform within a factor of two around a size that keeps activations near 1; signs
+    are random, except in the weights of norms.
     """
     parameters = [parameter.detach() for parameter in module.parameters()]
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -18,42 +18,73 @@ from overhead.decode.lowering.rewriting import (
     require,
 )
 from overhead.decode.lowering.templates.attention import Attention, CachedAttention
-from overhead.decode.lowering.templates.elementwise import REAL, Concat, Elementwise, IndexWrite, Rotary
+from overhead.decode.lowering.templates.elementwise import (
+    REAL,
+    Concat,
+    Elementwise,
+    IndexWrite,
+    Rotary,
+)
 from overhead.decode.lowering.templates.gemv import GatedGemv, Gemv
 from overhead.decode.lowering.templates.row_reduction import Norm, RowReduction
 from overhead.errors import UsageError
 
 
 def _norm(flow: DataFlow, position: int) -> Replacement:
-    """RMSNorm written as six operations (square, mean, add, root, two products); its mean is at this position."""
+    """RMSNorm written as six operations (square, mean, add, root, two products); its mean is at
+    this position.
+    """
     mean = flow.operation_at(position, RowReduction)
     require(mean.kind == "mean" and flow.only_reader(mean.x) == position)
     positions = [flow.writer(mean.x), position]
     for _ in range(4):
         positions.append(flow.only_reader(flow.operations[positions[-1]].writes[0]))
-    square, epsilon, root, scaled, weighed = (flow.operation_at(i, Elementwise) for i in positions if i != position)
+    square, epsilon, root, scaled, weighed = (
+        flow.operation_at(i, Elementwise) for i in positions if i != position
+    )
     require(len(square.inputs) > 0)
     x = square.inputs[0]
-    require((square.kind, square.scalars) == ("pow", (2.0,)) or (square.kind, square.inputs) == ("mul", (x, x)))
-    require([step.kind for step in (epsilon, root, scaled, weighed)] == ["add", "rsqrt", "mul", "mul"])
+    require(
+        (square.kind, square.scalars) == ("pow", (2.0,))
+        or (square.kind, square.inputs) == ("mul", (x, x))
+    )
+    require(
+        [step.kind for step in (epsilon, root, scaled, weighed)] == ["add", "rsqrt", "mul", "mul"]
+    )
     weight = other_input(weighed, scaled.output)
     require(len(epsilon.scalars) == 1 and other_input(scaled, root.output) == x)
-    require(mean.x == square.output and (mean.output,) == epsilon.inputs and (epsilon.output,) == root.inputs)
+    require(
+        mean.x == square.output
+        and (mean.output,) == epsilon.inputs
+        and (epsilon.output,) == root.inputs
+    )
     require(mean.output.shape == (*x.shape[:-1], 1) and weight.shape == x.shape[-1:])
     require(square.output.shape == scaled.output.shape == weighed.output.shape == x.shape)
     epsilon_value, output = epsilon.scalars[0], weighed.output
-    new = Norm(x=x, weight=weight, bias=None, epsilon=epsilon_value, centred=False, output=output, place=mean.place)
+    new = Norm(
+        x=x,
+        weight=weight,
+        bias=None,
+        epsilon=epsilon_value,
+        centred=False,
+        output=output,
+        place=mean.place,
+    )
     return Replacement(frozenset(positions), new, positions[-1])
 
 
 def _gated_mlp(flow: DataFlow, position: int) -> Replacement:
-    """The gated half of an MLP: two products with one input, an activation at this position, and their product."""
+    """The gated half of an MLP: two products with one input, an activation at this position, and
+    their product.
+    """
     activation = flow.operation_at(position, Elementwise)
     require(activation.kind in REAL and len(activation.inputs) == 1)
     last = flow.only_reader(activation.output)
     product = flow.operation_at(last, Elementwise)
     other = other_input(product, activation.output)
-    require(product.kind == "mul" and other.shape == activation.output.shape == product.output.shape)
+    require(
+        product.kind == "mul" and other.shape == activation.output.shape == product.output.shape
+    )
     gate, up = _product(flow, activation.inputs[0], position), _product(flow, other, last)
     first, second = flow.operation_at(gate, Gemv), flow.operation_at(up, Gemv)
     require(gate != up and first.x == second.x)
@@ -65,7 +96,9 @@ def _gated_mlp(flow: DataFlow, position: int) -> Replacement:
 
 
 def _product(flow: DataFlow, view: TensorView, reader: int) -> int:
-    """The position of the product without bias whose whole output is this view, read only by ``reader``."""
+    """The position of the product without bias whose whole output is this view, read only by
+    ``reader``.
+    """
     found = flow.writer(view)
     products = flow.operation_at(found, Gemv).products
     require(len(products) == 1 and flow.only_reader(view) == reader)
@@ -74,7 +107,9 @@ def _product(flow: DataFlow, view: TensorView, reader: int) -> int:
 
 
 def _projections(flow: DataFlow, position: int) -> Replacement:
-    """The projections to the new key and to the new value of the attention at this position, with their biases."""
+    """The projections to the new key and to the new value of the attention at this position, with
+    their biases.
+    """
     attention = flow.operation_at(position, Attention)
     found = {_projection(flow, view, position) for view in (attention.key, attention.value)}
     require(len(found) == 2)
@@ -85,7 +120,9 @@ def _projections(flow: DataFlow, position: int) -> Replacement:
 
 
 def _projection(flow: DataFlow, view: TensorView, before: int) -> int:
-    """The position of the last product that contributes to this view; found by going back from writer to writer."""
+    """The position of the last product that contributes to this view; found by going back from
+    writer to writer.
+    """
     waiting, seen = [view], set[str]()
     products: list[int] = []
     while waiting:
@@ -103,18 +140,27 @@ def _projection(flow: DataFlow, view: TensorView, before: int) -> int:
 
 
 def _residual_norm(flow: DataFlow, position: int) -> Replacement:
-    """The norm at this position, if what it reads is the sum of two tensors. The new dispatch writes both results."""
+    """The norm at this position, if what it reads is the sum of two tensors. The new dispatch
+    writes both results.
+    """
     norm = flow.operation_at(position, Norm)
     before = flow.writer(norm.x)
     add = flow.operation_at(before, Elementwise)
-    require(norm.residual is None and add.kind == "add" and add.output == norm.x and len(add.inputs) == 2)
+    require(
+        norm.residual is None
+        and add.kind == "add"
+        and add.output == norm.x
+        and len(add.inputs) == 2
+    )
     require(all(view.shape == norm.x.shape and view.number == "f32" for view in add.inputs))
     new = dataclasses.replace(norm, x=add.inputs[0], residual=add.inputs[1], total=add.output)
     return Replacement(frozenset({before, position}), new, position)
 
 
 def _rotary(flow: DataFlow, position: int) -> Replacement:
-    """The rotary embedding ``x * cos + concat(-high half of x, low half) * sin``; its concat is at this position."""
+    """The rotary embedding ``x * cos + concat(-high half of x, low half) * sin``; its concat is at
+    this position.
+    """
     concat = flow.operation_at(position, Concat)
     require(len(concat.inputs) == 2 and flow.only_reader(concat.inputs[0]) == position)
     negated, low_half = concat.inputs
@@ -135,7 +181,9 @@ def _rotary(flow: DataFlow, position: int) -> Replacement:
     return Replacement(frozenset({negate, position, turned, straight, last}), new, last)
 
 
-def _x_and_cos(product: Elementwise, low_half: TensorView, high_half: TensorView) -> tuple[TensorView, TensorView]:
+def _x_and_cos(
+    product: Elementwise, low_half: TensorView, high_half: TensorView
+) -> tuple[TensorView, TensorView]:
     """The factor that has these two halves, and the other factor. Raises ``NoMatch``."""
     require(len(product.inputs) == 2)
     for x, other in (product.inputs, product.inputs[::-1]):
@@ -152,7 +200,8 @@ def _x_and_cos(product: Elementwise, low_half: TensorView, high_half: TensorView
 def _attention(flow: DataFlow, position: int) -> Replacement:
     """The attention at this position takes over what stands between it and the cache.
 
-    That is: the writes of the new key and value, and copies that repeat the heads of keys and values for the queries.
+    That is: the writes of the new key and value, and copies that repeat the heads of keys and
+    values for the queries.
     """
     attention = flow.operation_at(position, Attention)
     require(not isinstance(attention, CachedAttention))
@@ -176,22 +225,32 @@ def _attention(flow: DataFlow, position: int) -> Replacement:
 
 
 def _before_copy(flow: DataFlow, view: TensorView, reader: int) -> tuple[TensorView, set[int]]:
-    """The view whose heads were repeated to make this one, and the position of the copy; or else this view alone."""
+    """The view whose heads were repeated to make this one, and the position of the copy; or else
+    this view alone.
+    """
     with contextlib.suppress(NoMatch):
         found = flow.writer(view)
         copy = flow.operation_at(found, Elementwise)
         require(copy.kind == "copy" and len(copy.inputs) == 1 and flow.only_reader(view) == reader)
         source = copy.inputs[0]
-        require(len(source.shape) == 5 and source.strides[2] == 0 and copy.output.count == view.count)
+        require(
+            len(source.shape) == 5 and source.strides[2] == 0 and copy.output.count == view.count
+        )
         batch, heads, repeats, rows, width = source.shape
-        require(view == packed_view(view.buffer, view.number, (batch, heads * repeats, rows, width)))
+        require(
+            view == packed_view(view.buffer, view.number, (batch, heads * repeats, rows, width))
+        )
         strides = (*source.strides[:2], *source.strides[3:])
-        return dataclasses.replace(source, shape=(batch, heads, rows, width), strides=strides), {found}
+        return dataclasses.replace(source, shape=(batch, heads, rows, width), strides=strides), {
+            found
+        }
     return view, set()
 
 
 def _write(flow: DataFlow, cache: TensorView, before: int) -> tuple[int, IndexWrite]:
-    """The position of the only write of one row into this cache, if it comes before the attention; and the write."""
+    """The position of the only write of one row into this cache, if it comes before the attention;
+    and the write.
+    """
     writers = flow.writers(cache)
     require(len(writers) == 1 and writers[0] < before)
     write = flow.operation_at(writers[0], IndexWrite)
@@ -207,11 +266,15 @@ FUSIONS: dict[str, Match] = {
     "rotary": _rotary,
     "attention": _attention,
 }
-"""The fusions by name, in the order in which they are applied. The first three are those of the published work."""
+"""The fusions by name, in the order in which they are applied. The first three are those of the
+published work.
+"""
 
 
 def apply_fusions(program: Program, names: Iterable[str] = tuple(FUSIONS)) -> Program:
-    """The program after these fusions. Its ``savings`` has one entry for each, even if it saved nothing."""
+    """The program after these fusions. Its ``savings`` has one entry for each, even if it saved
+    nothing.
+    """
     for name in names:
         if name not in FUSIONS:
             raise UsageError(f"no fusion is named {name!r}; there are {', '.join(FUSIONS)}")

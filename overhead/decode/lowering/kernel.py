@@ -2,11 +2,13 @@
 
 A body is written in what both languages share, and in these words:
 
-- ``f32 x = ...;`` declares a variable, also ``i32``, ``u32``, ``bool`` and ``vec4f``; ``f32(x)`` converts;
-- ``group``: the index of the group of threads; ``lane``: the index of the thread in its group, both u32;
+- ``f32 x = ...;`` declares a variable, also ``i32``, ``u32``, ``bool`` and ``vec4f``; ``f32(x)``
+  converts;
+- ``group``: the index of the group of threads; ``lane``: the index of the thread in its group, both
+  u32;
 - ``b0``, ``b1``, ...: the buffers, in the order of ``bindings``;
-- ``workgroupBarrier()``, ``select(otherwise, then, condition)``, ``inverseSqrt``, ``dot`` of two ``vec4f``, and the
-  functions of mathematics.
+- ``workgroupBarrier()``, ``select(otherwise, then, condition)``, ``inverseSqrt``, ``dot`` of two
+  ``vec4f``, and the functions of mathematics.
 
 An integer literal of type u32 ends in ``u``. A literal of type f32 has a point or an exponent.
 """
@@ -22,10 +24,13 @@ from typing import Literal
 from overhead.decode.lowering.buffers import NumberType
 
 WIDEST = 32_768
-"""Groups in the first dimension of a grid. WebGPU allows 65,535 in each dimension, so larger grids get a second one."""
+"""Groups in the first dimension of a grid. WebGPU allows 65,535 in each dimension, so larger grids
+get a second one.
+"""
 _WRITTEN_OUT = 16
-"""Statements of a loop that are written out, so that their loads do not wait for each other. The compilers of graphics
-drivers do not unroll a loop with checked accesses."""
+"""Statements of a loop that are written out, so that their loads do not wait for each other. The
+compilers of graphics drivers do not unroll a loop with checked accesses.
+"""
 _DECLARED = re.compile(r"\b(f32|i32|u32|bool|vec4f) (\w+) =")
 _FLOAT = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)(?![\w.])")
 CUDA_HEAD = """\
@@ -53,9 +58,11 @@ class Binding:
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """A kernel in both languages. ``shared``: names and lengths of f32 arrays that the threads of a group share.
+    """A kernel in both languages. ``shared``: names and lengths of f32 arrays that the threads of a
+    group share.
 
-    ``groups``: how many groups there are. ``body``: statements, run by ``threads`` threads of each group.
+    ``groups``: how many groups there are. ``body``: statements, run by ``threads`` threads of each
+    group.
     """
 
     label: str
@@ -67,7 +74,9 @@ class Kernel:
 
     @property
     def grid(self) -> tuple[int, int, int]:
-        """Groups in x, y and z. If there are more than ``WIDEST``, some groups of the last row do nothing."""
+        """Groups in x, y and z. If there are more than ``WIDEST``, some groups of the last row do
+        nothing.
+        """
         return min(self.groups, WIDEST), -(-self.groups // WIDEST), 1
 
     @property
@@ -77,7 +86,9 @@ class Kernel:
 
     @property
     def wgsl(self) -> str:
-        """The text in WGSL. The entry point is ``main``; the buffers are in group 0, numbered from 0."""
+        """The text in WGSL. The entry point is ``main``; the buffers are in group 0, numbered from
+        0.
+        """
         access = {True: "read_write", False: "read"}
         lines = [
             f"@group(0) @binding({i}) var<storage, {access[b.written]}> b{i}: array<{b.number}>;"
@@ -87,7 +98,10 @@ class Kernel:
         lines += [
             "",
             f"@compute @workgroup_size({self.threads})",
-            "fn main(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {",
+            (
+                "fn main(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_invocation_index)"
+                " lane: u32) {"
+            ),
             f"  let group = {self._group('groups')};",
             f"  if (group >= {self.groups}u) {{ return; }}",
             indent(_DECLARED.sub(r"var \2: \1 =", self.body), "  "),
@@ -96,9 +110,12 @@ class Kernel:
         return "\n".join(lines) + "\n"
 
     def cuda(self, name: str) -> str:
-        """The text in CUDA C, which must follow ``CUDA_HEAD``. The function is ``name(b0, b1, ...)``, all pointers."""
+        """The text in CUDA C, which must follow ``CUDA_HEAD``. The function is ``name(b0, b1,
+        ...)``, all pointers.
+        """
         arguments = ", ".join(
-            f"{'' if b.written else 'const '}{b.number}* __restrict__ b{i}" for i, b in enumerate(self.bindings)
+            f"{'' if b.written else 'const '}{b.number}* __restrict__ b{i}"
+            for i, b in enumerate(self.bindings)
         )
         lines = [
             f'extern "C" __global__ void __launch_bounds__({self.threads}) {name}({arguments}) {{',
@@ -116,11 +133,15 @@ class Kernel:
 
 
 def reduction(array: str, how: str, threads: int) -> str:
-    """Statements after which ``array[0]`` has the result of ``how`` over ``array[0]`` to ``array[threads - 1]``.
+    """Statements after which ``array[0]`` has the result of ``how`` over ``array[0]`` to
+    ``array[threads - 1]``.
 
-    ``how``: an expression of ``x`` and ``y``. ``threads``: a power of two. Every thread of the group must get here.
+    ``how``: an expression of ``x`` and ``y``. ``threads``: a power of two. Every thread of the
+    group must get here.
     """
-    result = re.sub(r"\b[xy]\b", lambda name: f"{array}[lane{'' if name[0] == 'x' else ' + apart'}]", how)
+    result = re.sub(
+        r"\b[xy]\b", lambda name: f"{array}[lane{'' if name[0] == 'x' else ' + apart'}]", how
+    )
     return f"""\
 for (u32 apart = {threads // 2}u; apart > 0u; apart = apart / 2u) {{
   workgroupBarrier();
@@ -132,8 +153,8 @@ workgroupBarrier();"""
 def loop(count: int, statement: Callable[[str], str], *, threads: int = 1) -> str:
     """Statements that run ``statement(k)`` for each number ``k`` below ``count``.
 
-    ``k`` is source text that may stand beside any operator. ``threads``: the threads of the group that share the
-    numbers; with 1 every thread runs all of them.
+    ``k`` is source text that may stand beside any operator. ``threads``: the threads of the group
+    that share the numbers; with 1 every thread runs all of them.
     """
     first = "lane" if threads > 1 else "0u"
     turns, rest = divmod(count, threads)
@@ -141,7 +162,10 @@ def loop(count: int, statement: Callable[[str], str], *, threads: int = 1) -> st
     lines = []
     if looped:
         inner = " ".join(statement(sum_text("k", i * threads)) for i in range(_WRITTEN_OUT))
-        lines.append(f"for (u32 k = {first}; k < {looped * threads}u; k += {_WRITTEN_OUT * threads}u) {{ {inner} }}")
+        lines.append(
+            f"for (u32 k = {first}; k < {looped * threads}u; k += {_WRITTEN_OUT * threads}u) {{"
+            f" {inner} }}"
+        )
     lines += [statement(sum_text(first, i * threads)) for i in range(looped, turns)]
     if rest:
         lines.append(f"if (lane < {rest}u) {{ {statement(sum_text(first, turns * threads))} }}")

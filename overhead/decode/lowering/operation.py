@@ -1,4 +1,6 @@
-"""What one dispatch computes. Each template in ``templates/`` is a subclass; its instances write their kernel."""
+"""What one dispatch computes. Each template in ``templates/`` is a subclass; its instances write
+their kernel.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _MOST_THREADS = 256
 _LOADS = 4
 """Loads of a thread along a row, at most, unless the group has ``_MOST_THREADS``."""
 SHARED_NUMBERS = 4_096
-"""The most f32 numbers that the threads of a group share: 16 KiB, the least that every WebGPU device offers."""
+"""The most f32 numbers that the threads of a group share: 16 KiB, the least that every WebGPU
+device offers.
+"""
 
 
 def threads_along(length: int) -> int:
@@ -31,12 +35,15 @@ def threads_along(length: int) -> int:
 
 
 class UnsupportedOperation(UsageError):
-    """An operation of the module that cannot be lowered; the message names it and its place in the module."""
+    """An operation of the module that cannot be lowered; the message names it and its place in the
+    module.
+    """
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Operation(abc.ABC):
-    """One dispatch: the views it reads and writes, and its kernel. ``place``: the submodule it comes from.
+    """One dispatch: the views it reads and writes, and its kernel. ``place``: the submodule it
+    comes from.
 
     ``written``: the names of the fields with the views that the kernel writes.
     """
@@ -51,8 +58,12 @@ class Operation(abc.ABC):
 
     @property
     def reads(self) -> tuple[TensorView, ...]:
-        """The views whose numbers the kernel reads: all but those of ``written``, in the order of the fields."""
-        return self._views(field.name for field in dataclasses.fields(self) if field.name not in self.written)
+        """The views whose numbers the kernel reads: all but those of ``written``, in the order of
+        the fields.
+        """
+        return self._views(
+            field.name for field in dataclasses.fields(self) if field.name not in self.written
+        )
 
     @property
     def writes(self) -> tuple[TensorView, ...]:
@@ -66,7 +77,9 @@ class Operation(abc.ABC):
 
     @property
     def bindings(self) -> tuple[str, ...]:
-        """The names of the buffers, in the order in which the kernel numbers them; each buffer once."""
+        """The names of the buffers, in the order in which the kernel numbers them; each buffer
+        once.
+        """
         return tuple(dict.fromkeys(view.buffer for view in (*self.writes, *self.reads)))
 
     @abc.abstractmethod
@@ -82,19 +95,25 @@ class Operation(abc.ABC):
         shared: tuple[tuple[str, int], ...] = (),
         fours: tuple[TensorView, ...] = (),
     ) -> Kernel:
-        """A kernel that runs ``body`` (statements) in ``groups`` groups of ``threads`` threads. ``shared``: name and
-        length of each array that a group shares. ``fours``: views that it reads as vectors of four numbers."""
+        """A kernel that runs ``body`` (statements) in ``groups`` groups of ``threads`` threads.
+        ``shared``: name and length of each array that a group shares. ``fours``: views that it
+        reads as vectors of four numbers.
+        """
         vectors = {view.buffer for view in fours}
         written = {view.buffer for view in self.writes}
         numbers = {view.buffer: view.number for view in (*self.writes, *self.reads)}
         bindings = tuple(
-            Binding("vec4f" if name in vectors else numbers[name], name in written) for name in self.bindings
+            Binding("vec4f" if name in vectors else numbers[name], name in written)
+            for name in self.bindings
         )
         return Kernel(self.label, bindings, threads, groups, body, shared)
 
     def each_element(self, count: int, body: str) -> Kernel:
         """A kernel that runs ``body`` for each number ``i`` below ``count``, each in one thread."""
-        text = f"u32 i = group * {GROUP_THREADS}u + lane;\nif (i < {count}u) {{\n{indent(body, '  ')}\n}}"
+        text = (
+            f"u32 i = group * {GROUP_THREADS}u + lane;\nif (i < {count}u)"
+            f" {{\n{indent(body, '  ')}\n}}"
+        )
         return self.compose(text, -(-count // GROUP_THREADS))
 
     def name(self, view: TensorView) -> str:

@@ -1,4 +1,6 @@
-"""A program: buffers, and an ordered list of dispatches. It is data; ``probes`` has the code that runs it."""
+"""A program: buffers, and an ordered list of dispatches. It is data; ``probes`` has the code that
+runs it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from overhead.decode.lowering.operation import Operation
 
 @dataclasses.dataclass(frozen=True)
 class Dispatch:
-    """One dispatch: the name of its kernel, its buffers in the kernel's order, and its groups in x, y and z."""
+    """One dispatch: the name of its kernel, its buffers in the kernel's order, and its groups in x,
+    y and z.
+    """
 
     kernel: str
     bindings: tuple[str, ...]
@@ -45,7 +49,9 @@ class DeviceLimits:
     shared_bytes: int
 
     def beyond_webgpu(self) -> dict[str, int]:
-        """The limits of WebGPU that must be requested because they exceed the defaults, by their names in WebGPU."""
+        """The limits of WebGPU that must be requested because they exceed the defaults, by their
+        names in WebGPU.
+        """
         # Each limit with what every WebGPU device offers.
         wanted = {
             "max-storage-buffer-binding-size": (self.binding_bytes, 128 << 20),
@@ -58,7 +64,8 @@ class DeviceLimits:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """What ``overhead.lower`` returns. ``operations``: what the dispatches compute, in order; the fusions change them.
+    """What ``overhead.lower`` returns. ``operations``: what the dispatches compute, in order; the
+    fusions change them.
 
     ``inputs`` and ``outputs``: the tensors of the module's forward, in its order.
     """
@@ -117,7 +124,9 @@ class Program:
         return sum(buffer.bytes for buffer in self.buffers.values() if buffer.role == role)
 
     def with_operations(self, operations: tuple[Operation, ...], *savings: Saving) -> Program:
-        """This program with other operations. Temporaries and constants that are not used any more are dropped."""
+        """This program with other operations. Temporaries and constants that are not used any more
+        are dropped.
+        """
         used = {name for operation in operations for name in operation.bindings}
         used |= {view.buffer for view in (*self.inputs, *self.outputs)}
         kept = {
@@ -125,18 +134,28 @@ class Program:
             for name, buffer in self.buffers.items()
             if name in used or buffer.role not in ("temporary", "constant")
         }
-        return dataclasses.replace(self, buffers=kept, operations=operations, savings=(*self.savings, *savings))
+        return dataclasses.replace(
+            self, buffers=kept, operations=operations, savings=(*self.savings, *savings)
+        )
 
     def __str__(self) -> str:
-        """Dispatches, what each fusion saved, dispatches by kind, memory, and limits, as lines of text."""
+        """Dispatches, what each fusion saved, dispatches by kind, memory, and limits, as lines of
+        text.
+        """
         lines = [f"{len(self.operations)} dispatches, {len(self.kernels)} kernels"]
         lines += [
-            f"  {saving.fusion:<16}{-saving.dispatches:>6} dispatches: {saving.before} to {saving.after}"
+            f"  {saving.fusion:<16}{-saving.dispatches:>6} dispatches: {saving.before} to"
+            f" {saving.after}"
             for saving in self.savings
         ]
         kinds = collections.Counter(operation.label for operation in self.operations)
-        lines.append("dispatches by kind: " + ", ".join(f"{count} {kind}" for kind, count in kinds.most_common()))
-        memory = ", ".join(f"{role} {self.bytes(role):,}" for role in ("weight", "state", "temporary"))
+        lines.append(
+            "dispatches by kind: "
+            + ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+        )
+        memory = ", ".join(
+            f"{role} {self.bytes(role):,}" for role in ("weight", "state", "temporary")
+        )
         lines.append(f"bytes: {memory}")
         for name, value in self.limits.beyond_webgpu().items():
             lines.append(f"needs more than WebGPU's default: {name} {value:,}")
@@ -144,8 +163,12 @@ class Program:
 
 
 def cuda_text(kernels: Mapping[str, Kernel]) -> str:
-    """These kernels in CUDA C, as one text. The function of a kernel is ``cuda_name`` of its name."""
-    return "\n".join([CUDA_HEAD, *(kernel.cuda(cuda_name(name)) for name, kernel in kernels.items())])
+    """These kernels in CUDA C, as one text. The function of a kernel is ``cuda_name`` of its
+    name.
+    """
+    return "\n".join(
+        [CUDA_HEAD, *(kernel.cuda(cuda_name(name)) for name, kernel in kernels.items())]
+    )
 
 
 def cuda_name(kernel: str) -> str:

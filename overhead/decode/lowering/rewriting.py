@@ -1,4 +1,6 @@
-"""Find patterns among the operations of a program and replace them. The fusions are built on this."""
+"""Find patterns among the operations of a program and replace them. The fusions are built on
+this.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def require(condition: bool) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Replacement:
-    """Operations to remove, by their positions, and the operation that takes the place of the one at ``at``."""
+    """Operations to remove, by their positions, and the operation that takes the place of the one
+    at ``at``.
+    """
 
     removed: frozenset[int]
     new: Operation
@@ -61,7 +65,9 @@ class DataFlow:
         return found
 
     def writer(self, view: TensorView) -> int:
-        """The position of the only operation that writes this temporary buffer. Raises ``NoMatch``."""
+        """The position of the only operation that writes this temporary buffer. Raises
+        ``NoMatch``.
+        """
         found = self._writers[view.buffer]
         require(len(found) == 1 and self._program.buffers[view.buffer].role == "temporary")
         return found[0]
@@ -69,7 +75,8 @@ class DataFlow:
     def only_reader(self, view: TensorView) -> int:
         """The position of the only operation that reads this temporary buffer. Raises ``NoMatch``.
 
-        The buffer must have one writer and must not be an output, so that nothing misses it if both are replaced.
+        The buffer must have one writer and must not be an output, so that nothing misses it if both
+        are replaced.
         """
         self.writer(view)
         readers = self._readers[view.buffer]
@@ -79,7 +86,8 @@ class DataFlow:
     def allows(self, replacement: Replacement) -> bool:
         """True if the program computes the same after the replacement.
 
-        No operation in between may write what the new one reads or writes, nor read too early what it writes.
+        No operation in between may write what the new one reads or writes, nor read too early what
+        it writes.
         """
         new, at = replacement.new, replacement.at
         written, used = {view.buffer for view in new.writes}, set(new.bindings)
@@ -95,7 +103,9 @@ class DataFlow:
 
 
 def other_input(operation: Elementwise, one: TensorView) -> TensorView:
-    """Of an operation's two inputs the one in another buffer than ``one``, which is the other. Raises ``NoMatch``."""
+    """Of an operation's two inputs the one in another buffer than ``one``, which is the other.
+    Raises ``NoMatch``.
+    """
     others = [view for view in operation.inputs if view.buffer != one.buffer]
     require(len(operation.inputs) == 2 and len(others) == 1 and one in operation.inputs)
     return others[0]
@@ -106,7 +116,9 @@ Match = Callable[[DataFlow, int], Replacement]
 
 
 def replace_matches(program: Program, match: Match) -> Program:
-    """The program after all replacements that ``match`` finds and that do not change what it computes."""
+    """The program after all replacements that ``match`` finds and that do not change what it
+    computes.
+    """
     flow, position = DataFlow(program), 0
     while position < len(flow.operations):
         try:

@@ -15,31 +15,44 @@ from overhead.results import Figure, Why, because
 
 @dataclass(frozen=True)
 class _BendRule:
-    """When T(n) is no line. Stricter values accept a bent T(n); looser ones refuse a line with noise."""
+    """When T(n) is no line. Stricter values accept a bent T(n); looser ones refuse a line with
+    noise.
+    """
 
     change: float = 0.5
-    """Smallest change of slope that counts, in units of the target or of the figure's half-width if that is larger."""
+    """Smallest change of slope that counts, in units of the target or of the figure's half-width if
+    that is larger.
+    """
     processes: int = 3
     samples_per_n: int = 3
-    """A process that takes fewer samples of an n has a wait of many ms, which may poll without being recognised."""
+    """A process that takes fewer samples of an n has a wait of many ms, which may poll without
+    being recognised.
+    """
     upper_quantile: float = 0.995
     """Upper end of the interval of the mean change: a higher one needs more processes."""
     middle: float = 0.6
-    """The n that parts the halves is at most this share of the top: a higher one leaves too short an upper half."""
+    """The n that parts the halves is at most this share of the top: a higher one leaves too short
+    an upper half.
+    """
     lower_from: float = 0.25
-    """The lower half starts at this share of its end: a lower one takes in the first units, which may cost more."""
+    """The lower half starts at this share of its end: a lower one takes in the first units, which
+    may cost more.
+    """
     negative_share: float = 0.01
-    """An intercept below zero counts if it exceeds this share of the longest T(n); a smaller one may be an error."""
+    """An intercept below zero counts if it exceeds this share of the longest T(n); a smaller one
+    may be an error.
+    """
 
 
 _RULE = _BendRule()
 
 
 def slope_change(n: Floats, y: Floats) -> float | None:
-    """The slope of y over the upper half of the range of n divided by that over the lower half, minus 1.
+    """The slope of y over the upper half of the range of n divided by that over the lower half,
+    minus 1.
 
-    None if a half has fewer than two n, if an n has too few samples, or if a slope is not above zero. n = 1 counts in
-    neither half.
+    None if a half has fewer than two n, if an n has too few samples, or if a slope is not above
+    zero. n = 1 counts in neither half.
     """
     clear = undisturbed_mask(n, y)
     n, y = n[clear], y[clear]
@@ -59,14 +72,16 @@ def slope_change(n: Floats, y: Floats) -> float | None:
 def why_bent(changes: Sequence[float], precision: float) -> Why:
     """Why T(n) is not a line, from the ``slope_change`` of each process; empty if it may be one.
 
-    The mean change must exceed half the ``precision`` (the target, or the figure's relative half-width if that is
-    larger), and its 99 % interval over the processes must not hold zero.
+    The mean change must exceed half the ``precision`` (the target, or the figure's relative
+    half-width if that is larger), and its 99 % interval over the processes must not hold zero.
     """
     count = len(changes)
     if count < _RULE.processes:
         return ""
     mean, error = float(np.mean(changes)), float(np.std(changes, ddof=1)) / math.sqrt(count)
-    if abs(mean) <= max(_RULE.change * precision, student_t_quantile(_RULE.upper_quantile, count - 1) * error):
+    if abs(mean) <= max(
+        _RULE.change * precision, student_t_quantile(_RULE.upper_quantile, count - 1) * error
+    ):
         return ""
     if mean > 0:
         return because("upper-half-steeper", change=mean)
@@ -74,7 +89,14 @@ def why_bent(changes: Sequence[float], precision: float) -> Why:
 
 
 def why_intercept_too_low(fixed: Figure, longest: float) -> Why:
-    """Why T(n) is not a line, from its intercept; '' if it may be one. ``longest``: the longest T(n), ns."""
-    if fixed.value is None or fixed.high is None or fixed.high >= 0 or -fixed.value <= _RULE.negative_share * longest:
+    """Why T(n) is not a line, from its intercept; '' if it may be one. ``longest``: the longest
+    T(n), ns.
+    """
+    if (
+        fixed.value is None
+        or fixed.high is None
+        or fixed.high >= 0
+        or -fixed.value <= _RULE.negative_share * longest
+    ):
         return ""
     return because("intercept-below-zero", intercept_us=fixed.value / 1e3)

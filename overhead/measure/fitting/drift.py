@@ -1,4 +1,6 @@
-"""Whether a cost changes in the course of a process: its trend over the rounds (the equal parts of its time)."""
+"""Whether a cost changes in the course of a process: its trend over the rounds (the equal parts of
+its time).
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,13 @@ class _DriftRule:
     """A process with fewer rounds shows no trend."""
     processes: int = 3
     upper_quantile: float = 0.9975
-    """Upper end of the interval of the mean change over the processes: a higher one needs more processes."""
+    """Upper end of the interval of the mean change over the processes: a higher one needs more
+    processes.
+    """
     most_medians: float = 1.5
-    """A process's trend counts as at most this multiple of the median trend: one outlier must not hide the others."""
+    """A process's trend counts as at most this multiple of the median trend: one outlier must not
+    hide the others.
+    """
 
 
 _RULE = _DriftRule()
@@ -34,17 +40,21 @@ ByRound = Sequence[Mapping[int, float]]
 
 @dataclass(frozen=True)
 class Drift:
-    """The value in the first and in the last third of a process, in the unit of the values: means over processes."""
+    """The value in the first and in the last third of a process, in the unit of the values: means
+    over processes.
+    """
 
     early: float
     late: float
 
 
 def find_drift(values: ByRound, least: float) -> Drift | None:
-    """The trend of positive values over the rounds of a process; None unless it is clear in all processes together.
+    """The trend of positive values over the rounds of a process; None unless it is clear in all
+    processes together.
 
-    The trend of one process is the Theil-Sen slope of the logarithms times the number of rounds. It is clear if the
-    mean trend exceeds ``least``, and if its 99.5 % interval over the processes does not hold zero.
+    The trend of one process is the Theil-Sen slope of the logarithms times the number of rounds. It
+    is clear if the mean trend exceeds ``least``, and if its 99.5 % interval over the processes does
+    not hold zero.
     """
     able = [own for own in values if len(own) >= _RULE.rounds and min(own.values()) > 0]
     count = len(able)
@@ -68,7 +78,9 @@ def can_show_drift(processes: Sequence[Process]) -> bool:
 def _trend(own: Mapping[int, float]) -> float:
     """The change of ln(value) from the first to the last round of a process."""
     numbers: Floats = np.array(list(own), dtype=np.float64)
-    return (sen_slope(numbers, np.log(np.array(list(own.values())))) or 0.0) * float(np.ptp(numbers))
+    return (sen_slope(numbers, np.log(np.array(list(own.values())))) or 0.0) * float(
+        np.ptp(numbers)
+    )
 
 
 def _ends(own: Mapping[int, float]) -> tuple[float, float]:
@@ -79,11 +91,12 @@ def _ends(own: Mapping[int, float]) -> tuple[float, float]:
 
 
 def find_drift_beyond_canary(values: ByRound, canaries: ByRound, least: float) -> Drift | None:
-    """The drift of values that the canary of the same rounds does not explain; None if there is none.
+    """The drift of values that the canary of the same rounds does not explain; None if there is
+    none.
 
-    The canary is a fixed loop: its time shows the processor's speed. Both the values and the values divided by their
-    canary must drift: a cost that the device bounds does not follow the canary, so the division alone would give it the
-    canary's drift.
+    The canary is a fixed loop: its time shows the processor's speed. Both the values and the values
+    divided by their canary must drift: a cost that the device bounds does not follow the canary, so
+    the division alone would give it the canary's drift.
     """
     found = find_drift(values, least)
     if found is None:

@@ -22,11 +22,17 @@ class MeanRule:
     """How wide the interval of a figure is."""
 
     canary_from: int = 5
-    """With this many processes the fit removes what follows the canary: with fewer, that costs more than it removes."""
+    """With this many processes the fit removes what follows the canary: with fewer, that costs more
+    than it removes.
+    """
     upper_quantile: float = 0.975
-    """Upper end of the interval: a higher one covers the truth more often, and more figures are ``noisy``."""
+    """Upper end of the interval: a higher one covers the truth more often, and more figures are
+    ``noisy``.
+    """
     negligible: float = 1e-4
-    """A spread of canaries below this share of the largest counts as 0: it tells nothing of the clock."""
+    """A spread of canaries below this share of the largest counts as 0: it tells nothing of the
+    clock.
+    """
 
 
 MEAN = MeanRule()
@@ -44,15 +50,18 @@ def mean_of_processes(
 ) -> Figure:
     """The mean of one value per process, with its 95 % interval.
 
-    The status is ``ok`` if the half-width is at most ``target * (scale + beside)``, else ``noisy``. ``scale`` is the
-    size of the mean if None.
+    The status is ``ok`` if the half-width is at most ``target * (scale + beside)``, else ``noisy``.
+    ``scale`` is the size of the mean if None.
 
-    ``paces``: the canary of each process, ns. From five processes on the figure is the cost at the mean canary: a cost
-    that changes linearly with the canary follows the processor's clock and is no uncertainty (analysis of covariance).
+    ``paces``: the canary of each process, ns. From five processes on the figure is the cost at the
+    mean canary: a cost that changes linearly with the canary follows the processor's clock and is
+    no uncertainty (analysis of covariance).
     """
     count = len(values)
     if count == 0:
-        return Figure(name=name, unit=unit, status="failed", reason=because("no-process-came-to-it"))
+        return Figure(
+            name=name, unit=unit, status="failed", reason=because("no-process-came-to-it")
+        )
     if count == 1:
         return Figure(
             name=name,
@@ -71,7 +80,9 @@ def mean_of_processes(
         usual = float(np.mean(paces))
         away = np.asarray(paces) / usual - 1
         residuals, free = residuals - away * float(away @ residuals) / float(away @ away), count - 2
-    half = student_t_quantile(MEAN.upper_quantile, free) * math.sqrt(float(residuals @ residuals) / free / count)
+    half = student_t_quantile(MEAN.upper_quantile, free) * math.sqrt(
+        float(residuals @ residuals) / free / count
+    )
     size = (abs(mean) if scale is None else scale) + beside
     share = half / size if size else (0.0 if half == 0 else math.inf)
     reason = "" if share <= target else _too_wide(share, target, count)
@@ -94,20 +105,30 @@ def _rule(count: int, share: float, target: float, canary: float) -> Reason:
     if canary:
         canary_us = canary / 1e3
         if not finite:
-            return because("half-width-of-zero-at-canary", processes=count, canary_us=canary_us, target=target)
-        return because("half-width-at-canary", processes=count, canary_us=canary_us, share=share, target=target)
+            return because(
+                "half-width-of-zero-at-canary", processes=count, canary_us=canary_us, target=target
+            )
+        return because(
+            "half-width-at-canary", processes=count, canary_us=canary_us, share=share, target=target
+        )
     if not finite:
         return because("half-width-of-zero", processes=count, target=target)
     return because("half-width", processes=count, share=share, target=target)
 
 
 def _too_wide(share: float, target: float, count: int) -> Why:
-    """The reason of a ``noisy`` figure, with the processes that would do: the half-width shrinks with their root."""
+    """The reason of a ``noisy`` figure, with the processes that would do: the half-width shrinks
+    with their root.
+    """
     if not math.isfinite(share):
         return because("too-wide-beside-zero", target=target)
     reason = because("too-wide", share=share, target=target)
     needed = math.ceil(count * (share / target) ** 2)
-    return together(reason, because("more-processes-would-do", processes=needed)) if 0 < needed <= 200 else reason
+    return (
+        together(reason, because("more-processes-would-do", processes=needed))
+        if 0 < needed <= 200
+        else reason
+    )
 
 
 def without_value(figure: Figure, status: Status, reason: Why) -> Figure:

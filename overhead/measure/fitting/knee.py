@@ -1,4 +1,5 @@
-"""The knee of ``issue``, the time until the host has handed over n units: the n at which the queue is full.
+"""The knee of ``issue``, the time until the host has handed over n units: the n at which the queue
+is full.
 
 From there on the host waits for the device.
 """
@@ -14,17 +15,25 @@ from overhead.measure.fitting.line import LINE, MEDIAN_ERROR, Floats, lower_spre
 
 @dataclass(frozen=True)
 class _KneeRule:
-    """When ``issue`` has a knee. Stricter values miss a full queue; looser ones find one in noise."""
+    """When ``issue`` has a knee. Stricter values miss a full queue; looser ones find one in
+    noise.
+    """
 
     slope_ratio: float = 1.5
-    """Smallest ratio of the slope above the knee to the slope below it: a lower one takes cold caches for a queue."""
+    """Smallest ratio of the slope above the knee to the slope below it: a lower one takes cold
+    caches for a queue.
+    """
     change_sigmas: float = 4.0
     """Smallest change of slope, in units of the sum of both standard errors."""
     sizes_below: int = 3
     sizes_above: int = 2
-    """The fewest n on either side: with fewer, one noisy n makes a knee; with more, a knee near the top is missed."""
+    """The fewest n on either side: with fewer, one noisy n makes a knee; with more, a knee near the
+    top is missed.
+    """
     beside: float = 0.05
-    """The pieces cross between their two n, or beyond by this share: the median at an n near the knee is on neither."""
+    """The pieces cross between their two n, or beyond by this share: the median at an n near the
+    knee is on neither.
+    """
 
 
 _RULE = _KneeRule()
@@ -32,7 +41,9 @@ _RULE = _KneeRule()
 
 @dataclass(frozen=True)
 class Knee:
-    """The n of the knee, the units in flight there, and the slopes of ``issue`` below and above it, ns per unit."""
+    """The n of the knee, the units in flight there, and the slopes of ``issue`` below and above it,
+    ns per unit.
+    """
 
     n: float
     depth: float
@@ -41,10 +52,11 @@ class Knee:
 
 
 def find_knee(n: Floats, issue: Floats) -> Knee | None:
-    """The knee by the best fit of two straight pieces to the median ``issue`` (ns) at each n; None if one line will do.
+    """The knee by the best fit of two straight pieces to the median ``issue`` (ns) at each n; None
+    if one line will do.
 
-    The depth counts the units issued but not finished at the knee. The device starts with the first unit, and its time
-    per unit is the slope of ``issue`` above the knee.
+    The depth counts the units issued but not finished at the knee. The device starts with the first
+    unit, and its time per unit is the slope of ``issue`` above the knee.
     """
     sizes = np.unique(n[n >= 1])
     if sizes.size < _RULE.sizes_below + _RULE.sizes_above:
@@ -72,7 +84,9 @@ def find_knee(n: Floats, issue: Floats) -> Knee | None:
 
 
 def _error(issue: Floats) -> float:
-    """Standard error of the median, ns; 1 % of the median if there are too few samples for an estimate."""
+    """Standard error of the median, ns; 1 % of the median if there are too few samples for an
+    estimate.
+    """
     if issue.size < LINE.samples_per_n:
         return float(np.median(issue)) / 100
     return max(MEDIAN_ERROR * lower_spread(issue) / issue.size**0.5, 1.0)

@@ -1,8 +1,9 @@
-"""The line through the samples of one process: T(n) = fixed + slope * n, the time of a chain of n units, by Theil-Sen.
+"""The line through the samples of one process: T(n) = fixed + slope * n, the time of a chain of n
+units, by Theil-Sen.
 
-P. K. Sen, Estimates of the regression coefficient based on Kendall's tau, JASA 63 (1968) 1379. The intercept is the
-median of ``y - slope * n`` (the "joint" form of ``scipy.stats.theilslopes``), each sample weighted by the inverse of
-the spread at its n. n = 0 never enters a fit.
+P. K. Sen, Estimates of the regression coefficient based on Kendall's tau, JASA 63 (1968) 1379. The
+intercept is the median of ``y - slope * n`` (the "joint" form of ``scipy.stats.theilslopes``), each
+sample weighted by the inverse of the spread at its n. n = 0 never enters a fit.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _SIGMAS_TO_10TH_PERCENTILE = 1.2816
-"""Distance from the median of a normal distribution to its 10th percentile, in standard deviations."""
+"""Distance from the median of a normal distribution to its 10th percentile, in standard
+deviations.
+"""
 MAD = 1.4826
 """Standard deviation of a normal distribution divided by its median absolute deviation."""
 MEDIAN_ERROR = 1.2533
@@ -29,16 +32,20 @@ class LineRule:
     """Which samples the line goes through, and when T(n) is no line."""
 
     most_pairs: int = 100_000
-    """With more pairs than this, as many are drawn at random (seeded). The median's error is then 0.5 % of their
-    spread; more pairs take longer."""
+    """With more pairs than this, as many are drawn at random (seeded). The median's error is then
+    0.5 % of their spread; more pairs take longer.
+    """
     samples_per_n: int = 8
     """With fewer samples at one n their spread is too uncertain to call a sample disturbed."""
     outlier_sigmas: float = 3.5
-    """A sample this many standard deviations above the median at its n was interrupted: a lower limit leaves out good
-    samples, with a higher one interruptions tilt the line."""
+    """A sample this many standard deviations above the median at its n was interrupted: a lower
+    limit leaves out good samples, with a higher one interruptions tilt the line.
+    """
     misfit: float = 0.03
-    """T(n) is nonlinear if it leaves the line by more than this share of the rise from the smallest to the largest n,
-    and more than the target: a lower share refuses good lines, a higher one accepts bent ones."""
+    """T(n) is nonlinear if it leaves the line by more than this share of the rise from the smallest
+    to the largest n, and more than the target: a lower share refuses good lines, a higher one
+    accepts bent ones.
+    """
     misfit_sigmas: float = 4.0
     """A misfit within this many standard errors of the median at its n is noise."""
 
@@ -66,10 +73,12 @@ def theil_sen(n: Floats, y: Floats) -> Line | None:
 
 
 def siegel_slope(n: Floats, y: Floats) -> float | None:
-    """The slope of y (ns) over n by repeated medians, ns per unit; None with fewer than two different n.
+    """The slope of y (ns) over n by repeated medians, ns per unit; None with fewer than two
+    different n.
 
-    The median, over all samples, of the median slope to the other samples: up to half of them may be disturbed.
-    A. F. Siegel, Robust regression using repeated medians, Biometrika 69 (1982) 242; ``scipy.stats.siegelslopes``.
+    The median, over all samples, of the median slope to the other samples: up to half of them may
+    be disturbed. A. F. Siegel, Robust regression using repeated medians, Biometrika 69 (1982) 242;
+    ``scipy.stats.siegelslopes``.
     """
     if n.size == 0 or n.min() == n.max():
         return None
@@ -89,7 +98,9 @@ def _every_pair(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def sen_slope(n: Floats, y: Floats) -> float | None:
-    """The Theil-Sen slope, ns per unit: the median over all pairs with different n; None without such a pair."""
+    """The Theil-Sen slope, ns per unit: the median over all pairs with different n; None without
+    such a pair.
+    """
     if n.size * (n.size - 1) // 2 <= LINE.most_pairs:
         left, right = _every_pair(n.size)
     else:
@@ -109,7 +120,9 @@ def _spreads(n: Floats, y: Floats) -> Floats:
 
 
 def lower_spread(y: Floats) -> float:
-    """Standard deviation of the values, from their 10th percentile and median, which interruptions cannot widen."""
+    """Standard deviation of the values, from their 10th percentile and median, which interruptions
+    cannot widen.
+    """
     return _lower_spread(np.sort(y))
 
 
@@ -126,10 +139,12 @@ def _quantile(y: Floats, share: float) -> float:
 
 
 def undisturbed_mask(n: Floats, y: Floats) -> Mask:
-    """A mask of the samples y (ns): False for one far above the median at its n, which was interrupted.
+    """A mask of the samples y (ns): False for one far above the median at its n, which was
+    interrupted.
 
-    Long samples are interrupted more often than short ones, which makes the fitted slope too high: with 50
-    interruptions a second and samples of 4 ms by 0.2 to 0.3 %; without the interrupted samples by less than 0.1 %.
+    Long samples are interrupted more often than short ones, which makes the fitted slope too high:
+    with 50 interruptions a second and samples of 4 ms by 0.2 to 0.3 %; without the interrupted
+    samples by less than 0.1 %.
     """
     clear = np.ones(n.size, dtype=np.bool_)
     steps = np.diff(np.unique(y))
@@ -152,7 +167,9 @@ def _ceiling(y: Floats, resolution: float) -> float:
 
 
 def robust_line(n: Floats, y: Floats, *also: Floats) -> Line | None:
-    """The Theil-Sen line of y (ns) through the samples undisturbed in y and in each of ``also``; None without one."""
+    """The Theil-Sen line of y (ns) through the samples undisturbed in y and in each of ``also``;
+    None without one.
+    """
     clear = undisturbed_mask(n, y)
     for other in also:
         clear &= undisturbed_mask(n, other)
@@ -163,7 +180,8 @@ def robust_line(n: Floats, y: Floats, *also: Floats) -> Line | None:
 class Misfit:
     """The largest distance of a median T(n) from the line, and the n where it is (``at``).
 
-    ``share``: of the line's rise from the smallest to the largest n. ``sigmas``: in standard errors of that median.
+    ``share``: of the line's rise from the smallest to the largest n. ``sigmas``: in standard errors
+    of that median.
     """
 
     share: float
@@ -172,7 +190,9 @@ class Misfit:
 
 
 def worst_misfit(n: Floats, y: Floats, line: Line) -> Misfit:
-    """The largest misfit of y (ns) that is not noise; zeros if there is none. The slope must not be 0."""
+    """The largest misfit of y (ns) that is not noise; zeros if there is none. The slope must not be
+    0.
+    """
     clear = undisturbed_mask(n, y)
     n, y = n[clear], y[clear]
     reach = abs(line.slope) * max(float(n.max() - n.min()), 1.0)

@@ -1,8 +1,9 @@
-"""From which n on T(n) is the line that was fitted: the line beside T(1), T(10), T(100) and the sizes of the ladder.
+"""From which n on T(n) is the line that was fitted: the line beside T(1), T(10), T(100) and the
+sizes of the ladder.
 
-A chain of one unit may differ from the line by an amount of its own (a wait that does not yet sleep, the first unit
-after a wait), which T(1) itself tells. So the cost of one more unit is judged by 10 units and more, and by what they
-add to T(1); the intercept is judged by T(1).
+A chain of one unit may differ from the line by an amount of its own (a wait that does not yet
+sleep, the first unit after a wait), which T(1) itself tells. So the cost of one more unit is judged
+by 10 units and more, and by what they add to T(1); the intercept is judged by T(1).
 """
 
 from __future__ import annotations
@@ -20,26 +21,38 @@ from overhead.numerics import student_t_quantile
 
 @dataclass(frozen=True)
 class _StartRule:
-    """When T(n) is off the line. Stricter values call noise a bend; looser ones leave short chains unsaid."""
+    """When T(n) is off the line. Stricter values call noise a bend; looser ones leave short chains
+    unsaid.
+    """
 
     processes: int = 3
     """With fewer processes nothing is stated: the spread between two says little."""
     upper_quantile: float = 0.975
     """Upper end of the interval of the mean of the processes, which T(n) may be off in addition."""
     most_medians: float = 1.5
-    """A process counts as at most this multiple of the median: one outlier must not hide the others."""
+    """A process counts as at most this multiple of the median: one outlier must not hide the
+    others.
+    """
     near: float = 2.0
-    """The whole interval of a size on the line lies within this multiple of what it may be off. Of 520 sizes of
-    simulated straight lines the widest reaches 1.6 times (November 2026); a higher one calls bends lines."""
+    """The whole interval of a size on the line lies within this multiple of what it may be off. Of
+    520 sizes of simulated straight lines the widest reaches 1.6 times (November 2026); a higher one
+    calls bends lines.
+    """
     most_processes: float = 0.75
-    """It also lies on the line if so many processes are that close: one disturbed process widens the interval."""
+    """It also lies on the line if so many processes are that close: one disturbed process widens
+    the interval.
+    """
     increment: float = 0.5
-    """What T(100) adds to T(10) may differ by this share of 90 units. With a smaller share the end of a short spin in
-    the wait (40 us on an H100, November 2026) makes cheap units seem to start at 100."""
+    """What T(100) adds to T(10) may differ by this share of 90 units. With a smaller share the end
+    of a short spin in the wait (40 us on an H100, November 2026) makes cheap units seem to start at
+    100.
+    """
     short: int = 100
     """Where T(1) alone is off, so many units or fewer must add to it what the line says."""
     own_size: int = 8
-    """Sizes up to this one are the same in all processes; larger ones are drawn, except 10 and 100."""
+    """Sizes up to this one are the same in all processes; larger ones are drawn, except 10 and
+    100.
+    """
     few: int = 10
     """Without T(1), chains of so many units stand for one."""
 
@@ -49,9 +62,11 @@ _RULE = _StartRule()
 
 @dataclass(frozen=True)
 class LineStart:
-    """``n``: the smallest n from which on T(n) was seen to be this line; 0 where that was not looked at.
+    """``n``: the smallest n from which on T(n) was seen to be this line; 0 where that was not
+    looked at.
 
-    ``single``: the median T(1), ns, and ``expected``: what the line gives, where these are clearly apart; else 0.
+    ``single``: the median T(1), ns, and ``expected``: what the line gives, where these are clearly
+    apart; else 0.
     """
 
     n: int = 0
@@ -61,13 +76,17 @@ class LineStart:
 
 @dataclass(frozen=True)
 class _Size:
-    """One size of n in all processes that have it: by process ``n``, T(n) (``times``) and what its line gives, ns."""
+    """One size of n in all processes that have it: by process ``n``, T(n) (``times``) and what its
+    line gives, ns.
+    """
 
     n: list[int] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     given: list[float] = field(default_factory=list)
     off: dict[int, float] = field(default_factory=dict)
-    """T(n) less what the line gives, ns, by the position of the process; 0 where the clock cannot tell."""
+    """T(n) less what the line gives, ns, by the position of the process; 0 where the clock cannot
+    tell.
+    """
 
     def add(self, process: int, n: int, time: float, given: float, clock_step: float) -> None:
         """One more process."""
@@ -89,8 +108,9 @@ def line_start(
     *,
     issue: bool = False,
 ) -> LineStart:
-    """Where the line of ``complete`` begins, or, with ``issue``, that of ``issue``. ``target``: the relative half-width
-    of a figure that is ``ok``; T(n) may be off by as much, and by noise."""
+    """Where the line of ``complete`` begins, or, with ``issue``, that of ``issue``. ``target``: the
+    relative half-width of a figure that is ``ok``; T(n) may be off by as much, and by noise.
+    """
     allowed = max(target, LINE.misfit)
     sizes: dict[int, _Size] = {}
     slopes: dict[int, float] = {}
@@ -103,21 +123,30 @@ def line_start(
             size = sizes.setdefault(label, _Size())
             size.add(position, n, time, line.intercept + line.slope * n, clock_step(process))
     enough = {label: size for label, size in sizes.items() if len(size.n) >= _RULE.processes}
-    longer = sorted((size for label, size in enough.items() if label != 1), key=lambda size: max(size.n))
+    longer = sorted(
+        (size for label, size in enough.items() if label != 1), key=lambda size: max(size.n)
+    )
     if not longer:
         return LineStart()
     one = enough.get(1)
     places = [_place(size, one, slopes, allowed) for size in longer]
     first = _first_on_line(longer, places, slopes)
     ten, hundred = enough.get(10), enough.get(LEGACY_N)
-    if ten and hundred and longer[first] is ten and _is_clear(_added(ten, hundred, slopes), _RULE.increment):
+    if (
+        ten
+        and hundred
+        and longer[first] is ten
+        and _is_clear(_added(ten, hundred, slopes), _RULE.increment)
+    ):
         first += 1
     only_noise = all(
-        place == "open" and max(size.n) <= _RULE.few for size, place in zip(longer[:first], places[:first], strict=True)
+        place == "open" and max(size.n) <= _RULE.few
+        for size, place in zip(longer[:first], places[:first], strict=True)
     )
     begins_at_one = only_noise and _reaches_one(longer, one, slopes, allowed)
     if first and begins_at_one:
-        # Noise hides whether the few units of T(10) are on the line; what this size adds to T(1) tells of them too.
+        # Noise hides whether the few units of T(10) are on the line; what this size adds to T(1)
+        # tells of them too.
         begins_at_one = one is not None and _is_near(_added(one, longer[first], slopes), allowed)
     start = 1 if begins_at_one else max(longer[first].n)
     if one is None or not _is_clear(one.shares, allowed):
@@ -125,9 +154,12 @@ def line_start(
     return LineStart(start, float(np.median(one.times)), float(np.median(one.given)))
 
 
-def _medians(process: Process, fit: ProcessFit, line: Line, issue: bool) -> dict[int, tuple[int, float]]:
-    """By size of n: n, and its median time without interrupted samples, ns. The label of a drawn size is below zero: it
-    counts from the largest one."""
+def _medians(
+    process: Process, fit: ProcessFit, line: Line, issue: bool
+) -> dict[int, tuple[int, float]]:
+    """By size of n: n, and its median time without interrupted samples, ns. The label of a drawn
+    size is below zero: it counts from the largest one.
+    """
     samples = fit.wall[fit.below] if issue else fit.wall
     if not samples.size:
         return {}
@@ -144,7 +176,8 @@ def _medians(process: Process, fit: ProcessFit, line: Line, issue: bool) -> dict
 
 
 def _short_chains(process: Process, line: Line, issue: bool) -> dict[int, float]:
-    """T of 1, 10 and 100 units that were sampled beside the rounds, ns: by the anchors, else as one-off values.
+    """T of 1, 10 and 100 units that were sampled beside the rounds, ns: by the anchors, else as
+    one-off values.
 
     T(top) beside the anchors tells how fast the processor was at that moment.
     """
@@ -167,13 +200,16 @@ def _short_chains(process: Process, line: Line, issue: bool) -> dict[int, float]
 
 
 _Place = Literal["on", "shifted", "open", "off"]
-"""Where T(n) lies: on the line, beside it by what T(1) is beside it, too uncertain to tell, or elsewhere."""
+"""Where T(n) lies: on the line, beside it by what T(1) is beside it, too uncertain to tell, or
+elsewhere.
+"""
 
 
 def _place(size: _Size, one: _Size | None, slopes: dict[int, float], allowed: float) -> _Place:
     """Whether T(n) is what the line gives, or adds to T(1) what the line adds.
 
-    It lies there only if the whole interval says so: the more the processes disagree, the less is known.
+    It lies there only if the whole interval says so: the more the processes disagree, the less is
+    known.
     """
     if _is_near(size.shares, allowed):
         return "on"
@@ -182,7 +218,9 @@ def _place(size: _Size, one: _Size | None, slopes: dict[int, float], allowed: fl
     return "off" if _is_clear(size.shares, allowed) else "open"
 
 
-def _first_on_line(longer: Sequence[_Size], places: Sequence[_Place], slopes: dict[int, float]) -> int:
+def _first_on_line(
+    longer: Sequence[_Size], places: Sequence[_Place], slopes: dict[int, float]
+) -> int:
     """The position of the smallest size that lies on the line, as all larger ones do or may do."""
     first = len(longer) - 1
     for position in range(len(longer) - 1, -1, -1):
@@ -193,18 +231,29 @@ def _first_on_line(longer: Sequence[_Size], places: Sequence[_Place], slopes: di
     return first
 
 
-def _jumps(longer: Sequence[_Size], places: Sequence[_Place], position: int, slopes: dict[int, float]) -> bool:
-    """Whether T(n) jumps above this size: it is shifted, the next one is not, and what that adds is far off."""
-    if places[position] != "shifted" or position + 1 == len(longer) or places[position + 1] == "shifted":
+def _jumps(
+    longer: Sequence[_Size], places: Sequence[_Place], position: int, slopes: dict[int, float]
+) -> bool:
+    """Whether T(n) jumps above this size: it is shifted, the next one is not, and what that adds is
+    far off.
+    """
+    if (
+        places[position] != "shifted"
+        or position + 1 == len(longer)
+        or places[position + 1] == "shifted"
+    ):
         return False
     return _is_clear(_added(longer[position], longer[position + 1], slopes), _RULE.increment)
 
 
-def _reaches_one(longer: Sequence[_Size], one: _Size | None, slopes: dict[int, float], allowed: float) -> bool:
-    """Whether nothing says that the units below the shortest of the ``longer`` chains cost something else.
+def _reaches_one(
+    longer: Sequence[_Size], one: _Size | None, slopes: dict[int, float], allowed: float
+) -> bool:
+    """Whether nothing says that the units below the shortest of the ``longer`` chains cost
+    something else.
 
-    T(1) may differ by an amount of its own if that is lost in what 100 units, or fewer where these are the largest,
-    add to it.
+    T(1) may differ by an amount of its own if that is lost in what 100 units, or fewer where these
+    are the largest, add to it.
     """
     short = [size for size in longer if max(size.n) <= _RULE.short]
     if one is None:
@@ -223,14 +272,17 @@ def _added(low: _Size, high: _Size, slopes: dict[int, float]) -> Floats:
 
 
 def _is_clear(shares: Floats, allowed: float) -> bool:
-    """Whether the mean of the processes is further from zero than is ``allowed``, noise included."""
+    """Whether the mean of the processes is further from zero than is ``allowed``, noise
+    included.
+    """
     found = _mean(shares)
     return found is not None and abs(found.mean) > allowed + found.noise
 
 
 def _is_near(shares: Floats, allowed: float) -> bool:
-    """Whether the mean of the processes is not clearly further from zero, and its whole interval or most processes are
-    close to it."""
+    """Whether the mean of the processes is not clearly further from zero, and its whole interval or
+    most processes are close to it.
+    """
     found = _mean(shares)
     if found is None or _is_clear(shares, allowed):
         return False
@@ -247,7 +299,9 @@ class _Mean:
 
 
 def _mean(shares: Floats) -> _Mean | None:
-    """The mean, where an outlier counts as little more than the median size of the shares; None of few processes."""
+    """The mean, where an outlier counts as little more than the median size of the shares; None of
+    few processes.
+    """
     count = shares.size
     if count < _RULE.processes:
         return None

@@ -1,7 +1,9 @@
-"""The samples of a case and of one process, and the fit of one process: its lines, its knee, the slopes of its rounds.
+"""The samples of a case and of one process, and the fit of one process: its lines, its knee, the
+slopes of its rounds.
 
-A process's time is divided into *rounds*. ``issue``: until the host has handed over n units; ``complete``: until the
-device has finished them; ``host``: ``issue`` and the CPU time inside the wait.
+A process's time is divided into *rounds*. ``issue``: until the host has handed over n units;
+``complete``: until the device has finished them; ``host``: ``issue`` and the CPU time inside the
+wait.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from overhead.results import OneOffLine, RoundLine
 LEGACY_N = 100
 """Published "sequential" figures divide T(n) by this n."""
 UNSTAGED = "unstaged"
-"""Name of a one-off value: ``issue`` of a staged chain (its calls timed one by one), timed as a whole, ns."""
+"""Name of a one-off value: ``issue`` of a staged chain (its calls timed one by one), timed as a
+whole, ns.
+"""
 SLOPES = ("issue", "host", "complete")
 """The figures in ns per unit."""
 
@@ -28,7 +32,8 @@ SLOPES = ("issue", "host", "complete")
 class Process:
     """The samples of one fresh process: its rounds, and the values measured outside them by name.
 
-    ``pace``: the time of its canary (a fixed loop) when nothing slows it down, ns (``best_pace``); 0 if unknown.
+    ``pace``: the time of its canary (a fixed loop) when nothing slows it down, ns (``best_pace``);
+    0 if unknown.
     """
 
     rounds: Sequence[RoundLine] = ()
@@ -37,7 +42,9 @@ class Process:
     pace: float = 0.0
 
     def values(self, name: str) -> Sequence[float]:
-        """The values of this name measured outside the rounds, ns unless the name says otherwise; empty without any."""
+        """The values of this name measured outside the rounds, ns unless the name says otherwise;
+        empty without any.
+        """
         return self.one_off[name].values if name in self.one_off else ()
 
 
@@ -45,8 +52,8 @@ class Process:
 class Series:
     """The samples of one case from all its processes, and how its chain waits and overlaps.
 
-    ``anchored``: measured by a method that takes anchors (samples beyond the line's sizes of n), so that a line without
-    them was not checked.
+    ``anchored``: measured by a method that takes anchors (samples beyond the line's sizes of n), so
+    that a line without them was not checked.
     """
 
     processes: Sequence[Process]
@@ -61,10 +68,13 @@ class _IssueRule:
     """To which samples ``issue`` is fitted."""
 
     longest_ns: float = 5e6
-    """If the wait polls: samples in which ``issue`` took at most so long. Longer ones may be interrupted; with a lower
-    limit too few are left."""
+    """If the wait polls: samples in which ``issue`` took at most so long. Longer ones may be
+    interrupted; with a lower limit too few are left.
+    """
     share_of_knee: float = 0.9
-    """Only n up to this share of the knee: nearer to it the queue may be full already, a lower share wastes samples."""
+    """Only n up to this share of the knee: nearer to it the queue may be full already, a lower
+    share wastes samples.
+    """
 
 
 _RULE = _IssueRule()
@@ -72,7 +82,9 @@ _RULE = _IssueRule()
 
 @dataclass(frozen=True)
 class ProcessFit:
-    """Both lines, the CPU time inside the wait (ns per unit), the knee; None where not measurable."""
+    """Both lines, the CPU time inside the wait (ns per unit), the knee; None where not
+    measurable.
+    """
 
     issue: Line | None
     complete: Line | None
@@ -84,7 +96,9 @@ class ProcessFit:
     """For each of them, whether ``issue`` was fitted to it."""
 
     def value(self, figure: str) -> float | None:
-        """``issue``, ``host`` or ``complete`` in ns per unit, or ``fixed`` in ns; None if not measurable."""
+        """``issue``, ``host`` or ``complete`` in ns per unit, or ``fixed`` in ns; None if not
+        measurable.
+        """
         if figure == "fixed":
             return self.complete.intercept if self.complete else None
         if figure == "complete":
@@ -107,13 +121,17 @@ def clock_step(process: Process) -> float:
 
 
 def wall_rows(rounds: Sequence[RoundLine]) -> Floats:
-    """``n, issue, total`` of the samples that did not read the CPU clock, without n = 0; ns, shape (samples, 3)."""
+    """``n, issue, total`` of the samples that did not read the CPU clock, without n = 0; ns, shape
+    (samples, 3).
+    """
     return _rows(rounds, 3)
 
 
 def totals_at(process: Process, n: int) -> Floats:
     """All T(n) of the rounds, ns."""
-    rows = [row[2] for one in process.rounds for row in one.samples if row[0] == n and len(row) == 3]
+    rows = [
+        row[2] for one in process.rounds for row in one.samples if row[0] == n and len(row) == 3
+    ]
     return np.array(rows, dtype=np.float64)
 
 
@@ -123,7 +141,9 @@ def single_waits(process: Process) -> Floats:
 
 
 def cpu_rows(rounds: Sequence[RoundLine]) -> Floats:
-    """``n, issue, total, wait_cpu`` of the samples that read the CPU clock, without n = 0; ns, shape (samples, 4)."""
+    """``n, issue, total, wait_cpu`` of the samples that read the CPU clock, without n = 0; ns,
+    shape (samples, 4).
+    """
     return _rows(rounds, 4)
 
 
@@ -149,7 +169,12 @@ def fit_process(process: Process, series: Series) -> ProcessFit:
         below = _below(n, knee)
         complete = robust_line(n, total, issue)
     return ProcessFit(
-        robust_line(n[below], issue[below]), complete, _deferred(process.rounds, series), knee, wall, below
+        robust_line(n[below], issue[below]),
+        complete,
+        _deferred(process.rounds, series),
+        knee,
+        wall,
+        below,
     )
 
 
@@ -159,18 +184,23 @@ def _below(n: Floats, knee: Knee | None) -> Mask:
 
 
 def _deferred(rounds: Sequence[RoundLine], series: Series) -> float | None:
-    """CPU time of the caller inside ``wait``, ns per unit; 0 if the wait does no work, None if not measured."""
+    """CPU time of the caller inside ``wait``, ns per unit; 0 if the wait does no work, None if not
+    measured.
+    """
     if series.synchronous or series.wait_spins:
         return 0.0
     cpu = cpu_rows(rounds)
     return sen_slope(cpu[:, 0], cpu[:, 3])
 
 
-def slopes_by_round(process: Process, series: Series, figure: str, knee: Knee | None) -> dict[int, float]:
-    """The slope from the samples of each round alone (repeated medians), ns per unit, by the number of the round.
+def slopes_by_round(
+    process: Process, series: Series, figure: str, knee: Knee | None
+) -> dict[int, float]:
+    """The slope from the samples of each round alone (repeated medians), ns per unit, by the number
+    of the round.
 
-    CPU time inside the wait is the same for all rounds, because few samples measure it. Empty if the wait polls: a
-    round then has too few samples.
+    CPU time inside the wait is the same for all rounds, because few samples measure it. Empty if
+    the wait polls: a round then has too few samples.
     """
     found: dict[int, float] = {}
     if wait_quantum(process):

@@ -1,4 +1,6 @@
-"""Figures from several cases that alternated in the same processes: differences, ratios and marginal costs."""
+"""Figures from several cases that alternated in the same processes: differences, ratios and
+marginal costs.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from overhead.measure.fitting.quiet_rounds import QUIET, has_enough_processes, w
 from overhead.results import Case, Figure, Reason, because
 
 _Pair = tuple[Floats, Floats, float]
-"""The values of both cases in the rounds of one process, ns per unit, and the canary of the process, ns."""
+"""The values of both cases in the rounds of one process, ns per unit, and the canary of the
+process, ns.
+"""
 
 MARGINAL_COSTS = ("per_submit", "per_pass", "per_dispatch", "per_bind")
 
@@ -40,19 +44,28 @@ class PerDispatch(NamedTuple):
         """The numbers for a case; None for a pattern or a ``bindgroup`` that does not vary them."""
         binds = {"once": 0.0, "rotated": 1.0}.get(str(case.params.get("bindgroup", "once")))
         share = 1 / int(case.params["k"]) if case.pattern == "per-k" else 1.0
-        counts = {"per-submit": (1.0, 1.0), "per-k": (share, share), "per-pass": (0.0, 1.0), "one-pass": (0.0, 0.0)}
+        counts = {
+            "per-submit": (1.0, 1.0),
+            "per-k": (share, share),
+            "per-pass": (0.0, 1.0),
+            "one-pass": (0.0, 0.0),
+        }
         if binds is None or case.pattern not in counts:
             return None
         return cls(*counts[case.pattern], binds=binds)
 
 
-def difference_and_ratio(of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0) -> Paired:
-    """``of`` minus ``times * against`` (ns), and their ratio, for cases that alternated in the same processes.
+def difference_and_ratio(
+    of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0
+) -> Paired:
+    """``of`` minus ``times * against`` (ns), and their ratio, for cases that alternated in the same
+    processes.
 
-    Both are formed in each round that both cases have (without slow rounds of either), then the median over the rounds
-    of a process, then the mean of the processes. The precision of the difference is relative to ``of``. A negative
-    difference stays negative; it is ``noisy`` if its interval reaches 0 or below. ``figure``: which one is paired,
-    such as ``host``. ``target``: the half-width of an ``ok`` figure. Without a common round both are ``failed``.
+    Both are formed in each round that both cases have (without slow rounds of either), then the
+    median over the rounds of a process, then the mean of the processes. The precision of the
+    difference is relative to ``of``. A negative difference stays negative; it is ``noisy`` if its
+    interval reaches 0 or below. ``figure``: which one is paired, such as ``host``. ``target``: the
+    half-width of an ``ok`` figure. Without a common round both are ``failed``.
     """
     pairs = [(a, times * b, pace) for a, b, pace in _pairs_of_quiet_rounds(of, against, figure)]
     if not pairs:
@@ -69,11 +82,15 @@ def difference_and_ratio(of: Series, against: Series, figure: str, target: float
 
 
 def _pairs_of_quiet_rounds(of: Series, against: Series, figure: str) -> list[_Pair]:
-    """One pair for each process, without the slow rounds of either case; with all rounds if too few would be left."""
+    """One pair for each process, without the slow rounds of either case; with all rounds if too few
+    would be left.
+    """
     quiet = without_slow_rounds(of), without_slow_rounds(against)
     if quiet[0] is not of or quiet[1] is not against:
         found = _pairs(*quiet, figure, QUIET.rounds)
-        whole = set.intersection(*({p.number for p in s.processes if p.rounds} for s in (of, against)))
+        whole = set.intersection(
+            *({p.number for p in s.processes if p.rounds} for s in (of, against))
+        )
         if has_enough_processes(len(found), len(whole)):
             return found
     return _pairs(of, against, figure)
@@ -86,27 +103,43 @@ def _pairs(of: Series, against: Series, figure: str, least: int = 1) -> list[_Pa
         theirs = others.get(number, {})
         both = sorted(mine.keys() & theirs.keys())
         if len(both) >= least:
-            found.append((np.array([mine[r] for r in both]), np.array([theirs[r] for r in both]), paces[number]))
+            found.append(
+                (
+                    np.array([mine[r] for r in both]),
+                    np.array([theirs[r] for r in both]),
+                    paces[number],
+                )
+            )
     return found
 
 
 def _rounds(series: Series, figure: str) -> dict[int, dict[int, float]]:
-    """The figure by process and round, ns per unit. Raises ``ValueError`` if two processes have the same number."""
-    found = {p.number: slopes_by_round(p, series, figure, fit_process(p, series).knee) for p in series.processes}
+    """The figure by process and round, ns per unit. Raises ``ValueError`` if two processes have the
+    same number.
+    """
+    found = {
+        p.number: slopes_by_round(p, series, figure, fit_process(p, series).knee)
+        for p in series.processes
+    }
     if len(found) < len(series.processes):
         raise ValueError("two processes have the same number")
     return found
 
 
 def marginal_costs(
-    members: Mapping[PerDispatch, Series], target: float = 0.03, figure: str = "host", *, passes: bool = True
+    members: Mapping[PerDispatch, Series],
+    target: float = 0.03,
+    figure: str = "host",
+    *,
+    passes: bool = True,
 ) -> dict[str, Figure]:
-    """The cost of one more submit, pass, dispatch and bind-group change, ns, from several patterns of one case.
+    """The cost of one more submit, pass, dispatch and bind-group change, ns, from several patterns
+    of one case.
 
-    ``members``: the case in each pattern. ``passes``: whether the API has passes. For each process with all patterns
-    the costs solve ``figure = sum of counts * costs`` by least squares on relative residuals; then follows the mean of
-    the processes. A cost that these patterns do not determine is ``unavailable``; one whose interval reaches 0 is
-    ``noisy``.
+    ``members``: the case in each pattern. ``passes``: whether the API has passes. For each process
+    with all patterns the costs solve ``figure = sum of counts * costs`` by least squares on
+    relative residuals; then follows the mean of the processes. A cost that these patterns do not
+    determine is ``unavailable``; one whose interval reaches 0 is ``noisy``.
     """
     table = np.array([*members]) * np.array([1, passes, 1, 1])
     solved: dict[str, list[tuple[float, float]]] = {name: [] for name in MARGINAL_COSTS}
@@ -121,17 +154,29 @@ def marginal_costs(
                 solved[name].append((float(answer[column]), pace))
     found = {name: _marginal_cost(name, costs, target) for name, costs in solved.items()}
     if not passes:
-        found["per_pass"] = Figure(name="per_pass", status="unavailable", reason=because("no-passes"))
+        found["per_pass"] = Figure(
+            name="per_pass", status="unavailable", reason=because("no-passes")
+        )
     return found
 
 
-def _values_by_process(members: Sequence[Series], figure: str) -> list[tuple[list[float | None], float]]:
-    """For each process with all members: the figure of every member, and the canary of the process; ns."""
+def _values_by_process(
+    members: Sequence[Series], figure: str
+) -> list[tuple[list[float | None], float]]:
+    """For each process with all members: the figure of every member, and the canary of the process;
+    ns.
+    """
     counted = [without_slow_rounds(member) for member in members]
-    common, whole = (set.intersection(*({p.number for p in s.processes} for s in own)) for own in (counted, members))
+    common, whole = (
+        set.intersection(*({p.number for p in s.processes} for s in own))
+        for own in (counted, members)
+    )
     if not has_enough_processes(len(common), len(whole)):
         counted, common = [*members], whole
-    columns = [{p.number: fit_process(p, s).value(figure) for p in s.processes if p.number in common} for s in counted]
+    columns = [
+        {p.number: fit_process(p, s).value(figure) for p in s.processes if p.number in common}
+        for s in counted
+    ]
     paces = {p.number: p.pace for p in members[0].processes}
     return [([column[number] for column in columns], paces[number]) for number in sorted(common)]
 
@@ -140,7 +185,9 @@ def _marginal_cost(name: str, costs: list[tuple[float, float]], target: float) -
     """One cost. ``costs``: its value and the canary in each process, ns."""
     if not costs:
         return Figure(name=name, status="unavailable", reason=because("cost-not-determined"))
-    mean = mean_of_processes(name, [cost for cost, _ in costs], target, paces=[pace for _, pace in costs])
+    mean = mean_of_processes(
+        name, [cost for cost, _ in costs], target, paces=[pace for _, pace in costs]
+    )
     return _separable(mean, because("cost-not-separable"))
 
 
@@ -152,6 +199,12 @@ def _separable(found: Figure, otherwise: Reason) -> Figure:
 
 
 def _determined(table: Floats, column: int) -> bool:
-    """Whether the equations determine the unknown of this column: without it their rank is lower."""
+    """Whether the equations determine the unknown of this column: without it their rank is
+    lower.
+    """
     others = np.delete(table, column, axis=1)
-    return bool(np.linalg.matrix_rank(table) > np.linalg.matrix_rank(others)) if others.size else bool(table.any())
+    return (
+        bool(np.linalg.matrix_rank(table) > np.linalg.matrix_rank(others))
+        if others.size
+        else bool(table.any())
+    )

@@ -1,8 +1,9 @@
 """The line through times that a polling wait has rounded up.
 
-A wait that polls every q ns returns at the first poll after the work is done. A sample T therefore shows only that the
-work ended within (T - q, T], or before T if the wait returned at its first poll. The line is the maximum-likelihood fit
-to those intervals (interval-censored regression: normal scatter that grows with T).
+A wait that polls every q ns returns at the first poll after the work is done. A sample T therefore
+shows only that the work ended within (T - q, T], or before T if the wait returned at its first
+poll. The line is the maximum-likelihood fit to those intervals (interval-censored regression:
+normal scatter that grows with T).
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from overhead.numerics import find_minimum, log_normal_cdf
 
 @dataclass(frozen=True)
 class _PollRule:
-    """What a sample says of the end of its work. Shares are of the time between two polls unless noted."""
+    """What a sample says of the end of its work. Shares are of the time between two polls unless
+    noted.
+    """
 
     lowest_log_likelihood: float = float(np.log(0.005))
-    """Lower bound for one sample: an interrupted one may end at any poll, and would tilt the line with a lower one."""
+    """Lower bound for one sample: an interrupted one may end at any poll, and would tilt the line
+    with a lower one.
+    """
     least_scatter: float = 5e-4
     """Smallest scatter of the end of the work: with none, the likelihood has no maximum."""
     scatter_at_zero: float = 0.05
@@ -32,7 +37,9 @@ class _PollRule:
     longest_interruption_ns: float = 2e6
     """An interruption delays a poll by at most this: a longer one is taken for work."""
     busy_delay: float = 0.2
-    """A thread that is busy with the work polls within this share of ``longest_interruption_ns`` after its end."""
+    """A thread that is busy with the work polls within this share of ``longest_interruption_ns``
+    after its end.
+    """
 
 
 _RULE = _PollRule()
@@ -45,10 +52,11 @@ _GRID_LOG_SCATTERS = np.log([0.01, 0.03, 0.1])
 
 
 def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
-    """The maximum-likelihood line of the unrounded T(n), ns; None if all samples ended at the same poll.
+    """The maximum-likelihood line of the unrounded T(n), ns; None if all samples ended at the same
+    poll.
 
-    ``quantum``: approximate time between two polls, ns; it is refined from the samples. Samples at the smallest n may
-    begin at any time between two polls, the others begin right after one.
+    ``quantum``: approximate time between two polls, ns; it is refined from the samples. Samples at
+    the smallest n may begin at any time between two polls, the others begin right after one.
     """
     if np.unique(n).size < 3 or np.ptp(total) < quantum / 2:
         return None
@@ -64,8 +72,13 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
         a, b, log_scatter = parameters[..., np.newaxis]
         middle, scatter = a + b * x, least + np.exp(np.clip(log_scatter, -20.0, 3.0)) * weight
         upper, lower = (high - middle) / scatter, (low - middle) / scatter
-        flip = lower > 0  # ln(Phi(upper) - Phi(lower)) from the tail where the difference does not cancel
-        larger, smaller = log_normal_cdf(np.where(flip, -lower, upper)), log_normal_cdf(np.where(flip, -upper, lower))
+        flip = (
+            lower > 0
+        )  # ln(Phi(upper) - Phi(lower)) from the tail where the difference does not cancel
+        larger, smaller = (
+            log_normal_cdf(np.where(flip, -lower, upper)),
+            log_normal_cdf(np.where(flip, -upper, lower)),
+        )
         inside = larger + np.log1p(-np.exp(np.minimum(smaller - larger, -1e-12)))
         return np.asarray(-np.sum(np.logaddexp(inside, _RULE.lowest_log_likelihood), axis=-1))
 
@@ -81,10 +94,12 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
 
 
 def _bounds(n: Floats, total: Floats, quantum: float) -> tuple[Floats, Floats, float]:
-    """For each sample the earliest and latest end of its work, and the time between two polls, all in ns.
+    """For each sample the earliest and latest end of its work, and the time between two polls, all
+    in ns.
 
-    A first poll that is later than an interruption explains was delayed by the work itself, so the work ended shortly
-    before it. For the smallest n the window opens before the poll by about the work's duration (within 2x).
+    A first poll that is later than an interruption explains was delayed by the work itself, so the
+    work ended shortly before it. For the smallest n the window opens before the poll by about the
+    work's duration (within 2x).
     """
     least = n == n.min()
     whole = total[least & (total > quantum)]
@@ -100,7 +115,9 @@ def _bounds(n: Floats, total: Floats, quantum: float) -> tuple[Floats, Floats, f
 
 
 def _narrowest_step(x: Floats, low: Floats) -> float:
-    """The narrowest gap in x between samples that ended at different polls; a smaller scatter cannot be measured."""
+    """The narrowest gap in x between samples that ended at different polls; a smaller scatter
+    cannot be measured.
+    """
     order = np.argsort(x)
     steps, gaps = np.diff(low[order]) > 0.5, np.diff(x[order])
     found = gaps[steps & (gaps > 0)]

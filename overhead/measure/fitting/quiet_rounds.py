@@ -1,7 +1,7 @@
 """Which rounds ran at the processor's usual speed.
 
-Only the canary decides, a fixed loop that is timed in every round. A choice by the values of a figure would make the
-interval of that figure too narrow.
+Only the canary decides, a fixed loop that is timed in every round. A choice by the values of a
+figure would make the interval of that figure too narrow.
 """
 
 from __future__ import annotations
@@ -18,17 +18,25 @@ from overhead.results import RoundLine
 
 @dataclass(frozen=True)
 class QuietRule:
-    """Which rounds count. Stricter values leave out more and widen intervals; looser ones let in other work."""
+    """Which rounds count. Stricter values leave out more and widen intervals; looser ones let in
+    other work.
+    """
 
     best_percentile: float = 20
-    """The best canary of a process is this percentile of its canaries: a lower one may be a lucky reading."""
+    """The best canary of a process is this percentile of its canaries: a lower one may be a lucky
+    reading.
+    """
     slowdown: float = 0.10
     """A round is slow if its canary exceeds the best of its process by more than this share."""
     clock_change: float = 0.08
-    """A process ran at another processor clock if its best canary differs from the median process by more than this
-    share and more than ``LINE.outlier_sigmas`` of all processes; so all count if the clock varies all the time."""
+    """A process ran at another processor clock if its best canary differs from the median process
+    by more than this share and more than ``LINE.outlier_sigmas`` of all processes; so all count if
+    the clock varies all the time.
+    """
     quietest_part: int = 3
-    """The quietest rounds of a process count whatever their canary: one in this many, ``rounds`` at least."""
+    """The quietest rounds of a process count whatever their canary: one in this many, ``rounds`` at
+    least.
+    """
     rounds: int = 3
     """A process with fewer quiet rounds does not count."""
     processes: int = 3
@@ -39,10 +47,11 @@ QUIET = QuietRule()
 
 
 def without_slow_rounds(series: Series) -> Series:
-    """The case without rounds of a slow processor or at another clock; the same object if no round is left out.
+    """The case without rounds of a slow processor or at another clock; the same object if no round
+    is left out.
 
-    All rounds stay if the wait polls (there are few of them) or if a round has no canary. A process stays whole if only
-    its slow rounds show the CPU time of the wait.
+    All rounds stay if the wait polls (there are few of them) or if a round has no canary. A process
+    stays whole if only its slow rounds show the CPU time of the wait.
     """
     processes = [p for p in series.processes if p.rounds]
     canaries = [np.array([canary_ns(r) for r in p.rounds]) for p in processes]
@@ -53,10 +62,17 @@ def without_slow_rounds(series: Series) -> Series:
         return series
     kept = []
     for process, own_slow in zip(processes, slow, strict=True):
-        quiet = replace(process, rounds=[r for r, is_slow in zip(process.rounds, own_slow, strict=True) if not is_slow])
+        quiet = replace(
+            process,
+            rounds=[r for r, is_slow in zip(process.rounds, own_slow, strict=True) if not is_slow],
+        )
         if len(quiet.rounds) >= QUIET.rounds or not own_slow.any():
             kept.append(quiet if _has_wait_cpu(quiet) or not _has_wait_cpu(process) else process)
-    return replace(series, processes=kept) if has_enough_processes(len(kept), len(processes)) else series
+    return (
+        replace(series, processes=kept)
+        if has_enough_processes(len(kept), len(processes))
+        else series
+    )
 
 
 def _has_wait_cpu(process: Process) -> bool:
@@ -65,7 +81,9 @@ def _has_wait_cpu(process: Process) -> bool:
 
 
 def has_enough_processes(left: int, whole: int) -> bool:
-    """Whether ``left`` of ``whole`` processes are enough for a figure, so that the others may be left out."""
+    """Whether ``left`` of ``whole`` processes are enough for a figure, so that the others may be
+    left out.
+    """
     return left == whole or left >= max(QUIET.processes, whole // 2 + 1)
 
 
@@ -78,7 +96,9 @@ def canary_ns(one: RoundLine) -> float:
 
 
 def best_pace(rounds: Sequence[RoundLine]) -> float:
-    """The time of the canary's Python loop in a process when nothing slows it down, ns; 0 if no round has a canary."""
+    """The time of the canary's Python loop in a process when nothing slows it down, ns; 0 if no
+    round has a canary.
+    """
     canaries = [ns for one in rounds if (ns := canary_ns(one))]
     return _best(canaries) if canaries else 0.0
 
@@ -88,10 +108,14 @@ def _best(canaries: Sequence[float] | Floats) -> float:
 
 
 def slow_rounds(canaries: Sequence[Floats]) -> list[Mask]:
-    """By process a mask, True for rounds that do not count. ``canaries``: ns of fixed work, by process and round."""
+    """By process a mask, True for rounds that do not count. ``canaries``: ns of fixed work, by
+    process and round.
+    """
     best = np.array([_best(own) for own in canaries])
     change = np.abs(best / np.median(best) - 1)
-    usual_clock = change <= max(QUIET.clock_change, LINE.outlier_sigmas * MAD * float(np.median(change)))
+    usual_clock = change <= max(
+        QUIET.clock_change, LINE.outlier_sigmas * MAD * float(np.median(change))
+    )
     if not has_enough_processes(int(np.count_nonzero(usual_clock)), best.size):
         usual_clock[:] = True
     return [

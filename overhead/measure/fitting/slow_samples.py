@@ -1,9 +1,10 @@
-"""Whether the samples that a quiet cost leaves out are the host's doing, or work of the stack itself.
+"""Whether the samples that a quiet cost leaves out are the host's doing, or work of the stack
+itself.
 
-A sample far above the median at its n was interrupted, as a rule: another thread had the processor. But a stack may
-also do something long every few thousand units (grow a table, flush a queue, collect garbage), which is its own cost.
-It then comes back in every process, and the thread had its processor meanwhile. A wait may do so too: one in four takes
-long, and no median tells.
+A sample far above the median at its n was interrupted, as a rule: another thread had the processor.
+But a stack may also do something long every few thousand units (grow a table, flush a queue,
+collect garbage), which is its own cost. It then comes back in every process, and the thread had its
+processor meanwhile. A wait may do so too: one in four takes long, and no median tells.
 """
 
 from __future__ import annotations
@@ -22,26 +23,37 @@ from overhead.results import Reason, because
 
 @dataclass(frozen=True)
 class _SlowRule:
-    """When slow samples are taken for work. Stricter values refuse figures of a busy host; looser ones hide work."""
+    """When slow samples are taken for work. Stricter values refuse figures of a busy host; looser
+    ones hide work.
+    """
 
     share: float = 0.10
-    """The median process has at most this share. Of 865 figures of H100 and H200 that are ``ok``, one has more, and 10
-    have more than half of it (November 2026)."""
+    """The median process has at most this share. Of 865 figures of H100 and H200 that are ``ok``,
+    one has more, and 10 have more than half of it (November 2026).
+    """
     processes: int = 3
     waits: float = 0.10
-    """Of the waits for one unit so many of the fastest and of the slowest may be the host's doing."""
+    """Of the waits for one unit so many of the fastest and of the slowest may be the host's
+    doing.
+    """
     least_waits: int = 7
-    """As many as every process takes beside its rounds. Fewer do not tell a usual wait from a slow one."""
+    """As many as every process takes beside its rounds. Fewer do not tell a usual wait from a slow
+    one.
+    """
     of_wait: float = 0.10
-    """The mean of the others may differ from the median by this share. No median process of 349 cases of an H100 comes
-    to 0.03 (November 2026)."""
+    """The mean of the others may differ from the median by this share. No median process of 349
+    cases of an H100 comes to 0.03 (November 2026).
+    """
 
 
 _RULE = _SlowRule()
 
 
-def share_of_slow_samples(processes: Sequence[Process], fits: Sequence[ProcessFit], *, issue: bool = False) -> float:
-    """The time above the line in slow samples that the host does not explain, over the time of the line.
+def share_of_slow_samples(
+    processes: Sequence[Process], fits: Sequence[ProcessFit], *, issue: bool = False
+) -> float:
+    """The time above the line in slow samples that the host does not explain, over the time of the
+    line.
 
     The median of the processes; 0 where that is little. ``issue``: of ``issue``, not of the total.
     """
@@ -64,8 +76,10 @@ def share_of_slow_samples(processes: Sequence[Process], fits: Sequence[ProcessFi
 
 @dataclass(frozen=True)
 class SlowWaits:
-    """What a median leaves out of waits, ns. ``extra``: the mean above (or below) the median, of the median process,
-    without the waits that may be the host's doing. ``middle`` and ``mean``: of all waits of the median process."""
+    """What a median leaves out of waits, ns. ``extra``: the mean above (or below) the median, of
+    the median process, without the waits that may be the host's doing. ``middle`` and ``mean``: of
+    all waits of the median process.
+    """
 
     extra: float
     middle: float
@@ -82,8 +96,14 @@ class SlowWaits:
 
 
 def slow_waits(processes: Sequence[Process], waits: Sequence[Floats]) -> SlowWaits | None:
-    """What the medians of the ``waits`` of these processes leave out; None with few processes or few waits."""
-    found = [(process, own) for process, own in zip(processes, waits, strict=True) if own.size >= _RULE.least_waits]
+    """What the medians of the ``waits`` of these processes leave out; None with few processes or
+    few waits.
+    """
+    found = [
+        (process, own)
+        for process, own in zip(processes, waits, strict=True)
+        if own.size >= _RULE.least_waits
+    ]
     if len(found) < _RULE.processes:
         return None
     extras, explained = [], []
@@ -92,7 +112,9 @@ def slow_waits(processes: Sequence[Process], waits: Sequence[Floats]) -> SlowWai
         extras.append(_trimmed_mean(own) - middle)
         explained.append(_of_the_host(process) * middle)
     extra = max(abs(float(np.median(extras))) - max(float(np.median(explained)), 0.0), 0.0)
-    middles, means = zip(*((float(np.median(own)), float(own.mean())) for _, own in found), strict=True)
+    middles, means = zip(
+        *((float(np.median(own)), float(own.mean())) for _, own in found), strict=True
+    )
     return SlowWaits(extra, float(np.median(middles)), float(np.median(means)))
 
 
@@ -103,7 +125,9 @@ def _trimmed_mean(waits: Floats) -> float:
 
 
 def _of_the_host(process: Process) -> float:
-    """The share of the time that other threads took: of the samples by the system's count, or of the canary."""
+    """The share of the time that other threads took: of the samples by the system's count, or of
+    the canary.
+    """
     sampled = sum(row[2] for one in process.rounds for row in one.samples if len(row) == 3)
     queued = sum(one.queued for one in process.rounds)
     canaries = [ns for one in process.rounds if (ns := canary_ns(one))]

@@ -1,4 +1,5 @@
-"""Two speeds: whether the rounds fall into two groups that one value cannot describe, and the group of each round.
+"""Two speeds: whether the rounds fall into two groups that one value cannot describe, and the group
+of each round.
 
 The canary is a fixed loop that is timed in every round: it shows the processor's speed.
 """
@@ -19,7 +20,9 @@ Owners = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class SpeedRule:
-    """When rounds have two speeds. Stricter values give one value for both; looser ones split noise in two."""
+    """When rounds have two speeds. Stricter values give one value for both; looser ones split noise
+    in two.
+    """
 
     ratio: float = 1.10
     """Smallest ratio between the medians of two groups if some process has rounds in both."""
@@ -30,13 +33,19 @@ class SpeedRule:
     share: float = 0.10
     """Smallest share of the rounds in a group."""
     canary_share: float = 0.125
-    """Smallest share of the rounds at each of the canary's two speeds; fewer slow rounds are an interruption."""
+    """Smallest share of the rounds at each of the canary's two speeds; fewer slow rounds are an
+    interruption.
+    """
     rounds: int = 4
     """Smallest number of rounds in a group: with fewer, their spread is unknown."""
     rounds_of_process: int = 3
-    """Smallest number of rounds at a speed for a process to count at that speed: fewer give no slope."""
+    """Smallest number of rounds at a speed for a process to count at that speed: fewer give no
+    slope.
+    """
     canary_change: float = 0.05
-    """A canary further than this share from the median of the run is mentioned in the rule of a figure."""
+    """A canary further than this share from the median of the run is mentioned in the rule of a
+    figure.
+    """
 
 
 SPEEDS = SpeedRule()
@@ -45,7 +54,9 @@ _MANY_DIGITS_US = 1e4
 
 @dataclass(frozen=True)
 class SpeedSplit:
-    """Which rounds are of the slower group, and by which values: those of the ``rounds`` or of the ``canary``."""
+    """Which rounds are of the slower group, and by which values: those of the ``rounds`` or of the
+    ``canary``.
+    """
 
     slow: Mask
     by: str
@@ -54,9 +65,10 @@ class SpeedSplit:
 def two_groups(values: Floats, owners: Owners, least: float = SPEEDS.share) -> Mask | None:
     """For each value, True in the upper of two groups; None if the values are one group.
 
-    ``owners``: the process of each value; ``least``: the smallest share of a group. The cut minimises the variance of
-    the logarithms within both groups: N. Otsu, A threshold selection method from gray-level histograms, IEEE Trans.
-    SMC 9 (1979) 62. Values outside the 5th and 95th percentile are clipped, so that outliers do not decide.
+    ``owners``: the process of each value; ``least``: the smallest share of a group. The cut
+    minimises the variance of the logarithms within both groups: N. Otsu, A threshold selection
+    method from gray-level histograms, IEEE Trans. SMC 9 (1979) 62. Values outside the 5th and 95th
+    percentile are clipped, so that outliers do not decide.
     """
     logs = np.log(np.maximum(values, 1e-9))
     clipped = np.sort(np.clip(logs, *np.percentile(logs, [5, 95]))) if logs.size else logs
@@ -65,7 +77,9 @@ def two_groups(values: Floats, owners: Owners, least: float = SPEEDS.share) -> M
         return None
     sizes = np.arange(1, count)
     sums = np.cumsum(clipped)[:-1]
-    between = (sums / sizes - (clipped.sum() - sums) / (count - sizes)) ** 2 * sizes * (count - sizes)
+    between = (
+        (sums / sizes - (clipped.sum() - sums) / (count - sizes)) ** 2 * sizes * (count - sizes)
+    )
     cut = int(np.argmax(between)) + 1
     low, high = np.split(np.sort(logs), [cut])
     gap = float(np.median(high) - np.median(low))
@@ -80,15 +94,18 @@ def two_groups(values: Floats, owners: Owners, least: float = SPEEDS.share) -> M
 
 
 def split_speeds(values: Floats, canaries: Floats, owners: Owners) -> SpeedSplit | None:
-    """Which rounds ran at the slower of two speeds, by their values or, if the figure follows it, by the canary.
+    """Which rounds ran at the slower of two speeds, by their values or, if the figure follows it,
+    by the canary.
 
-    ``values``: one per round of all processes; ``canaries``: ns, same length or empty; ``owners``: their processes.
-    None for one speed.
+    ``values``: one per round of all processes; ``canaries``: ns, same length or empty; ``owners``:
+    their processes. None for one speed.
     """
     own = two_groups(values, owners)
     if own is not None:
         return SpeedSplit(own, "rounds")
-    slow = two_groups(canaries, owners, SPEEDS.canary_share) if canaries.size == values.size else None
+    slow = (
+        two_groups(canaries, owners, SPEEDS.canary_share) if canaries.size == values.size else None
+    )
     if slow is None:
         return None
     upper, lower = values[slow], values[~slow]
@@ -100,7 +117,9 @@ def split_speeds(values: Floats, canaries: Floats, owners: Owners) -> SpeedSplit
 
 
 def both_speeds(fast: Figure, slow: Figure, speeds: SpeedSplit, processes: int) -> Figure:
-    """A ``bimodal`` figure: the value at the speed of most rounds, an interval that covers both, and both values."""
+    """A ``bimodal`` figure: the value at the speed of most rounds, an interval that covers both,
+    and both values.
+    """
     assert fast.value is not None
     assert slow.value is not None
     most = slow.value if speeds.slow.mean() > 0.5 else fast.value
@@ -120,7 +139,9 @@ def both_speeds(fast: Figure, slow: Figure, speeds: SpeedSplit, processes: int) 
 
 
 def _two_speeds(fast_us: float, slow_us: float, by: str) -> Reason:
-    """Both values. Those of many digits have codes of their own, since they are written in another way."""
+    """Both values. Those of many digits have codes of their own, since they are written in another
+    way.
+    """
     if fast_us >= _MANY_DIGITS_US:
         return because("two-long-speeds", fast_us=fast_us, slow_us=slow_us, by=by)
     if slow_us >= _MANY_DIGITS_US:
@@ -129,12 +150,20 @@ def _two_speeds(fast_us: float, slow_us: float, by: str) -> Reason:
 
 
 def canary_changed(canaries: Floats) -> Mask:
-    """For each canary time, True if it is further than ``SPEEDS.canary_change`` from the median; empty for none."""
-    return np.abs(canaries / np.median(canaries) - 1) > SPEEDS.canary_change if canaries.size else canaries.astype(bool)
+    """For each canary time, True if it is further than ``SPEEDS.canary_change`` from the median;
+    empty for none.
+    """
+    return (
+        np.abs(canaries / np.median(canaries) - 1) > SPEEDS.canary_change
+        if canaries.size
+        else canaries.astype(bool)
+    )
 
 
 def _spread(values: Floats) -> float:
-    """Standard deviation from the median absolute deviation; half the range if there are few values."""
+    """Standard deviation from the median absolute deviation; half the range if there are few
+    values.
+    """
     if values.size < 2 * SPEEDS.rounds:
         return float(np.ptp(values)) / 2
     return MAD * float(np.median(np.abs(values - np.median(values))))

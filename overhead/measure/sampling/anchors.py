@@ -1,4 +1,5 @@
-"""Anchors: samples of an n far beyond the largest n of the line, and of 1, 10 and 100 units where the line has none.
+"""Anchors: samples of an n far beyond the largest n of the line, and of 1, 10 and 100 units where
+the line has none.
 
 The fit compares them with what the line predicts.
 """
@@ -25,11 +26,15 @@ class AnchorRule:
     times: int = 10
     """The n of an anchor over the largest n of the line."""
     least_times: float = 2
-    """Where the stack bounds n, a shorter anchor counts if it is at least this many times the line's largest n."""
+    """Where the stack bounds n, a shorter anchor counts if it is at least this many times the
+    line's largest n.
+    """
     far_times: int = 100
     """The same for a base case, which is also looked at further out."""
     turns: int = 4
-    """The most turns of one process. A preemption makes an anchor too long, so the shortest of the turns counts."""
+    """The most turns of one process. A preemption makes an anchor too long, so the shortest of the
+    turns counts.
+    """
     alike: float = 0.01
     """No further turn where the two shortest anchors differ by at most this share."""
     short_ns: float = 30e6
@@ -41,31 +46,39 @@ class AnchorRule:
     longest_ns: float = 4e9
     """An anchor that would take longer is left out."""
     least_age_s: float = 2.0
-    """The least time from the process's first call to its anchors: they show a warm-up that outlasts the rounds."""
+    """The least time from the process's first call to its anchors: they show a warm-up that
+    outlasts the rounds.
+    """
     near: tuple[int, ...] = (1, 10, 100)
     """The short chains to look at: most programs issue so many units before they wait."""
     near_turns: int = 7
     """The turns of short chains, as many as of T(1) beside the rounds: their median counts."""
     read_share: float = 0.05
-    """Reading the values after the anchor may take longer than after one unit by this share of T(n), and no more."""
+    """Reading the values after the anchor may take longer than after one unit by this share of
+    T(n), and no more.
+    """
 
 
 ANCHORS = AnchorRule()
 
 
 def aging_n(ladder: Ladder, most: int) -> int:
-    """The n of the chains that only let a process grow older: at most that of an anchor, about ``short_ns`` long."""
+    """The n of the chains that only let a process grow older: at most that of an anchor, about
+    ``short_ns`` long.
+    """
     n = min(ANCHORS.times * ladder.ns[-1], int(ANCHORS.short_ns / ladder.unit_ns))
     return min(most, max(ladder.ns[-1], n))
 
 
 def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterator[OneOffLine]:
-    """T(top) and T(anchor) in turn, ns: ``anchor`` with the totals, ``anchor_issue`` with the times of ``issue``.
+    """T(top) and T(anchor) in turn, ns: ``anchor`` with the totals, ``anchor_issue`` with the times
+    of ``issue``.
 
-    ``top``: the largest n of the ladder. ``anchor_queued``: for how long the thread waited for its processor meanwhile.
-    ``process``: its number among those of the case. ``far``: also ``anchor_far``, n a hundred times the top, beside ten
-    times as many shorter chains, and ``anchor_far_queued``. A line without values has the reason.
-    Raises ``Unverified`` where the work seems to be done when the values are read.
+    ``top``: the largest n of the ladder. ``anchor_queued``: for how long the thread waited for its
+    processor meanwhile. ``process``: its number among those of the case. ``far``: also
+    ``anchor_far``, n a hundred times the top, beside ten times as many shorter chains, and
+    ``anchor_far_queued``. A line without values has the reason. Raises ``Unverified`` where the
+    work seems to be done when the values are read.
     """
     top, most, unit = case.ladder.ns[-1], case.chain.max_n, case.ladder.unit_ns
     n = min(ANCHORS.times * top, most)
@@ -91,15 +104,24 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
         lazy = many - few > ANCHORS.read_share * sum(row[2] for row in turn)
         rows += turn
         shortest = sorted(row[2] for row in rows if row[0] == n)[:2]
-        if not lazy and (not short or (len(shortest) == 2 and shortest[1] <= (1 + ANCHORS.alike) * shortest[0])):
+        if not lazy and (
+            not short or (len(shortest) == 2 and shortest[1] <= (1 + ANCHORS.alike) * shortest[0])
+        ):
             break
     at = [row[0] for row in rows]
     for name, column in (("anchor_issue", 1), ("anchor", 2), ("anchor_queued", 3)):
         yield case.once(name, [float(row[column]) for row in rows], at)
     if lazy:
-        raise Unverified(because("work-done-on-reading", few_us=few / 1e3, many_us=many / 1e3, units=n + top))
+        raise Unverified(
+            because("work-done-on-reading", few_us=few / 1e3, many_us=many / 1e3, units=n + top)
+        )
     far_n = ANCHORS.far_times * top
-    if far and far_n <= most and process < ANCHORS.far_processes and far_n * unit <= ANCHORS.longest_ns:
+    if (
+        far
+        and far_n <= most
+        and process < ANCHORS.far_processes
+        and far_n * unit <= ANCHORS.longest_ns
+    ):
         rows = _rows(case, [n] * (far_n // n) + [far_n], clock)
         for name, column in (("anchor_far", 2), ("anchor_far_queued", 3)):
             times = [float(row[column]) for row in rows]
@@ -107,9 +129,11 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
 
 
 def take_near(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
-    """T of short chains and T(top) in turn, ns: ``anchor_near`` with the totals, ``anchor_near_issue`` with ``issue``.
+    """T of short chains and T(top) in turn, ns: ``anchor_near`` with the totals,
+    ``anchor_near_issue`` with ``issue``.
 
-    The short chains are those below the top that the ladder lacks. Nothing where it has all, or where the wait polls.
+    The short chains are those below the top that the ladder lacks. Nothing where it has all, or
+    where the wait polls.
     """
     ladder = case.ladder
     top = ladder.ns[-1]

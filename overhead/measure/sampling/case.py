@@ -19,15 +19,23 @@ class RoundsRule:
     least: int = 2
     """The least number of rounds of a case, whatever they cost: with fewer there is no spread."""
     most: int = 120
-    """Rounds, fewer where the slowest case could not take part in each. Rounds are short because one reading of the
-    canary (a fixed loop that shows the processor's speed) stands for a whole round; shorter ones cost more readings."""
+    """Rounds, fewer where the slowest case could not take part in each. Rounds are short because
+    one reading of the canary (a fixed loop that shows the processor's speed) stands for a whole
+    round; shorter ones cost more readings.
+    """
     most_passes: int = 4
-    """Passes of its ladder that a case makes in a round: with more, one canary stands for longer."""
+    """Passes of its ladder that a case makes in a round: with more, one canary stands for
+    longer.
+    """
     on_one_processor: int = 4
-    """Each move makes caches cold: with a move before every round, the first units of NumPy's step over 256 KiB took
-    twice as long. With fewer moves, more rounds stay beside a disturbance that the canary does not show."""
+    """Each move makes caches cold: with a move before every round, the first units of NumPy's step
+    over 256 KiB took twice as long. With fewer moves, more rounds stay beside a disturbance that
+    the canary does not show.
+    """
     knee_seconds: float = 0.5
-    """A case with less time looks for a full queue only if it is one of the extras: the search takes long samples."""
+    """A case with less time looks for a full queue only if it is one of the extras: the search
+    takes long samples.
+    """
     overtime: float = 1.5
     """``min_rounds`` may take this many times the seconds allowed, and no more."""
 
@@ -37,10 +45,11 @@ ROUNDS = RoundsRule()
 
 @dataclass
 class CaseInProgress:
-    """A case and what it has used. ``seconds``: its share of the process's time. ``credit``: ns that it may spend now.
+    """A case and what it has used. ``seconds``: its share of the process's time. ``credit``: ns
+    that it may spend now.
 
-    ``cost``: ns per pass, the mean of its rounds. ``issued``: units so far. ``staged``: its calls are also timed one by
-    one. ``names``: the fields of its lines that name it and the process.
+    ``cost``: ns per pass, the mean of its rounds. ``issued``: units so far. ``staged``: its calls
+    are also timed one by one. ``names``: the fields of its lines that name it and the process.
     """
 
     key: str
@@ -55,8 +64,12 @@ class CaseInProgress:
     staged: bool = False
     names: Mapping[str, Any] = field(default_factory=dict)
 
-    def once(self, name: str, values: Sequence[float] = (), at: Sequence[int] = (), reason: Why = "") -> OneOffLine:
-        """The line with values that the case measured outside the ladder, or with the reason why there are none."""
+    def once(
+        self, name: str, values: Sequence[float] = (), at: Sequence[int] = (), reason: Why = ""
+    ) -> OneOffLine:
+        """The line with values that the case measured outside the ladder, or with the reason why
+        there are none.
+        """
         return OneOffLine(**self.names, name=name, values=list(values), at=list(at), reason=reason)
 
     def verify(self) -> None:
@@ -66,7 +79,8 @@ class CaseInProgress:
             raise Unverified(because("units-not-executed", issued=self.issued, executed=done))
 
     def recount(self, aside: int, least: int = 0) -> None:
-        """Take the units that ran as issued, after work of unknown length. Raises ``Unverified`` if units did not run.
+        """Take the units that ran as issued, after work of unknown length. Raises ``Unverified`` if
+        units did not run.
 
         ``aside``: that of the chain before this work. ``least``: the units that it must have run.
         """
@@ -77,10 +91,14 @@ class CaseInProgress:
         self.issued = done
 
     def passes(self, owed: bool) -> int:
-        """The passes of its ladder that the case can pay for now. ``owed``: a round is due, so one is on credit."""
+        """The passes of its ladder that the case can pay for now. ``owed``: a round is due, so one
+        is on credit.
+        """
         if self.rounds < ROUNDS.least:
             return 1
-        return max(int(owed and self.credit > 0), min(ROUNDS.most_passes, round(self.credit / self.cost)))
+        return max(
+            int(owed and self.credit > 0), min(ROUNDS.most_passes, round(self.credit / self.cost))
+        )
 
     def spend(self, ns: float, passes: int) -> None:
         """Subtract a round that took ``ns`` for this number of passes from the credit."""

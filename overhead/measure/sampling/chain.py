@@ -1,4 +1,6 @@
-"""The interface between a stack and the sampling: a ``Chain`` of identical units of work, open on a device."""
+"""The interface between a stack and the sampling: a ``Chain`` of identical units of work, open on a
+device.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,15 @@ from overhead.results.reason import Why
 from overhead.results.vocabulary import Overlap, Scalar
 
 Samples = list[list[int]]
-"""Rows ``[n, issue_ns, total_ns]``, or ``[n, issue_ns, total_ns, wait_cpu_ns]`` where the CPU clock was read too."""
+"""Rows ``[n, issue_ns, total_ns]``, or ``[n, issue_ns, total_ns, wait_cpu_ns]`` where the CPU clock
+was read too.
+"""
 
 
 @dataclass(frozen=True)
 class DeviceTime:
-    """Device time of one chain of ``n`` units. The device started the chain only after all of its units were queued.
+    """Device time of one chain of ``n`` units. The device started the chain only after all of its
+    units were queued.
 
     - ``span``: ns from the start of the first unit to the end of the last unit.
     - ``busy``: true only if the device provably never waited for work inside the span.
@@ -33,8 +38,9 @@ class DeviceTime:
 class Chain(abc.ABC):
     """A chain of n identical units of work, open on a device. The case says what a unit is.
 
-    A probe's ``open`` returns one; the worker samples it and closes it. ``issue``, ``wait`` and ``executed`` are
-    required. Every attribute below may be set on the class or on the instance, before ``open`` returns.
+    A probe's ``open`` returns one; the worker samples it and closes it. ``issue``, ``wait`` and
+    ``executed`` are required. Every attribute below may be set on the class or on the instance,
+    before ``open`` returns.
 
     >>> class Additions(Chain):
     ...     synchronous = True
@@ -61,41 +67,57 @@ class Chain(abc.ABC):
     >>> chain.executed()
     3
 
-    A chain whose loop must run elsewhere (in a browser page, in a child process) overrides ``sample`` and
-    ``sample_idle``, and ``units`` if its warm units differ. It still needs ``issue`` and ``wait`` for work that is not
-    timed.
+    A chain whose loop must run elsewhere (in a browser page, in a child process) overrides
+    ``sample`` and ``sample_idle``, and ``units`` if its warm units differ. It still needs ``issue``
+    and ``wait`` for work that is not timed.
     """
 
     overlap: Overlap = "pipelined"
-    """Whether the device works while ``issue`` runs. ``pipelined``: the device works while ``issue`` runs, so the cost
-    per unit is the larger of CPU time and device time. ``serial``: the device starts after ``issue``, so the cost
-    per unit is their sum. The length at which the queue is full is looked for in pipelined chains only."""
+    """Whether the device works while ``issue`` runs. ``pipelined``: the device works while
+    ``issue`` runs, so the cost per unit is the larger of CPU time and device time. ``serial``: the
+    device starts after ``issue``, so the cost per unit is their sum. The length at which the queue
+    is full is looked for in pipelined chains only.
+    """
     recorded: bool = False
-    """True if ``prepare(n)`` records n units and ``issue(n)`` launches the recording. Each sample is then preceded by
-    one warm launch of the same n, instead of one warm unit."""
+    """True if ``prepare(n)`` records n units and ``issue(n)`` launches the recording. Each sample
+    is then preceded by one warm launch of the same n, instead of one warm unit.
+    """
     max_n: int = 1 << 20
     """The largest n that ``issue`` accepts."""
     wait_spins: bool = False
-    """True if ``wait`` keeps the CPU busy until the device is done. The CPU clock is then not sampled, because CPU time
-    in ``wait`` would say nothing about deferred work."""
+    """True if ``wait`` keeps the CPU busy until the device is done. The CPU clock is then not
+    sampled, because CPU time in ``wait`` would say nothing about deferred work.
+    """
     synchronous: bool = False
-    """True if ``issue`` returns only when the work is done. The CPU clock, the knee and stairs are then skipped."""
+    """True if ``issue`` returns only when the work is done. The CPU clock, the knee and stairs are
+    then skipped.
+    """
     latency: bool = False
-    """True if each unit contains its own wait. Up to 500 samples of T(1) are then taken for percentiles."""
+    """True if each unit contains its own wait. Up to 500 samples of T(1) are then taken for
+    percentiles.
+    """
     executes: bool = True
-    """False if nothing runs the work (a null backend). ``executed`` is then only expected to raise on errors; its
-    return value is ignored."""
+    """False if nothing runs the work (a null backend). ``executed`` is then only expected to raise
+    on errors; its return value is ignored.
+    """
     aside: int = 0
-    """The number of units that ran and that ``executed`` leaves out, such as those for device time."""
+    """The number of units that ran and that ``executed`` leaves out, such as those for device
+    time.
+    """
     counts_device: bool = True
-    """False if the units of ``device`` change neither ``executed`` nor ``aside``. Whether they ran is not checked."""
+    """False if the units of ``device`` change neither ``executed`` nor ``aside``. Whether they ran
+    is not checked.
+    """
     flags: Sequence[str] = ()
     """Remarks for the record, such as ``hidden-page``."""
     least_ns: int = 0
-    """ns by which T(top) must exceed T(1), at least; 0 for the suite's own minimum. Set it if the wait polls rarely or
-    the first units cost more than later ones."""
+    """ns by which T(top) must exceed T(1), at least; 0 for the suite's own minimum. Set it if the
+    wait polls rarely or the first units cost more than later ones.
+    """
     poll_ns: int = 0
-    """ns between two polls of the wait, if T(n) is known to be a staircase; 0 to find out. Needs ``sample_idle``."""
+    """ns between two polls of the wait, if T(n) is known to be a staircase; 0 to find out. Needs
+    ``sample_idle``.
+    """
     clock_step_ns: int = 0
     """ns, the resolution of the clock behind ``sample``; 0 if it is the suite's clock."""
 
@@ -106,17 +128,19 @@ class Chain(abc.ABC):
 
     @property
     def own_loop(self) -> bool:
-        """Whether the chain runs its own sampling loop, that is, whether its class overrides ``sample``.
+        """Whether the chain runs its own sampling loop, that is, whether its class overrides
+        ``sample``.
 
         The first call and the ``stages`` of such a chain are not timed.
         """
         return type(self).sample is not Chain.sample
 
     def prepare(self, n: int) -> None:
-        """Do everything that ``issue(n)`` needs and that must not be timed. It must be cheap when repeated for one n.
+        """Do everything that ``issue(n)`` needs and that must not be timed. It must be cheap when
+        repeated for one n.
 
-        Called before every ``issue(n)``, with the same n. The first call for an n may compile or record: its time
-        does not count as sampling, up to the sampling time of the process.
+        Called before every ``issue(n)``, with the same n. The first call for an n may compile or
+        record: its time does not count as sampling, up to the sampling time of the process.
         """
         return
 
@@ -136,25 +160,28 @@ class Chain(abc.ABC):
 
     @abc.abstractmethod
     def executed(self) -> int:
-        """The number of units that the device has run since ``open``, computed from values that the units wrote.
+        """The number of units that the device has run since ``open``, computed from values that the
+        units wrote.
 
-        Called outside the window: after calibration, after the one-off values and after each round. The case is
-        dropped as ``unverified`` if the number differs from the units issued. Raises ``Unverified``.
+        Called outside the window: after calibration, after the one-off values and after each round.
+        The case is dropped as ``unverified`` if the number differs from the units issued. Raises
+        ``Unverified``.
         """
 
     def sample(self, ns: Sequence[int], cpu: bool) -> Samples:
         """Run each n of ``ns`` once, in order, in the chain's own loop.
 
-        Overridden only by chains with their own loop; every sample of such a chain is taken by it. ``cpu``: also
-        measure the CPU time of ``wait``; a loop without such a clock returns rows of three, and is not asked again.
+        Overridden only by chains with their own loop; every sample of such a chain is taken by it.
+        ``cpu``: also measure the CPU time of ``wait``; a loop without such a clock returns rows of
+        three, and is not asked again.
         """
         raise NotImplementedError(f"{type(self).__name__} has no loop of its own")
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> Samples:
         """The same without CPU times, after ``idle_ms`` of idle time before each window.
 
-        Required of chains that override ``sample``. Called with n = 1 for ``naive_idle``, and with short ladders if
-        ``poll_ns`` is set.
+        Required of chains that override ``sample``. Called with n = 1 for ``naive_idle``, and with
+        short ladders if ``poll_ns`` is set.
         """
         raise NotImplementedError(f"{type(self).__name__} has no loop of its own that can idle")
 
@@ -166,46 +193,54 @@ class Chain(abc.ABC):
         return sum(n + (n if self.recorded else 1) for n in ns)
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time of one chain of n units; None if the stack cannot measure it. Raises ``Unsupported``.
+        """Device time of one chain of n units; None if the stack cannot measure it. Raises
+        ``Unsupported``.
 
-        Called after the ladder is known, with its top, half and a quarter of it, at most ``held_n``. It may run any
-        number of units. The case is dropped if ``executed`` falls, or if ``executed`` plus ``aside`` does not grow by
-        the ``n`` of the result (see ``counts_device``).
+        Called after the ladder is known, with its top, half and a quarter of it, at most
+        ``held_n``. It may run any number of units. The case is dropped if ``executed`` falls, or if
+        ``executed`` plus ``aside`` does not grow by the ``n`` of the result (see
+        ``counts_device``).
         """
         return None
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
-        """Each call's own time in one chain of n units: by stage the duration of every call, ns, one clock reading
-        included; under ``clock`` the durations of clock readings alone.
+        """Each call's own time in one chain of n units: by stage the duration of every call, ns,
+        one clock reading included; under ``clock`` the durations of clock readings alone.
 
-        Called in every round, for the first case of each caller, with n of at most 256 units or about 2 ms. The n units
-        count as issued. An empty mapping, with nothing run, if the stack has no stages; it is then not called again.
+        Called in every round, for the first case of each caller, with n of at most 256 units or
+        about 2 ms. The n units count as issued. An empty mapping, with nothing run, if the stack
+        has no stages; it is then not called again.
         """
         return {}
 
     def making(self) -> Mapping[str, tuple[Sequence[int], Sequence[float]]]:
-        """The cost of making recordings, by part (capture, instantiate): the units of each recording, and ns of each.
+        """The cost of making recordings, by part (capture, instantiate): the units of each
+        recording, and ns of each.
 
         Called once per planned process, after ``device``. It may run any number of units.
         """
         return {}
 
     def opening(self) -> Mapping[str, float]:
-        """The cost of opening the chain, if known: ``compile`` (ns), ``peak_memory`` (resident bytes).
+        """The cost of opening the chain, if known: ``compile`` (ns), ``peak_memory`` (resident
+        bytes).
 
         Called once per planned process, after ``open``.
         """
         return {}
 
     def window(self) -> dict[str, Scalar]:
-        """What a sample times: submits, passes, bind changes, arguments, wait, recording, validation, precision.
+        """What a sample times: submits, passes, bind changes, arguments, wait, recording,
+        validation, precision.
 
         Called once after ``open``.
         """
         return {}
 
     def kernels(self) -> dict[str, str]:
-        """SHA-256 of each kernel source that the chain runs, by name. Called once after ``open``."""
+        """SHA-256 of each kernel source that the chain runs, by name. Called once after
+        ``open``.
+        """
         return {}
 
     def close(self) -> None:

@@ -1,4 +1,5 @@
-"""The clock of every sample, a test of the processor's speed (the *canary*), and the processors of the thread.
+"""The clock of every sample, a test of the processor's speed (the *canary*), and the processors of
+the thread.
 
 The canary is a fixed loop. Its time shows how fast the processor runs at that moment.
 """
@@ -18,7 +19,9 @@ from pathlib import Path
 from typing import Protocol
 
 CPU_CLOCK_IS_FINE: bool = sys.platform != "win32"
-"""Whether the thread's CPU clock can measure a wait. Windows counts in steps of 16 ms: python/cpython issue 135304."""
+"""Whether the thread's CPU clock can measure a wait. Windows counts in steps of 16 ms:
+python/cpython issue 135304.
+"""
 INTERRUPTS = Path("/proc/interrupts")
 _SCHEDSTAT = Path("/proc/thread-self/schedstat")
 _GPU_DRIVER = re.compile(r"(nvidia|nouveau|amdgpu|radeon|i915|xe)([-@:,0-9].*)?", re.IGNORECASE)
@@ -30,20 +33,26 @@ class _ClockRule:
 
     readings: int = 400
     blocks: int = 5
-    """Blocks of clock readings; the best gives the cost of one. More take longer, fewer may all be disturbed."""
+    """Blocks of clock readings; the best gives the cost of one. More take longer, fewer may all be
+    disturbed.
+    """
     most_readings: int = 2_000_000
-    """A clock that has not moved after so many readings does not move: one of Windows' steps of 15.6 ms takes about
-    400,000."""
+    """A clock that has not moved after so many readings does not move: one of Windows' steps of
+    15.6 ms takes about 400,000.
+    """
     serving_share: float = 0.05
-    """A processor serves an interrupt line if it took this share of its interrupts. A lower share leaves fewer
-    processors to measure on; with a higher one the interrupts disturb the samples."""
+    """A processor serves an interrupt line if it took this share of its interrupts. A lower share
+    leaves fewer processors to measure on; with a higher one the interrupts disturb the samples.
+    """
 
 
 _RULE = _ClockRule()
 
 
 class Clock(Protocol):
-    """A wall clock, the calling thread's CPU clock, and the thread's processors. Tests use a fake one."""
+    """A wall clock, the calling thread's CPU clock, and the thread's processors. Tests use a fake
+    one.
+    """
 
     cpu_is_fine: bool
     """Whether the steps of the CPU clock are short against a wait."""
@@ -55,26 +64,38 @@ class Clock(Protocol):
         """CPU time of the calling thread, ns."""
 
     def queued(self) -> int:
-        """ns for which the calling thread was ready to run and another one had its processor; 0 where unknown."""
+        """ns for which the calling thread was ready to run and another one had its processor; 0
+        where unknown.
+        """
 
     def sleep(self, seconds: float) -> None:
         """Let time pass without using the processor."""
 
     def canary(self) -> list[int]:
-        """``[python_ns, native_ns]``: the time of a fixed pure-Python loop and of a fixed native loop."""
+        """``[python_ns, native_ns]``: the time of a fixed pure-Python loop and of a fixed native
+        loop.
+        """
 
     def processors(self) -> list[int]:
-        """The processors that the calling thread may be moved to; empty where it cannot be moved."""
+        """The processors that the calling thread may be moved to; empty where it cannot be
+        moved.
+        """
 
     def move(self, processors: Sequence[int]) -> None:
-        """Bind the calling thread, and the threads it starts later, to these processors; if empty, to all it had."""
+        """Bind the calling thread, and the threads it starts later, to these processors; if empty,
+        to all it had.
+        """
 
     def release_threads(self) -> None:
-        """Let the threads that were started since the first move run on all processors that the process had."""
+        """Let the threads that were started since the first move run on all processors that the
+        process had.
+        """
 
 
 def every_processor() -> list[int]:
-    """All processors that the calling thread may use; empty where a thread cannot be bound to processors."""
+    """All processors that the calling thread may use; empty where a thread cannot be bound to
+    processors.
+    """
     if sys.platform != "linux":  # mypy understands this form alone
         return []
     return sorted(os.sched_getaffinity(0))
@@ -83,7 +104,8 @@ def every_processor() -> list[int]:
 def undisturbed_processors() -> list[int]:
     """``every_processor`` without those that serve a GPU's interrupts, unless none is left.
 
-    A driver that signals each submission by an interrupt takes time from the thread that runs on such a processor.
+    A driver that signals each submission by an interrupt takes time from the thread that runs on
+    such a processor.
     """
     everything = set(every_processor())
     if not everything:
@@ -107,12 +129,16 @@ def processors_serving_gpus(table: str) -> set[int]:
             continue
         if len(counts) == len(processors) and all(count.isdigit() for count in counts):
             least = max(1, _RULE.serving_share * sum(map(int, counts)))
-            found |= {cpu for cpu, count in zip(processors, counts, strict=True) if int(count) >= least}
+            found |= {
+                cpu for cpu, count in zip(processors, counts, strict=True) if int(count) >= least
+            }
     return found
 
 
 class SystemClock:
-    """The machine's clocks and processors. No Python frame stands between the caller and a clock."""
+    """The machine's clocks and processors. No Python frame stands between the caller and a
+    clock.
+    """
 
     cpu_is_fine = CPU_CLOCK_IS_FINE
     now = staticmethod(time.perf_counter_ns)
@@ -148,7 +174,9 @@ class SystemClock:
             os.sched_setaffinity(0, processors or self._initial_processors)
 
     def release_threads(self) -> None:
-        """Let threads that were started since the first move use all processors, on Linux; elsewhere do nothing."""
+        """Let threads that were started since the first move use all processors, on Linux;
+        elsewhere do nothing.
+        """
         if sys.platform == "linux" and self._known_threads:
             running = _threads()
             for thread in running - self._known_threads:
@@ -158,13 +186,17 @@ class SystemClock:
 
 
 def _threads() -> set[int]:
-    """The thread ids of this process. A thread starts on the processors of the thread that starts it."""
+    """The thread ids of this process. A thread starts on the processors of the thread that starts
+    it.
+    """
     return {int(name) for name in os.listdir("/proc/self/task")}
 
 
 @dataclass(frozen=True)
 class ClockFacts:
-    """ns: the smallest step between two readings, 0 if the clock does not move; the cost of one reading of each."""
+    """ns: the smallest step between two readings, 0 if the clock does not move; the cost of one
+    reading of each.
+    """
 
     resolution_ns: int
     cost_ns: float
@@ -190,7 +222,9 @@ def _next_step(clock: Clock) -> int:
 
 
 def cpu_clock_counts(clock: Clock) -> bool:
-    """Whether the CPU clock counts the canary's work: in steps shorter than that, and at the pace of the wall clock."""
+    """Whether the CPU clock counts the canary's work: in steps shorter than that, and at the pace
+    of the wall clock.
+    """
     for _ in range(_RULE.blocks if clock.cpu_is_fine else 0):
         wall, cpu = clock.now(), clock.thread_cpu()
         clock.canary()

@@ -15,7 +15,9 @@ from overhead.results.vocabulary import Name, Overlap, Scalar
 _Positive = Annotated[int, Meta(ge=1)]
 _NotNegative = Annotated[int, Meta(ge=0)]
 _ATTRIBUTES: Mapping[str, Any] = {
-    **dict.fromkeys(("recorded", "wait_spins", "synchronous", "latency", "executes", "counts_device"), bool),
+    **dict.fromkeys(
+        ("recorded", "wait_spins", "synchronous", "latency", "executes", "counts_device"), bool
+    ),
     **dict.fromkeys(("least_ns", "poll_ns", "clock_step_ns"), _NotNegative),
     **dict.fromkeys(("max_n", "held_n"), _Positive),
     "overlap": Overlap,
@@ -36,9 +38,14 @@ class Description:
 
 
 def describe(chain: Chain) -> Description:
-    """The description of a chain that has just been opened. Raises ``BadValue``, which names the first bad field."""
+    """The description of a chain that has just been opened. Raises ``BadValue``, which names the
+    first bad field.
+    """
     name = type(chain).__name__
-    good = {field: checked(f"{name}.{field}", getattr(chain, field), kind) for field, kind in _ATTRIBUTES.items()}
+    good = {
+        field: checked(f"{name}.{field}", getattr(chain, field), kind)
+        for field, kind in _ATTRIBUTES.items()
+    }
     good["window"] = checked_mapping(f"{name}.window()", chain.window(), Scalar)
     good["kernels"] = checked_mapping(f"{name}.kernels()", chain.kernels(), _Digest)
     good["flags"] = checked(f"{name}.flags", list(chain.flags), list[Name])
@@ -46,5 +53,7 @@ def describe(chain: Chain) -> Description:
 
 
 def opening_of(chain: Chain) -> dict[str, float]:
-    """What opening the chain cost, by name: ns, or bytes for ``peak_memory``. Raises ``BadValue``."""
+    """What opening the chain cost, by name: ns, or bytes for ``peak_memory``. Raises
+    ``BadValue``.
+    """
     return checked_mapping(f"{type(chain).__name__}.opening()", chain.opening(), float)

@@ -1,4 +1,6 @@
-"""The settings of a worker's sampling, and what it emits: lines of the journal, and what it does next."""
+"""The settings of a worker's sampling, and what it emits: lines of the journal, and what it does
+next.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +8,39 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from overhead.errors import BadValue, Unavailable, Unsupported, Unverified, WithReason, message_of, stack_code_of
-from overhead.results import FailedLine, OneOffLine, Reason, RoundLine, Status, Why, because, reason_given, with_mend
+from overhead.errors import (
+    BadValue,
+    Unavailable,
+    Unsupported,
+    Unverified,
+    WithReason,
+    message_of,
+    stack_code_of,
+)
+from overhead.results import (
+    FailedLine,
+    OneOffLine,
+    Reason,
+    RoundLine,
+    Status,
+    Why,
+    because,
+    reason_given,
+    with_mend,
+)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a worker samples and for how long. ``seconds``: for all its cases. ``target``: relative half-width wanted.
+    """What a worker samples and for how long. ``seconds``: for all its cases. ``target``: relative
+    half-width wanted.
 
-    ``extras``: the cases that also get the slow one-off values (``naive_idle``, ``legacy``, the n of a full queue).
-    ``staged``: the cases whose calls are timed one by one. ``met``: the cases for which is measured what a program pays
-    when nothing is left out, in addition to ``seconds``. ``ladders``: by case, the sizes of n of an earlier process.
-    ``names``: by case, the fields that name it in its lines. ``far``: the cases with an anchor (a sample beyond the
-    line's sizes of n) at a hundred times the largest n.
+    ``extras``: the cases that also get the slow one-off values (``naive_idle``, ``legacy``, the n
+    of a full queue). ``staged``: the cases whose calls are timed one by one. ``met``: the cases for
+    which is measured what a program pays when nothing is left out, in addition to ``seconds``.
+    ``ladders``: by case, the sizes of n of an earlier process. ``names``: by case, the fields that
+    name it in its lines. ``far``: the cases with an anchor (a sample beyond the line's sizes of n)
+    at a hundred times the largest n.
     """
 
     seconds: float
@@ -36,9 +58,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Doing:
-    """Says what the worker does next, before any step that may hang or crash, and never while something is timed.
+    """Says what the worker does next, before any step that may hang or crash, and never while
+    something is timed.
 
-    Without a case: other workers may measure before ``emit`` returns. ``others``: another worker should measure first.
+    Without a case: other workers may measure before ``emit`` returns. ``others``: another worker
+    should measure first.
     """
 
     case: str
@@ -58,9 +82,13 @@ def status_of(error: BaseException) -> Status:
 
 
 def reason_of(error: BaseException) -> Why:
-    """Why the chain raised this exception, with what would add the stack. Where the status is ``failed``, the type of
-    the exception precedes its message, and the line of the stack's own code follows."""
-    reason = reason_given(error) or (error.reason if isinstance(error, WithReason) else message_of(error))
+    """Why the chain raised this exception, with what would add the stack. Where the status is
+    ``failed``, the type of the exception precedes its message, and the line of the stack's own code
+    follows.
+    """
+    reason = reason_given(error) or (
+        error.reason if isinstance(error, WithReason) else message_of(error)
+    )
     if reason and isinstance(error, Unavailable):
         return with_mend(reason, error.mend)
     if reason and status_of(error) != "failed":

@@ -1,6 +1,8 @@
-"""The *met* cost: what a program pays on the processors that the system gives it, with nothing left out.
+"""The *met* cost: what a program pays on the processors that the system gives it, with nothing left
+out.
 
-It is measured before the first call that sets affinity. Each case is sampled in a few turns at two lengths.
+It is measured before the first call that sets affinity. Each case is sampled in a few turns at two
+lengths.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from overhead.results import because
 
 @dataclass(frozen=True)
 class MetRule:
-    """How long the met cost is sampled: longer sees more of what disturbs a program, and takes more time."""
+    """How long the met cost is sampled: longer sees more of what disturbs a program, and takes more
+    time.
+    """
 
     turns: int = 3
     """Turns of each case; the cases alternate."""
@@ -27,9 +31,13 @@ class MetRule:
     fewest_pairs: int = 2
     """The least time of a turn, and its least number of pairs (a short and a long sample)."""
     long_ns: int = 5_000_000
-    """Wanted time of the long sample: a shorter one is lost in the clock, a longer one needs a longer chain."""
+    """Wanted time of the long sample: a shorter one is lost in the clock, a longer one needs a
+    longer chain.
+    """
     long_to_short: int = 8
-    """The long sample has this many times the units of the short one: a smaller ratio makes the slope less certain."""
+    """The long sample has this many times the units of the short one: a smaller ratio makes the
+    slope less certain.
+    """
 
 
 MET = MetRule()
@@ -44,10 +52,12 @@ class Lengths:
 
 
 def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> Lengths:
-    """The shortest long sample of about 5 ms, and a short one; from the n of an earlier process's ``ladder``, doubled.
+    """The shortest long sample of about 5 ms, and a short one; from the n of an earlier process's
+    ``ladder``, doubled.
 
-    Raises ``Unsupported`` where the stack accepts no second length, and where the shortest length takes too long. A
-    longer one may exceed that limit: to leave out a slow process would make the met cost too low.
+    Raises ``Unsupported`` where the stack accepts no second length, and where the shortest length
+    takes too long. A longer one may exceed that limit: to leave out a slow process would make the
+    met cost too low.
     """
     chain = case.chain
     if chain.poll_ns:
@@ -57,9 +67,13 @@ def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> L
     for tried, long in enumerate(_lengths(ladder, chain.max_n)):
         took = _sample(case, clock, [long])[0]
         if took >= MET.long_ns:
-            took = min(took, _sample(case, clock, [long])[0])  # the first one may have been interrupted
+            took = min(
+                took, _sample(case, clock, [long])[0]
+            )  # the first one may have been interrupted
         if took > longest_ns and not tried:
-            too_long = because("first-units-too-long", units=long, took_ms=took / 1e6, most_ms=longest_ns / 1e6)
+            too_long = because(
+                "first-units-too-long", units=long, took_ms=took / 1e6, most_ms=longest_ns / 1e6
+            )
             raise Unsupported(too_long)
         if took >= MET.long_ns:
             break
@@ -71,7 +85,9 @@ def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> L
 
 
 def take_turn(case: CaseInProgress, clock: Clock, lengths: Lengths) -> float:
-    """Sample one turn; return ns per unit: the difference of the mean totals over that of the lengths."""
+    """Sample one turn; return ns per unit: the difference of the mean totals over that of the
+    lengths.
+    """
     short, long = lengths.short, lengths.long
     totals: list[list[int]] = []
     began = clock.now()
@@ -82,7 +98,9 @@ def take_turn(case: CaseInProgress, clock: Clock, lengths: Lengths) -> float:
 
 
 def _lengths(ladder: Sequence[int], most: int) -> Iterator[int]:
-    """The lengths to try, ascending: those of the ladder, which are compiled already, then doubles up to ``most``."""
+    """The lengths to try, ascending: those of the ladder, which are compiled already, then doubles
+    up to ``most``.
+    """
     n = 1
     for n in (rung for rung in ladder if 2 <= rung <= most):
         yield n

@@ -1,5 +1,7 @@
-"""Values that are measured outside the ladder (the sizes of n of a case): the first call, an empty wait, single units,
-device time, and the calls of a chain one by one. Each function yields lines of the journal."""
+"""Values that are measured outside the ladder (the sizes of n of a case): the first call, an empty
+wait, single units, device time, and the calls of a chain one by one. Each function yields lines of
+the journal.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from overhead.results import OneOffLine, because
 
 @dataclass(frozen=True)
 class _OneOffRule:
-    """How often a value is measured: more give a steadier median, and leave less time for the rounds."""
+    """How often a value is measured: more give a steadier median, and leave less time for the
+    rounds.
+    """
 
     share: float = 0.06
     """Of a case's seconds, for any one of these values."""
@@ -30,15 +34,18 @@ class _OneOffRule:
     most_latencies: int = 500
     staged_units: int = 256
     staged_ns: float = 2e6
-    """Limits of a chain whose calls are timed one by one: its units and its time. A longer chain is interrupted more
-    often. In a shorter one the first units count more."""
+    """Limits of a chain whose calls are timed one by one: its units and its time. A longer chain is
+    interrupted more often. In a shorter one the first units count more.
+    """
 
 
 _RULE = _OneOffRule()
 
 
 def time_first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
-    """The first call in this process and, of a recording, its preparation. Nothing for a chain with its own loop."""
+    """The first call in this process and, of a recording, its preparation. Nothing for a chain with
+    its own loop.
+    """
     chain = case.chain
     if chain.own_loop:
         return
@@ -55,7 +62,9 @@ def time_first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
 
 
 def time_short_chains(case: CaseInProgress, clock: Clock, extra: bool) -> Iterator[OneOffLine]:
-    """T(0) and T(1), ns, a few times each; the units count as issued. ``extra``: also ``naive_idle`` and ``legacy``."""
+    """T(0) and T(1), ns, a few times each; the units count as issued. ``extra``: also
+    ``naive_idle`` and ``legacy``.
+    """
     chain, ladder = case.chain, case.ladder
     fitting = int(_RULE.share * case.seconds * 1e9 / (2 * ladder.one_ns))
     times = max(2, min(_RULE.times, fitting))
@@ -84,7 +93,9 @@ def _legacy(case: CaseInProgress, clock: Clock) -> OneOffLine:
         return case.once("legacy", reason=because("n-is-bounded", most=chain.max_n))
     cost = ladder.one_ns + ladder.unit_ns * LEGACY_N
     if cost > 2 * _RULE.share * case.seconds * 1e9:
-        return case.once("legacy", reason=because("units-too-long", units=LEGACY_N, milliseconds=cost / 1e6))
+        return case.once(
+            "legacy", reason=because("units-too-long", units=LEGACY_N, milliseconds=cost / 1e6)
+        )
     times = max(1, min(5, int(_RULE.share * case.seconds * 1e9 / cost)))
     return _timed(case, "legacy", window.totals(chain, LEGACY_N, times, clock), LEGACY_N)
 
@@ -100,10 +111,16 @@ def time_device_and_recordings(case: CaseInProgress, clock: Clock) -> Iterator[O
 
 
 def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
-    """Device time at three lengths, ``device_busy`` if the device never waited; two values, more if time is left."""
+    """Device time at three lengths, ``device_busy`` if the device never waited; two values, more if
+    time is left.
+    """
     chain, ladder = case.chain, case.ladder
     top = min(ladder.ns[-1], chain.held_n)
-    ns = [top] if ladder.stairs else [n for _ in range(3) for n in (top, max(1, top // 2), max(1, top // 4))]
+    ns = (
+        [top]
+        if ladder.stairs
+        else [n for _ in range(3) for n in (top, max(1, top // 2), max(1, top // 4))]
+    )
     budget = 2 * _RULE.share * case.seconds * 1e9
     spent = 0
     found: list[DeviceTime] = []
@@ -131,16 +148,20 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
         yield case.once("device_span", reason=because("device-clock-stands", spans=spans))
         return
     name = "device_busy" if all(one.busy for one in found) else "device_span"
-    yield case.once(name, [float(one.span) for one in found], [one.n for one in found], found[0].method)
+    yield case.once(
+        name, [float(one.span) for one in found], [one.n for one in found], found[0].method
+    )
     yield case.once("device_quantum", [float(max(one.quantum for one in found))])
 
 
 def time_stages(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
-    """By stage (one kind of call) ns per unit, and ``unstaged``: ``issue`` of the chain before and after, over n.
+    """By stage (one kind of call) ns per unit, and ``unstaged``: ``issue`` of the chain before and
+    after, over n.
 
-    A stage is the sum of its durations less the clock readings inside them, over n. The cost of a reading is the
-    trimmed mean of readings with nothing between them; their median would be a multiple of the clock's step. Nothing
-    for a chain without stages, which ``case.staged`` then says.
+    A stage is the sum of its durations less the clock readings inside them, over n. The cost of a
+    reading is the trimmed mean of readings with nothing between them; their median would be a
+    multiple of the clock's step. Nothing for a chain without stages, which ``case.staged`` then
+    says.
     """
     chain, ladder = case.chain, case.ladder
     n = max(1, min(_RULE.staged_units, ladder.ns[-1], int(_RULE.staged_ns / ladder.unit_ns)))

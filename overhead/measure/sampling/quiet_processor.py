@@ -1,8 +1,9 @@
 """Keep the measuring thread on a processor that runs at full speed.
 
-A hyperthread loses about a third of its speed while its neighbour works; in a virtual machine the neighbour may belong
-to another tenant. Such periods last about a second and affect each processor by itself. A canary (a fixed loop that is
-timed) detects them, and another processor is usually not affected.
+A hyperthread loses about a third of its speed while its neighbour works; in a virtual machine the
+neighbour may belong to another tenant. Such periods last about a second and affect each processor
+by itself. A canary (a fixed loop that is timed) detects them, and another processor is usually not
+affected.
 """
 
 from __future__ import annotations
@@ -18,15 +19,21 @@ from overhead.measure.sampling.clock import Clock
 
 @dataclass(frozen=True)
 class _SlowRule:
-    """When a processor is slow. Stricter values leave good processors; looser ones stay beside a busy neighbour."""
+    """When a processor is slow. Stricter values leave good processors; looser ones stay beside a
+    busy neighbour.
+    """
 
     slowdown: float = 1.12
     """The canary's Python loop takes this many times the process's usual best."""
     best_percentile: float = 10
-    """The usual best is this percentile of the readings kept: a lower one may be a lucky reading."""
+    """The usual best is this percentile of the readings kept: a lower one may be a lucky
+    reading.
+    """
     readings_kept: int = 2000
     update_every: int = 50
-    """Readings between two updates of the usual best, once there are twice as many: fewer cost time in the rounds."""
+    """Readings between two updates of the usual best, once there are twice as many: fewer cost time
+    in the rounds.
+    """
 
 
 _RULE = _SlowRule()
@@ -46,13 +53,16 @@ class QuietProcessor:
         self.leave_if_slow()
 
     def move_on(self) -> None:
-        """Move to the next processor. A disturbance that the canary misses (a neighbour that serves the GPU's
-        interrupts, say) then affects a few rounds and not a whole process."""
+        """Move to the next processor. A disturbance that the canary misses (a neighbour that serves
+        the GPU's interrupts, say) then affects a few rounds and not a whole process.
+        """
         if len(self.processors) > 1:
             self._move((self.at + 1) % len(self.processors))
 
     def leave_if_slow(self) -> list[int]:
-        """Move to a faster processor if this one is slow; return the canary ``[python_ns, native_ns]`` there."""
+        """Move to a faster processor if this one is slow; return the canary ``[python_ns,
+        native_ns]`` there.
+        """
         here = self.canary()
         if not self._slow(here) or len(self.processors) < 2:
             return here
@@ -66,7 +76,9 @@ class QuietProcessor:
         return self._reading_on(min(found)[1])
 
     def canary(self) -> list[int]:
-        """The canary on this processor; a slow reading is repeated, since an interrupt lengthens only one."""
+        """The canary on this processor; a slow reading is repeated, since an interrupt lengthens
+        only one.
+        """
         read = self._read()
         return min(read, self._read()) if self._slow(read) else read
 

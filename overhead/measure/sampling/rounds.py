@@ -1,4 +1,6 @@
-"""The sampling of one worker: each case gets a ladder (sizes of n) and one-off values; then all take turns."""
+"""The sampling of one worker: each case gets a ladder (sizes of n) and one-off values; then all
+take turns.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,11 @@ def measure_cases(
 ) -> Why:
     """Measure all chains of this worker in alternation; return the rule that stopped it.
 
-    A case that raises is emitted as a ``FailedLine`` and the others go on; KeyboardInterrupt passes through. The
-    garbage collector is off while a sample is timed and runs between rounds. After each case's first call, when the
-    stacks have started their threads, and after the *met* costs (what a program pays when nothing is left out), the
-    calling thread is moved to processors that run at full speed, a few rounds on each.
+    A case that raises is emitted as a ``FailedLine`` and the others go on; KeyboardInterrupt passes
+    through. The garbage collector is off while a sample is timed and runs between rounds. After
+    each case's first call, when the stacks have started their threads, and after the *met* costs
+    (what a program pays when nothing is left out), the calling thread is moved to processors that
+    run at full speed, a few rounds on each.
     """
     enabled = gc.isenabled()
     gc.collect()
@@ -52,7 +55,8 @@ def measure_cases(
 class _Measurement:
     """All steps of ``measure_cases``. ``live``: the cases that have not been dropped.
 
-    ``preparing_ns``: the time of the first ``prepare`` of each n, in which a stack may compile or record.
+    ``preparing_ns``: the time of the first ``prepare`` of each n, in which a stack may compile or
+    record.
     """
 
     processor: QuietProcessor
@@ -73,7 +77,8 @@ class _Measurement:
                 settings.seconds / len(chains),
                 reads_cpu=counts or chain.own_loop,
                 staged=key in settings.staged and not chain.own_loop,
-                names=settings.names.get(key) or {"target": "", "case": key, "worker": "", "process": 0},
+                names=settings.names.get(key)
+                or {"target": "", "case": key, "worker": "", "process": 0},
             )
             for key, chain in chains.items()
         }
@@ -88,7 +93,9 @@ class _Measurement:
         self.facts = clock_facts(clock)
 
     def timed(self, prepare: Callable[[int], None]) -> Callable[[int], None]:
-        """The same ``prepare``, which adds the time of its first call for each n to ``preparing_ns``."""
+        """The same ``prepare``, which adds the time of its first call for each n to
+        ``preparing_ns``.
+        """
         known: set[int] = set()
 
         def first_timed(n: int) -> None:
@@ -117,7 +124,10 @@ class _Measurement:
                 self.attempt(case, "once", self.measure_one_off_values)
             rule = self.alternate()
             for case in itertools.cycle(list(self.live.values())):
-                if self.clock.now() - self.born >= anchors.ANCHORS.least_age_s * 1e9 or not self.live:
+                if (
+                    self.clock.now() - self.born >= anchors.ANCHORS.least_age_s * 1e9
+                    or not self.live
+                ):
                     break
                 self.attempt(case, "grow older", self.grow_older)
             for case in list(self.live.values()):
@@ -141,12 +151,16 @@ class _Measurement:
             self.emit(line)
 
     def announce(self, doing: Doing) -> None:
-        """Emit what comes next. Other workers may measure before this returns: that time does not count."""
+        """Emit what comes next. Other workers may measure before this returns: that time does not
+        count.
+        """
         began = self.clock.now()
         self.emit(doing)
         self.start += self.clock.now() - began
 
-    def attempt(self, case: CaseInProgress, what: str, act: Callable[[CaseInProgress], None]) -> None:
+    def attempt(
+        self, case: CaseInProgress, what: str, act: Callable[[CaseInProgress], None]
+    ) -> None:
         """Do one step of one case; drop the case if it raises."""
         self.announce(Doing(case.key, what))
         try:
@@ -164,12 +178,16 @@ class _Measurement:
         if number >= self.settings.max_rounds:
             return because("rounds-done", rounds=number)
         enough = number >= self.settings.min_rounds
-        if number >= ROUNDS.least and spent >= self.settings.seconds * (1 if enough else ROUNDS.overtime):
+        if number >= ROUNDS.least and spent >= self.settings.seconds * (
+            1 if enough else ROUNDS.overtime
+        ):
             return because("time-is-over", seconds=self.settings.seconds)
         return ""
 
     def measure_first_call(self, case: CaseInProgress) -> None:
-        """The first call in this process, and the facts of the clock. Raises ``Unsupported`` for one that stands."""
+        """The first call in this process, and the facts of the clock. Raises ``Unsupported`` for
+        one that stands.
+        """
         if not self.facts.resolution_ns:
             raise Unsupported(because("clock-stands"))
         self.emit_all(one_off.time_first_call(case, self.clock))
@@ -185,14 +203,18 @@ class _Measurement:
                 self.attempt(case, "met", functools.partial(self.find_met_lengths, lengths))
             for _ in range(met.MET.turns):
                 for case in [case for key, case in self.live.items() if key in lengths]:
-                    self.attempt(case, "met", functools.partial(self.take_met_turn, lengths[case.key]))
+                    self.attempt(
+                        case, "met", functools.partial(self.take_met_turn, lengths[case.key])
+                    )
         finally:
             gc.disable()
 
     def find_met_lengths(self, lengths: dict[str, met.Lengths], case: CaseInProgress) -> None:
         """Add the case's two sizes of n; emit the reason if it has none."""
         try:
-            lengths[case.key] = met.find_lengths(case, self.clock, self.settings.ladders.get(case.key, ()))
+            lengths[case.key] = met.find_lengths(
+                case, self.clock, self.settings.ladders.get(case.key, ())
+            )
         except Unsupported as error:
             self.emit(case.once("met", reason=reason_of(error)))
         case.verify()
@@ -213,10 +235,14 @@ class _Measurement:
         else:
             limits = Limits(self.settings.target, case.seconds, knee=knee, facts=self.facts)
             ladder, raised = calibrate(case.chain, self.clock, limits), 0.0
-        case.ladder = ladder if case.chain.poll_ns else ladder.drawn(self.dice, raised, case.chain.max_n)
+        case.ladder = (
+            ladder if case.chain.poll_ns else ladder.drawn(self.dice, raised, case.chain.max_n)
+        )
         if case.ladder.stairs:
             self.emit(case.once("wait_quantum", [case.ladder.stairs.quantum_ns]))
-        self.emit(case.once("ladder", [float(n) for n in case.ladder.ns], reason=case.ladder.shortfall))
+        self.emit(
+            case.once("ladder", [float(n) for n in case.ladder.ns], reason=case.ladder.shortfall)
+        )
         case.cost = case.ladder.pass_ns
         case.issued += case.ladder.issued
         case.verify()
@@ -234,7 +260,9 @@ class _Measurement:
         self.clock.release_threads()
 
     def grow_older(self, case: CaseInProgress) -> None:
-        """Run the case without keeping a sample, so that the anchors show a warm-up that outlasts the rounds."""
+        """Run the case without keeping a sample, so that the anchors show a warm-up that outlasts
+        the rounds.
+        """
         ns = [anchors.aging_n(case.ladder, case.chain.max_n)]
         window.sample(case.chain, ns, self.clock)
         case.issued += case.chain.units(ns)
@@ -243,7 +271,11 @@ class _Measurement:
         """The case's anchors, verified: on the processor of the last rounds."""
         self.emit(case.once("anchor_canary", [float(self.processor.canary()[0])]))
         self.emit(case.once("anchor_age", [float(self.clock.now() - self.born)]))
-        self.emit_all(anchors.take(case, self.clock, int(case.names["process"]), case.key in self.settings.far))
+        self.emit_all(
+            anchors.take(
+                case, self.clock, int(case.names["process"]), case.key in self.settings.far
+            )
+        )
         self.emit_all(anchors.take_near(case, self.clock))
         case.verify()
         self.clock.release_threads()
@@ -256,7 +288,9 @@ class _Measurement:
         self.start += self.sampling_ns() - before
 
     def sampling_ns(self) -> float:
-        """ns of sampling so far. Preparing does not count, up to the sampling time of the process."""
+        """ns of sampling so far. Preparing does not count, up to the sampling time of the
+        process.
+        """
         return self.clock.now() - self.start - min(self.preparing_ns, self.settings.seconds * 1e9)
 
     def left_ns(self) -> float:
@@ -264,7 +298,9 @@ class _Measurement:
         return max(0.0, self.settings.seconds * 1e9 - self.sampling_ns())
 
     def rounds_that_fit(self, number: int) -> int:
-        """The further rounds for the time left in which every case can take part: a pair needs both in a round."""
+        """The further rounds for the time left in which every case can take part: a pair needs both
+        in a round.
+        """
         each = self.left_ns() / len(self.live)
         most = min(each / case.cost for case in self.live.values())
         return max(1, self.settings.min_rounds - number, min(ROUNDS.most - number, int(most)))
@@ -283,7 +319,9 @@ class _Measurement:
         for case in order:
             passes = case.passes(number < self.settings.min_rounds)
             if passes:
-                self.attempt(case, f"round {number}", functools.partial(self.sample, number, passes))
+                self.attempt(
+                    case, f"round {number}", functools.partial(self.sample, number, passes)
+                )
 
     def sample(self, number: int, passes: int, case: CaseInProgress) -> None:
         """One case's samples of a round, verified."""

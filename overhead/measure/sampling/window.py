@@ -1,7 +1,7 @@
 """One sample of a chain, and the few samples that the search for the sizes of n takes.
 
-A sample drains, warms and prepares the chain; then comes the *window*, the part that is timed. Only this module times
-a chain's ``issue`` and ``wait``.
+A sample drains, warms and prepares the chain; then comes the *window*, the part that is timed. Only
+this module times a chain's ``issue`` and ``wait``.
 """
 
 from __future__ import annotations
@@ -20,32 +20,45 @@ NAIVE_IDLE_S = 0.05
 
 @dataclass(frozen=True)
 class _TrialRule:
-    """How often an n is tried: more samples find noise and interruptions better, and take longer."""
+    """How often an n is tried: more samples find noise and interruptions better, and take
+    longer.
+    """
 
     short_ns: int = 5_000_000
     long_ns: int = 20_000_000
-    """T(n) below ``short_ns`` is sampled five times, below ``long_ns`` three times, and above that once."""
+    """T(n) below ``short_ns`` is sampled five times, below ``long_ns`` three times, and above that
+    once.
+    """
 
 
 _TRIAL = _TrialRule()
 
 
 def clock_of(chain: Chain, facts: ClockFacts) -> ClockFacts:
-    """The facts of the clock behind the chain's samples: with the chain's own resolution where it has one."""
+    """The facts of the clock behind the chain's samples: with the chain's own resolution where it
+    has one.
+    """
     step = chain.clock_step_ns
     return ClockFacts(step, facts.cost_ns, facts.cpu_cost_ns) if step else facts
 
 
 def sample(chain: Chain, ns: Sequence[int], clock: Clock, cpu: bool = False) -> Samples:
-    """Run each n once, in order; return rows ``[n, issue_ns, total_ns]``, wall times until ``issue`` and until ``wait``
-    returned.
+    """Run each n once, in order; return rows ``[n, issue_ns, total_ns]``, wall times until
+    ``issue`` and until ``wait`` returned.
 
-    With ``cpu`` each row ends with the thread's CPU time in ``wait``, ns. Its two clock readings take about a
-    microsecond inside the window, so these samples are never fitted together with the others.
+    With ``cpu`` each row ends with the thread's CPU time in ``wait``, ns. Its two clock readings
+    take about a microsecond inside the window, so these samples are never fitted together with the
+    others.
     """
     if chain.own_loop:
         return chain.sample(ns, cpu)
-    prepare, issue, wait, now, recorded = chain.prepare, chain.issue, chain.wait, clock.now, chain.recorded
+    prepare, issue, wait, now, recorded = (
+        chain.prepare,
+        chain.issue,
+        chain.wait,
+        clock.now,
+        chain.recorded,
+    )
     thread_cpu = clock.thread_cpu
     samples = []
     for n in ns:
@@ -97,7 +110,9 @@ def naive_idle(chain: Chain, count: int, clock: Clock) -> list[int]:
 
 
 class TrialSamples:
-    """Takes few samples of one chain. ``seen``: all rows so far; ``issued``: units that ran, warm ones included."""
+    """Takes few samples of one chain. ``seen``: all rows so far; ``issued``: units that ran, warm
+    ones included.
+    """
 
     def __init__(self, chain: Chain, clock: Clock) -> None:
         self.chain, self.clock = chain, clock
@@ -119,15 +134,17 @@ class TrialSamples:
         return rows
 
     def total(self, n: int, least: int = 1) -> tuple[float, float]:
-        """The median of T(n), ns, over five samples (three from 5 ms on, ``least`` from 20 ms on), and their standard
-        deviation.
+        """The median of T(n), ns, over five samples (three from 5 ms on, ``least`` from 20 ms on),
+        and their standard deviation.
 
-        The deviation is estimated from the samples below the median alone, which an interruption does not widen. It is
-        0 for one sample.
+        The deviation is estimated from the samples below the median alone, which an interruption
+        does not widen. It is 0 for one sample.
         """
         rows = self.run([n])
         longest = rows[0][2]
-        rows += self.run([n] * (4 if longest < _TRIAL.short_ns else 2 if longest < _TRIAL.long_ns else least - 1))
+        rows += self.run(
+            [n] * (4 if longest < _TRIAL.short_ns else 2 if longest < _TRIAL.long_ns else least - 1)
+        )
         totals = [row[2] for row in rows]
         middle = statistics.median(totals)
         below = [middle - t for t in totals if t < middle]

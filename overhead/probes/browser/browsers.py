@@ -21,7 +21,9 @@ from overhead.results import Case, Target, because
 
 
 class BrowserProbe(Probe):
-    """A browser of one kind. The worker process starts it at the first use and ends it when the process exits."""
+    """A browser of one kind. The worker process starts it at the first use and ends it when the
+    process exits.
+    """
 
     on_request = True
     worker_packages = ("psutil",)
@@ -31,23 +33,36 @@ class BrowserProbe(Probe):
     _refused: Unavailable | None = None
 
     def targets(self) -> list[Target]:
-        """The adapter that the browser offers. Raises ``Unavailable`` with the reason that the page gives."""
+        """The adapter that the browser offers. Raises ``Unavailable`` with the reason that the page
+        gives.
+        """
         page = self.session().page
         if page.adapter is None:
-            raise Unavailable(because("browser-refuses", browser=identity.version(page), text=page.reason), self.mend)
+            raise Unavailable(
+                because("browser-refuses", browser=identity.version(page), text=page.reason),
+                self.mend,
+            )
         return [identity.target(self.name, page, self.session().browser)]
 
     def space(self, target: Target) -> Space:
         """The cases of the step and of workloads, the same in every browser."""
-        return with_workloads(step_space(), workload_arms.wgsl_arms("browser"), software=target.software)
+        return with_workloads(
+            step_space(), workload_arms.wgsl_arms("browser"), software=target.software
+        )
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of a workload for a case with the parameter ``elements``, else of the step."""
         is_workload = "elements" in case.params
-        return workload.open_case(self.session(), case) if is_workload else BrowserChain(self.session(), case)
+        return (
+            workload.open_case(self.session(), case)
+            if is_workload
+            else BrowserChain(self.session(), case)
+        )
 
     def session(self) -> BrowserSession:
-        """The open browser of this process. Raises ``Unavailable``, and the same error at each further call."""
+        """The open browser of this process. Raises ``Unavailable``, and the same error at each
+        further call.
+        """
         if self._refused is not None:
             raise self._refused
         if self._session is None:
@@ -62,12 +77,18 @@ class BrowserProbe(Probe):
     def _open(self) -> BrowserSession:
         session = BrowserSession(find_browser(self.kind))
         found = identity.engine(session.page)
-        wrong_kernels = {name: text for name, text in session.page.kernels.items() if text != kernel_hashes().get(name)}
+        wrong_kernels = {
+            name: text
+            for name, text in session.page.kernels.items()
+            if text != kernel_hashes().get(name)
+        }
         if found != self.kind or wrong_kernels:
             session.close()
             if found != self.kind:
                 browser = identity.version(session.page)
-                raise Unavailable(because("page-ran-in-other-browser", browser=browser, wanted=self.kind.title()))
+                raise Unavailable(
+                    because("page-ran-in-other-browser", browser=browser, wanted=self.kind.title())
+                )
             raise Unavailable(because("page-got-other-kernels", kernels=", ".join(wrong_kernels)))
         return session
 

@@ -1,4 +1,6 @@
-"""Chains whose sampling loop runs in the page: the base class, the chain of the step, and the cases of the step."""
+"""Chains whose sampling loop runs in the page: the base class, the chain of the step, and the cases
+of the step.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,11 @@ _MAX_N = {"fused": 1 << 24, "wait-each": 64, "read-each": 64}
 
 
 class PageChain(Chain):
-    """A chain in a browser. ``sample`` runs the whole loop there. ``issue`` and ``wait`` run units without timing.
+    """A chain in a browser. ``sample`` runs the whole loop there. ``issue`` and ``wait`` run units
+    without timing.
 
-    ``write_first``: ``buffers`` and ``data`` that the page writes before it times a sample; empty for none.
+    ``write_first``: ``buffers`` and ``data`` that the page writes before it times a sample; empty
+    for none.
     """
 
     def __init__(self, session: BrowserSession, pattern: Pattern) -> None:
@@ -51,7 +55,9 @@ class PageChain(Chain):
         self.write_first: Mapping[str, Any] = {}
 
     def sample(self, ns: Sequence[int], cpu: bool = False) -> list[list[int]]:
-        """Rows ``[n, issue_ns, total_ns]``, one for each n of ``ns``. ``cpu`` is ignored: a page has no CPU clock."""
+        """Rows ``[n, issue_ns, total_ns]``, one for each n of ``ns``. ``cpu`` is ignored: a page
+        has no CPU clock.
+        """
         return self.sample_idle(ns, 0.0)
 
     def units(self, ns: Sequence[int]) -> int:
@@ -63,7 +69,9 @@ class PageChain(Chain):
         rows: list[list[int]] = []
         for i in range(0, len(ns), SAMPLES_PER_REQUEST):
             asked = list(ns[i : i + SAMPLES_PER_REQUEST])
-            answer = self.ask("time", ns=asked, idle_ms=idle_ms, warm=self._warms_up, **self.write_first)
+            answer = self.ask(
+                "time", ns=asked, idle_ms=idle_ms, warm=self._warms_up, **self.write_first
+            )
             if [row[0] for row in answer.samples] != asked:
                 raise Unverified(because("page-answered-for-other-n"))
             rows += answer.samples
@@ -87,21 +95,29 @@ class PageChain(Chain):
     def write(self, buffers: Sequence[int], raw: bytes) -> None:
         """Write bytes to the buffers with these numbers, as if the buffers were joined."""
         for at in range(0, len(raw), messages.PIECE_BYTES):
-            self.ask("write", buffers=list(buffers), at=at, data=raw[at : at + messages.PIECE_BYTES])
+            self.ask(
+                "write", buffers=list(buffers), at=at, data=raw[at : at + messages.PIECE_BYTES]
+            )
 
     def fetch_bytes(self, buffers: Sequence[int], size: int) -> bytes:
-        """The bytes of the buffers with these numbers, joined, ``size`` in all, after all submitted work."""
+        """The bytes of the buffers with these numbers, joined, ``size`` in all, after all submitted
+        work.
+        """
         pieces = []
         for at in range(0, size, messages.PIECE_BYTES):
             asked = min(messages.PIECE_BYTES, size - at)
             piece = self.ask("fetch", buffers=list(buffers), at=at, size=asked).data
             if len(piece) != asked:
-                raise RuntimeError(because("page-gave-other-size", bytes=len(piece), expected=asked))
+                raise RuntimeError(
+                    because("page-gave-other-size", bytes=len(piece), expected=asked)
+                )
             pieces.append(piece)
         return b"".join(pieces)
 
     def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
-        """Send a command and return the page's answer. Raises ``Unverified``, ``Unsupported`` or ``RuntimeError``."""
+        """Send a command and return the page's answer. Raises ``Unverified``, ``Unsupported`` or
+        ``RuntimeError``.
+        """
         answer = self.session.ask(do, chain=self.number, **fields)
         if answer.kind == "unverified":
             raise Unverified(answer.error)
@@ -143,16 +159,23 @@ class BrowserChain(PageChain):
 
 
 def case_spec(case: Case) -> messages.CaseSpec:
-    """A case of the step in the form that is sent to the page. Raises ``Unsupported`` if the page cannot run it."""
+    """A case of the step in the form that is sent to the page. Raises ``Unsupported`` if the page
+    cannot run it.
+    """
     if case.workload != "step" or case.caller != "browser":
-        raise Unsupported(because("page-runs-step-from-javascript", workload=case.workload, caller=case.caller))
+        raise Unsupported(
+            because("page-runs-step-from-javascript", workload=case.workload, caller=case.caller)
+        )
     try:
         spec = msgspec.convert(
-            {"pattern": case.pattern, "dependency": case.dependency, **case.params}, messages.CaseSpec
+            {"pattern": case.pattern, "dependency": case.dependency, **case.params},
+            messages.CaseSpec,
         )
     except msgspec.ValidationError as error:
         raise Unsupported(because("page-has-no-such-case", text=error)) from None
-    if spec.dependency == "independent" and (spec.bindgroup == "once" or spec.pattern not in _MAY_BE_INDEPENDENT):
+    if spec.dependency == "independent" and (
+        spec.bindgroup == "once" or spec.pattern not in _MAY_BE_INDEPENDENT
+    ):
         raise Unsupported(because("independent-in-page"))
     if "wait" in case.params and case.pattern in WAITING_PATTERNS:
         raise Unsupported(because("pattern-brings-wait", pattern=case.pattern))
@@ -162,7 +185,9 @@ def case_spec(case: Case) -> messages.CaseSpec:
 
 
 def step_window(case: Case, page: messages.Page) -> dict[str, Scalar]:
-    """What is timed, as names and values for the results file, the same as those of the native WebGPU stacks."""
+    """What is timed, as names and values for the results file, the same as those of the native
+    WebGPU stacks.
+    """
     spec = case_spec(case)
     per = {"per-k": spec.k, "per-pass": 0, "one-pass": 0, "fused": 0}.get(spec.pattern, 1)
     reads = spec.wait == "map" or case.pattern == "read-each"
@@ -173,7 +198,9 @@ def step_window(case: Case, page: messages.Page) -> dict[str, Scalar]:
 
 
 def step_space() -> Space:
-    """The cases of the step in every browser, most informative first: a slow browser has time for only a few."""
+    """The cases of the step in every browser, most informative first: a slow browser has time for
+    only a few.
+    """
     base = Case(pattern="per-submit", caller="browser")
     rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
     extra = [

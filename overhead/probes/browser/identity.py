@@ -1,4 +1,6 @@
-"""What the page says about itself: the browser, the adapter, the API, and whether the adapter is a GPU."""
+"""What the page says about itself: the browser, the adapter, the API, and whether the adapter is a
+GPU.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,25 @@ from overhead.results import Api, Target
 
 _SOFTWARE = re.compile(r"software|\bcpu\b", re.IGNORECASE)
 _LOGGED = re.compile(
-    r'Request adapter result AdapterInfo \{ name: "([^"]*)".*? device_type: (\w+),.*? driver: "([^"]*)", '
+    r'Request adapter result AdapterInfo \{ name: "([^"]*)".*? device_type: (\w+),.*? driver:'
+    r' "([^"]*)", '
     r'driver_info: "([^"]*)", backend: (\w+)'
 )
 _APIS: dict[str, Api] = {
-    "vulkan": "Vulkan", "metal": "Metal", "d3d12": "D3D12", "d3d11": "D3D12", "opengl": "OpenGL", "opengles": "OpenGL",
-}  # fmt: skip
+    "vulkan": "Vulkan",
+    "metal": "Metal",
+    "d3d12": "D3D12",
+    "d3d11": "D3D12",
+    "opengl": "OpenGL",
+    "opengles": "OpenGL",
+}
 UNNAMED = "not named by the browser"
 
 
 def with_name_from_log(page: Page, log: str) -> Page:
-    """The page's description, with the adapter's name from the log of Firefox if it has none itself."""
+    """The page's description, with the adapter's name from the log of Firefox if it has none
+    itself.
+    """
     found = _LOGGED.findall(log)
     if page.adapter is None or adapter_name(page.adapter) != UNNAMED or not found:
         return page
@@ -47,15 +57,21 @@ def adapter_name(adapter: PageAdapter) -> str:
 
 
 def is_software(adapter: PageAdapter) -> bool:
-    """True if the adapter is no GPU: a fallback adapter, a CPU, a software renderer, or an unnamed adapter."""
-    text = " ".join((adapter.vendor, adapter.architecture, adapter.device, adapter.description, adapter.driver))
+    """True if the adapter is no GPU: a fallback adapter, a CPU, a software renderer, or an unnamed
+    adapter.
+    """
+    text = " ".join(
+        (adapter.vendor, adapter.architecture, adapter.device, adapter.description, adapter.driver)
+    )
     named = names_software_renderer(text) or _SOFTWARE.search(text)
     unnamed = adapter_name(adapter) == UNNAMED
     return bool(adapter.fallback or adapter.forced or adapter.type == "CPU" or named or unnamed)
 
 
 def api(page: Page) -> Api:
-    """The API that WebGPU uses: the one that the browser names, else the usual one of the platform."""
+    """The API that WebGPU uses: the one that the browser names, else the usual one of the
+    platform.
+    """
     backend = page.adapter.backend.lower() if page.adapter else ""
     if backend in _APIS:
         return _APIS[backend]
@@ -78,7 +94,11 @@ def version(page: Page) -> str:
     if named:
         return next((brand for brand in named if not brand.startswith("Chromium ")), named[0])
     found = re.search(r"(Firefox|Edg|Chrome|Version)/([\d.]+)", page.user_agent)
-    return f"{'Safari' if found[1] == 'Version' else found[1]} {found[2]}" if found else page.user_agent[:100]
+    return (
+        f"{'Safari' if found[1] == 'Version' else found[1]} {found[2]}"
+        if found
+        else page.user_agent[:100]
+    )
 
 
 def record_flags(page: Page) -> list[str]:
@@ -90,14 +110,20 @@ def record_flags(page: Page) -> list[str]:
 
 
 def target(stack: str, page: Page, browser: Browser | None = None) -> Target:
-    """The target for the adapter of the page, which has one. ``browser``: its settings go into the versions."""
+    """The target for the adapter of the page, which has one. ``browser``: its settings go into the
+    versions.
+    """
     assert page.adapter is not None
     adapter = page.adapter
     described = {
         "": (browser.version() if browser else "") or version(page),
         "user-agent": page.user_agent[:200],
-        "fallback adapter": "not said" if adapter.fallback is None else str(adapter.fallback).lower(),
-        "adapter fields": " / ".join((adapter.vendor, adapter.architecture, adapter.device, adapter.type))[:200],
+        "fallback adapter": (
+            "not said" if adapter.fallback is None else str(adapter.fallback).lower()
+        ),
+        "adapter fields": " / ".join(
+            (adapter.vendor, adapter.architecture, adapter.device, adapter.type)
+        )[:200],
         "clock step": f"{page.clock_step_ns} ns",
         "cross-origin isolated": str(page.isolated).lower(),
         **(browser.settings if browser else {}),

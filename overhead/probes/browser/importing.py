@@ -1,7 +1,8 @@
-"""Convert the file that a person downloaded from the page to a journal: check its values, keep every sample.
+"""Convert the file that a person downloaded from the page to a journal: check its values, keep
+every sample.
 
-A page that a person opened cannot start processes. So each replicate is a new device in the same page, and each record
-has a flag for that.
+A page that a person opened cannot start processes. So each replicate is a new device in the same
+page, and each record has a flag for that.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ MAX_BYTES = 64 << 20
 
 
 class _CaseEntry(Struct, forbid_unknown_fields=True, frozen=True):
-    """One case of one replicate: the samples that chose the ladder, the rounds, and the values at the end."""
+    """One case of one replicate: the samples that chose the ladder, the rounds, and the values at
+    the end.
+    """
 
     case: messages.CaseSpec
     trial: messages.Rows
@@ -43,23 +46,31 @@ class _CaseEntry(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Download(Struct, forbid_unknown_fields=True, frozen=True):
-    """The file that a person downloads from the page. ``replicates``: for each, its cases. ``hidden``: the page was."""
+    """The file that a person downloads from the page. ``replicates``: for each, its cases.
+    ``hidden``: the page was.
+    """
 
     format: Literal["overhead-browser"]
     version: Literal[1]
     created: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
     hidden: bool
     page: messages.Page
-    replicates: Annotated[list[Annotated[list[_CaseEntry], Meta(max_length=64)]], Meta(min_length=1, max_length=100)]
+    replicates: Annotated[
+        list[Annotated[list[_CaseEntry], Meta(max_length=64)]], Meta(min_length=1, max_length=100)
+    ]
 
 
 def import_file(path: Path) -> list[JournalLine]:
-    """Read a download, and return the journal lines for it, the header first. Raises ``BadFile``."""
+    """Read a download, and return the journal lines for it, the header first. Raises
+    ``BadFile``.
+    """
     raw = read_whole(path, MAX_BYTES)
     try:
         found = msgspec.json.decode(raw, type=Download)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise BadFile(f"not a browser's download: {' '.join(str(error).split())[:300]}", path) from None
+        raise BadFile(
+            f"not a browser's download: {' '.join(str(error).split())[:300]}", path
+        ) from None
     if found.page.adapter is None:
         raise BadFile("the browser found no WebGPU adapter", path)
     if found.page.kernels != kernel_hashes():
@@ -79,16 +90,24 @@ def import_file(path: Path) -> list[JournalLine]:
         machine=_machine(found.page, target),
         versions=target.versions,
     )
-    cases = {_case(entry.case).key: _case(entry.case) for entries in found.replicates for entry in entries}
+    cases = {
+        _case(entry.case).key: _case(entry.case)
+        for entries in found.replicates
+        for entry in entries
+    }
     lines: list[JournalLine] = [header]
     lines += [
-        results.PlannedLine(worker=target.key, target=target, case=case, processes=PLAN["replicates"])
+        results.PlannedLine(
+            worker=target.key, target=target, case=case, processes=PLAN["replicates"]
+        )
         for case in cases.values()
     ]
     for process, entries in enumerate(found.replicates):
         for entry in entries:
             lines += _lines(target, process, found.page, entry, flags)
-        lines.append(results.EndedLine(worker=target.key, process=process, rule=because("plan-of-page")))
+        lines.append(
+            results.EndedLine(worker=target.key, process=process, rule=because("plan-of-page"))
+        )
     return lines
 
 
@@ -96,7 +115,12 @@ def _lines(
     target: Target, process: int, page: messages.Page, entry: _CaseEntry, flags: list[str]
 ) -> Iterator[JournalLine]:
     case = _case(entry.case)
-    own: dict[str, Any] = {"target": target.key, "case": case.key, "worker": target.key, "process": process}
+    own: dict[str, Any] = {
+        "target": target.key,
+        "case": case.key,
+        "worker": target.key,
+        "process": process,
+    }
     if failure := _failure(entry, case):
         yield results.FailedLine(**own, status=failure[0], reason=failure[1])
         return
@@ -113,7 +137,9 @@ def _lines(
         values = [float(row[2]) for row in entry.trial if row[0] == n]
         yield results.OneOffLine(**own, name=name, values=values, at=[n] * len(values))
         if n == 0 and values and min(values) > PLAN["polling_ms"] * 1e6:
-            yield results.OneOffLine(**own, name="wait_quantum", values=[statistics.median(values)], at=[0])
+            yield results.OneOffLine(
+                **own, name="wait_quantum", values=[statistics.median(values)], at=[0]
+            )
     for number, rows in enumerate(entry.rounds):
         yield results.RoundLine(**own, round=number, samples=rows)
 
@@ -133,7 +159,9 @@ def _failure(entry: _CaseEntry, case: Case) -> tuple[results.Status, Why] | None
 
 
 def _check_values(entry: _CaseEntry) -> None:
-    """Raise ``Unverified`` unless the values show that every unit of every window and warm-up ran."""
+    """Raise ``Unverified`` unless the values show that every unit of every window and warm-up
+    ran.
+    """
     rows = [*entry.trial, *(row for rows in entry.rounds for row in rows)]
     issued = sum(row[0] + 1 for row in rows)
     if len(entry.values) != (RING if entry.case.dependency == "independent" else 1):
@@ -145,13 +173,21 @@ def _check_values(entry: _CaseEntry) -> None:
 
 def _case(spec: messages.CaseSpec) -> Case:
     defaults = messages.CaseSpec(pattern=spec.pattern)
-    params = {k: getattr(spec, k) for k in ("k", "bindgroup", "wait") if getattr(spec, k) != getattr(defaults, k)}
+    params = {
+        k: getattr(spec, k)
+        for k in ("k", "bindgroup", "wait")
+        if getattr(spec, k) != getattr(defaults, k)
+    }
     unit = "step" if spec.pattern == "fused" else "dispatch"
-    return Case(pattern=spec.pattern, caller="browser", dependency=spec.dependency, unit=unit, params=params)
+    return Case(
+        pattern=spec.pattern, caller="browser", dependency=spec.dependency, unit=unit, params=params
+    )
 
 
 def _machine(page: messages.Page, target: Target) -> Machine:
-    """The machine as far as a page can see it. Its id hashes only that, so a native run has another id."""
+    """The machine as far as a page can see it. Its id hashes only that, so a native run has another
+    id.
+    """
     cpu = f"not told to a browser ({page.platform or 'unknown platform'})"
     gpus = [] if target.software else [Gpu(name=target.adapter)]
     seed = json.dumps(["browser", cpu, page.cores, page.memory_gib, [gpu.name for gpu in gpus]])

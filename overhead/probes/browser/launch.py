@@ -107,7 +107,9 @@ class Browser:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The flags, preferences and environment variables of the browser by name, for the record."""
+        """The flags, preferences and environment variables of the browser by name, for the
+        record.
+        """
         preferences = FIREFOX_PREFERENCES if self.kind == "firefox" else {}
         flags = {name: value or "set" for name, value in _flags(self.kind).items()}
         return {
@@ -122,11 +124,16 @@ class Browser:
         return FIREFOX_ENVIRONMENT if self.kind == "firefox" else {}
 
     def command(self, profile: Path, url: str) -> list[str]:
-        """The command line that opens the URL. For Firefox, also writes the preferences into the profile."""
+        """The command line that opens the URL. For Firefox, also writes the preferences into the
+        profile.
+        """
         flags = [f"{name}={value}" if value else name for name, value in _flags(self.kind).items()]
         if self.kind == "chromium":
             return [self.program, *flags, f"--user-data-dir={profile}", url]
-        lines = (f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in FIREFOX_PREFERENCES.items())
+        lines = (
+            f"user_pref({json.dumps(name)}, {json.dumps(value)});"
+            for name, value in FIREFOX_PREFERENCES.items()
+        )
         (profile / "user.js").write_text("\n".join(lines) + "\n", encoding="utf-8")
         return [self.program, *flags, "--profile", str(profile), url]
 
@@ -135,7 +142,9 @@ class Browser:
         if sys.platform == "win32":
             return ""
         try:
-            done = subprocess.run([self.program, "--version"], capture_output=True, text=True, timeout=20, check=False)
+            done = subprocess.run(
+                [self.program, "--version"], capture_output=True, text=True, timeout=20, check=False
+            )
         except (OSError, subprocess.TimeoutExpired):
             return ""
         return " ".join(done.stdout.split())[:100]
@@ -144,7 +153,8 @@ class Browser:
 def choose_browser(browser: str) -> str:
     """The name of the stack that measures this browser: ``chromium``, ``firefox`` or a program.
 
-    For a program, sets an environment variable, which the workers inherit. Raises ``UsageError`` if there is none.
+    For a program, sets an environment variable, which the workers inherit. Raises ``UsageError`` if
+    there is none.
     """
     if browser in _NAMES:
         return browser
@@ -155,7 +165,9 @@ def choose_browser(browser: str) -> str:
 
 
 def find_browser(kind: BrowserKind) -> Browser:
-    """The browser that ``OVERHEAD_BROWSER`` names if it is of this kind, else the first one. Raises ``Unavailable``."""
+    """The browser that ``OVERHEAD_BROWSER`` names if it is of this kind, else the first one. Raises
+    ``Unavailable``.
+    """
     if named := os.environ.get(BROWSER, ""):
         program = shutil.which(named)
         if program is None:
@@ -167,11 +179,16 @@ def find_browser(kind: BrowserKind) -> Browser:
             return Browser(kind, program)
     for program in installed_programs(kind):
         return Browser(kind, program)
-    raise Unavailable(because("no-browser-found", browser=kind.title()), because("install-browser", variable=BROWSER))
+    raise Unavailable(
+        because("no-browser-found", browser=kind.title()),
+        because("install-browser", variable=BROWSER),
+    )
 
 
 def installed_programs(kind: BrowserKind, platform: str = sys.platform) -> list[str]:
-    """Paths of browsers of this kind in PATH and in the usual folders of the platform, the preferred ones first."""
+    """Paths of browsers of this kind in PATH and in the usual folders of the platform, the
+    preferred ones first.
+    """
     places: list[Path] = []
     if platform == "darwin":
         roots = [Path("/Applications"), Path.home() / "Applications"]
@@ -185,12 +202,16 @@ def installed_programs(kind: BrowserKind, platform: str = sys.platform) -> list[
 
 
 def kind_of(program: str) -> BrowserKind:
-    """The kind of a browser, from the name of its program: ``firefox`` if that contains it, else ``chromium``."""
+    """The kind of a browser, from the name of its program: ``firefox`` if that contains it, else
+    ``chromium``.
+    """
     return "firefox" if "firefox" in Path(program).name.lower() else "chromium"
 
 
 def split_flags(text: str, platform: str) -> list[str]:
-    """The words of a text as a shell divides them. On Windows a backslash belongs to a path and escapes nothing."""
+    """The words of a text as a shell divides them. On Windows a backslash belongs to a path and
+    escapes nothing.
+    """
     words = shlex.shlex(text, posix=True, punctuation_chars=False)
     words.whitespace_split = True
     words.commenters = ""

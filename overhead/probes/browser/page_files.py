@@ -1,6 +1,7 @@
 """The files of the page, its data (WGSL, seeds, a plan), and the page as a single file.
 
-The single file is for browsers that this program cannot start, such as one on a phone or on a Mac without Python.
+The single file is for browsers that this program cannot start, such as one on a phone or on a Mac
+without Python.
 """
 
 from __future__ import annotations
@@ -20,9 +21,8 @@ TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 """Media type by file name extension."""
 _IMPORT = re.compile(r'from "\./([\w-]+\.js)"')
 _POLICY = (
-    '<meta http-equiv="Content-Security-Policy" '
-    "content=\"default-src 'none'; script-src data:; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'\">"
+    '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; script-src data:;'
+    " style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">"
 )
 
 _GENERATOR = '<meta name="generator" content="overhead browser">'
@@ -54,10 +54,12 @@ PLAN: dict[str, Any] = {
 }
 """The plan of a page that a person opened.
 
-The page tries the n in ``rungs`` until a sample takes longer than ``sample_ms`` and longer than ``waits`` empty waits.
-Then it runs at most ``rounds`` rounds while a replicate takes less than ``seconds``, but at least ``min_rounds``. The n
-in ``keep`` are always measured, even if most of their time is the wait. If an empty wait takes longer than
-``polling_ms``, only the first ``polling_cases`` cases are measured, because the others would take minutes."""
+The page tries the n in ``rungs`` until a sample takes longer than ``sample_ms`` and longer than
+``waits`` empty waits. Then it runs at most ``rounds`` rounds while a replicate takes less than
+``seconds``, but at least ``min_rounds``. The n in ``keep`` are always measured, even if most of
+their time is the wait. If an empty wait takes longer than ``polling_ms``, only the first
+``polling_cases`` cases are measured, because the others would take minutes.
+"""
 
 
 def kernel_hashes() -> dict[str, str]:
@@ -66,7 +68,9 @@ def kernel_hashes() -> dict[str, str]:
 
 
 def page_data() -> dict[str, Any]:
-    """What the page loads at its start: the text of ``kernels`` by file name, 256 ``seeds``, and the ``plan``."""
+    """What the page loads at its start: the text of ``kernels`` by file name, 256 ``seeds``, and
+    the ``plan``.
+    """
     return {
         "kernels": {name: kernels.source(name)[0] for name in _KERNELS},
         "seeds": lcg.seeds().tolist(),

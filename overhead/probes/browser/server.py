@@ -1,4 +1,6 @@
-"""The server for the page. It serves the files, checks a one-time token, and exchanges commands and answers."""
+"""The server for the page. It serves the files, checks a one-time token, and exchanges commands and
+answers.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,11 @@ class _Refusal(Exception):
 
 
 class PageServer(ThreadingHTTPServer):
-    """Serves the files to every local client. Only the first page with the correct token gets commands.
+    """Serves the files to every local client. Only the first page with the correct token gets
+    commands.
 
-    It listens on the loopback interface only. ``url`` is the address for the browser, which contains the token.
+    It listens on the loopback interface only. ``url`` is the address for the browser, which
+    contains the token.
     """
 
     request_queue_size = 256
@@ -87,24 +91,32 @@ class PageServer(ThreadingHTTPServer):
             self._command = messages.Command(id=self._command.id + 1, do="end")
             self._changed.notify_all()
         self._closed = True
-        socket.create_connection(("127.0.0.1", self.server_port)).close()  # the thread waits for a connection
+        socket.create_connection(
+            ("127.0.0.1", self.server_port)
+        ).close()  # the thread waits for a connection
         self._thread.join()
         self.server_close()
 
     def give_up(self) -> None:
-        """Let ``wait_for_page`` and ``ask`` return None at once, now and later, because the browser has ended."""
+        """Let ``wait_for_page`` and ``ask`` return None at once, now and later, because the browser
+        has ended.
+        """
         with self._changed:
             self._given_up = True
             self._changed.notify_all()
 
     def wait_for_page(self, seconds: float) -> messages.Page | None:
-        """Wait until the page has connected. Returns its description; None if it has not within this time."""
+        """Wait until the page has connected. Returns its description; None if it has not within
+        this time.
+        """
         with self._changed:
             self._wait(lambda: self._page is not None, seconds)
             return self._page
 
     def ask(self, do: Any, seconds: float, **fields: Any) -> messages.PageAnswer | None:
-        """Send a command with these fields to the page. Returns its answer; None if there is none within this time."""
+        """Send a command with these fields to the page. Returns its answer; None if there is none
+        within this time.
+        """
         with self._changed:
             self._command = messages.Command(id=self._command.id + 1, do=do, **fields)
             self._answer = None
@@ -116,7 +128,9 @@ class PageServer(ThreadingHTTPServer):
         self._changed.wait_for(lambda: done() or self._given_up, seconds)
 
     def accept_hello(self, hello: messages.Hello) -> dict[str, str]:
-        """Take the first message of a page. Returns its ``secret`` for later requests. Raises ``_Refusal``."""
+        """Take the first message of a page. Returns its ``secret`` for later requests. Raises
+        ``_Refusal``.
+        """
         if not hmac.compare_digest(hello.token.encode(), self._token.encode()):
             raise _Refusal(401, "wrong token")
         with self._changed:
@@ -135,7 +149,8 @@ class PageServer(ThreadingHTTPServer):
     def exchange(self, answer: messages.PageAnswer) -> messages.Command:
         """Store the answer to the current command, then wait for the next command and return it.
 
-        A repeated answer is ignored. Raises ``_Refusal`` for an answer to a command that was not given.
+        A repeated answer is ignored. Raises ``_Refusal`` for an answer to a command that was not
+        given.
         """
         with self._changed:
             if answer.id > self._command.id:
@@ -148,7 +163,9 @@ class PageServer(ThreadingHTTPServer):
             return messages.Command(id=answer.id, do="idle")
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print an error of a request, unless it is an ``OSError``, such as a client that closed the connection."""
+        """Print an error of a request, unless it is an ``OSError``, such as a client that closed
+        the connection.
+        """
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -179,7 +196,11 @@ class _Handler(BaseHTTPRequestHandler):
             status, text = refusal.args
             body, kind = f"{text}\n".encode(), "text/plain; charset=utf-8"
         self.send_response_only(status)
-        for name, value in {**_HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
+        for name, value in {
+            **_HEADERS,
+            "Content-Type": kind,
+            "Content-Length": str(len(body)),
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
@@ -205,7 +226,9 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refusal(404, "no such place")
         if self.headers.get("content-type") != "application/json":
             raise _Refusal(415, "send application/json")
-        if self.path == "/next" and not self.server.is_authorized(self.headers.get("authorization", "")):
+        if self.path == "/next" and not self.server.is_authorized(
+            self.headers.get("authorization", "")
+        ):
             raise _Refusal(401, "no session of this server")
         body = self._body()
         try:

@@ -1,4 +1,5 @@
-"""One browser with one page that accepts commands. It is opened at the first use and closed when the worker ends.
+"""One browser with one page that accepts commands. It is opened at the first use and closed when
+the worker ends.
 
 While the page measures, the threads of this process only wait.
 """
@@ -27,9 +28,13 @@ from overhead.results import Reason, because
 
 _KILL_SECONDS = 3.0
 _PRINTED_SECONDS = 0.2
-"""How long what the browser printed may take to arrive; Firefox prints the adapter's name before it opens a page."""
+"""How long what the browser printed may take to arrive; Firefox prints the adapter's name before it
+opens a page.
+"""
 _LONGEST_FOLDER = 50
-"""Chromium puts a socket into its temporary folder. The path of a socket may have about 100 characters."""
+"""Chromium puts a socket into its temporary folder. The path of a socket may have about 100
+characters.
+"""
 
 
 class BrowserEnded(WithReason):
@@ -39,11 +44,13 @@ class BrowserEnded(WithReason):
 class BrowserSession:
     """An open page that answers commands. Raises ``Unavailable`` if no page can be opened.
 
-    The browser is a process of the caller's group and inherits its environment. So whatever ends a worker ends the
-    browser too.
+    The browser is a process of the caller's group and inherits its environment. So whatever ends a
+    worker ends the browser too.
     """
 
-    def __init__(self, browser: Browser, start_seconds: float = 45.0, answer_seconds: float = 60.0) -> None:
+    def __init__(
+        self, browser: Browser, start_seconds: float = 45.0, answer_seconds: float = 60.0
+    ) -> None:
         self.browser, self._answer_seconds = browser, answer_seconds
         self._chains = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -64,13 +71,17 @@ class BrowserSession:
         return self._chains
 
     def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
-        """Send a command with these fields; return the page's answer. Raises ``BrowserEnded`` if there is none."""
+        """Send a command with these fields; return the page's answer. Raises ``BrowserEnded`` if
+        there is none.
+        """
         if self._server is None:
             raise BrowserEnded(because("browser-closed"))
         answer = self._server.ask(do, self._answer_seconds, **fields)
         if answer is None:
             browser, limit_s = self.browser.kind.title(), self._answer_seconds
-            raise BrowserEnded(self._ended() or because("browser-silent", browser=browser, limit_s=limit_s))
+            raise BrowserEnded(
+                self._ended() or because("browser-silent", browser=browser, limit_s=limit_s)
+            )
         return answer
 
     def close(self) -> None:
@@ -100,7 +111,9 @@ class BrowserSession:
                 env=environment,
             )
         except OSError as error:
-            raise Unavailable(because("browser-not-started", browser=self.browser.kind.title(), text=error)) from None
+            raise Unavailable(
+                because("browser-not-started", browser=self.browser.kind.title(), text=error)
+            ) from None
         assert self._process.stdout is not None
         printed = PrintedText(self._process.stdout)
         threading.Thread(target=_give_up_at_end, args=(self._process, server), daemon=True).start()
@@ -108,15 +121,23 @@ class BrowserSession:
         log_text = printed.text(_PRINTED_SECONDS)
         if page is None:
             browser = self.browser.kind.title()
-            ended = self._ended() or because("browser-opened-no-page", browser=browser, limit_s=seconds)
+            ended = self._ended() or because(
+                "browser-opened-no-page", browser=browser, limit_s=seconds
+            )
             printed_last = last_line(log_text)
-            raise Unavailable(because("with-text", why=ended, text=printed_last) if printed_last else ended)
+            raise Unavailable(
+                because("with-text", why=ended, text=printed_last) if printed_last else ended
+            )
         return with_name_from_log(page, log_text)
 
     def _ended(self) -> Reason | None:
         """How the browser ended by itself; None if it runs."""
         code = None if self._process is None else self._process.poll()
-        return None if code is None else because("browser-ended", browser=self.browser.kind.title(), exit_code=code)
+        return (
+            None
+            if code is None
+            else because("browser-ended", browser=self.browser.kind.title(), exit_code=code)
+        )
 
     def _kill(self) -> None:
         if self._process is None or self._process.poll() is not None:

@@ -21,7 +21,9 @@ _STEPS_BYTES = 16
 
 
 def open_case(session: BrowserSession, case: Case) -> WorkChain:
-    """A chain of a workload that was compared with NumPy. Raises ``Unsupported`` or ``Unverified``."""
+    """A chain of a workload that was compared with NumPy. Raises ``Unsupported`` or
+    ``Unverified``.
+    """
     refuse_wgsl(case)
     if case.caller != "browser":
         raise Unsupported(because("page-has-no-caller", caller=case.caller))
@@ -29,7 +31,9 @@ def open_case(session: BrowserSession, case: Case) -> WorkChain:
 
 
 class BrowserWork(WorkChain, PageChain):
-    """A workload that runs in the page, which gets buffers and WGSL and returns bytes. Only Python interprets them."""
+    """A workload that runs in the page, which gets buffers and WGSL and returns bytes. Only Python
+    interprets them.
+    """
 
     language = "wgsl"
 
@@ -39,7 +43,9 @@ class BrowserWork(WorkChain, PageChain):
         self._text, self._entries = kernels_of(self, "wgsl")
         adapter = session.page.adapter
         software = adapter is not None and identity.is_software(adapter)
-        may_be_llvmpipe = adapter is not None and software and "swiftshader" not in adapter.description.lower()
+        may_be_llvmpipe = (
+            adapter is not None and software and "swiftshader" not in adapter.description.lower()
+        )
         self._max_loops = LLVMPIPE_TURNS // self.workload.turns if may_be_llvmpipe else 0
         if case.pattern != "fused":
             self.max_n //= len(self._entries)
@@ -55,7 +61,10 @@ class BrowserWork(WorkChain, PageChain):
         return messages.PageProgram(
             label=f"{self.workload.name}, {self.elements:,} elements,",
             kernels=[messages.PageKernel(code=self._text)],
-            entries=[messages.PageEntry(name=entry.name, groups=[entry.groups]) for entry in self._entries],
+            entries=[
+                messages.PageEntry(name=entry.name, groups=[entry.groups])
+                for entry in self._entries
+            ],
             buffers=[messages.PageBuffer(kind=kind, size=size) for kind, size in kinds],
             count_buffer=_STEPS,
             max_loops=self._max_loops,
@@ -63,7 +72,9 @@ class BrowserWork(WorkChain, PageChain):
         )
 
     def verify(self) -> None:
-        """Send the inputs to the page, then compare its results with NumPy's. Raises ``Unverified`` if they differ."""
+        """Send the inputs to the page, then compare its results with NumPy's. Raises ``Unverified``
+        if they differ.
+        """
         self.write([_INPUTS], self._input_values.tobytes())
         super().verify()
 
@@ -78,11 +89,17 @@ class BrowserWork(WorkChain, PageChain):
         at = self._sizes[_STATE]
         raw = self.fetch_bytes([_STATE, _COUNTERS], at + self._zeros.nbytes)
         state = np.frombuffer(raw[:at], self.workload.dtype)
-        return sources.unpack_state(self.workload, state, self.elements), np.frombuffer(raw[at:], np.uint32)
+        return sources.unpack_state(self.workload, state, self.elements), np.frombuffer(
+            raw[at:], np.uint32
+        )
 
     def count(self) -> int:
-        """The number of steps since ``put``; only the counters are fetched. Raises ``Unverified`` if they differ."""
-        return self.agreed(np.frombuffer(self.fetch_bytes([_COUNTERS], self._zeros.nbytes), np.uint32))
+        """The number of steps since ``put``; only the counters are fetched. Raises ``Unverified``
+        if they differ.
+        """
+        return self.agreed(
+            np.frombuffer(self.fetch_bytes([_COUNTERS], self._zeros.nbytes), np.uint32)
+        )
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of the WGSL, by file name."""

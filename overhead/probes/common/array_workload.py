@@ -20,12 +20,16 @@ class ArrayWork(WorkChain):
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self._step = step_of(self, self.xp, {name: self.xp.asarray(values) for name, values in self.inputs.items()})
+        self._step = step_of(
+            self, self.xp, {name: self.xp.asarray(values) for name, values in self.inputs.items()}
+        )
 
     def put(self, state: dict[str, Array]) -> None:
         """Copy the state into arrays of the library, with counters of 0."""
         steps = np.zeros(self.elements, np.int32)
-        self.values = {name: self.xp.array(values) for name, values in {**state, "steps": steps}.items()}
+        self.values = {
+            name: self.xp.array(values) for name, values in {**state, "steps": steps}.items()
+        }
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
         """The state and the counters, copied to host memory."""

@@ -1,5 +1,6 @@
-"""What can run here: import a GPU library, tell its failures from mistakes, check the parameters of a case, recognise
-adapters that run on the CPU."""
+"""What can run here: import a GPU library, tell its failures from mistakes, check the parameters of
+a case, recognise adapters that run on the CPU.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from overhead.errors import OutOfTime, Unverified, UsageError, came_from_import, first_line_of, is_mistake_of_suite
+from overhead.errors import (
+    OutOfTime,
+    Unverified,
+    UsageError,
+    came_from_import,
+    first_line_of,
+    is_mistake_of_suite,
+)
 from overhead.probes.base import Probe, Unavailable, Unsupported
 from overhead.probes.kernels import LLVMPIPE_TURNS
 from overhead.results import Case, Reason, Scalar, Why, because, reason_given
@@ -20,29 +28,38 @@ AllowedValues = Mapping[str, Collection[Scalar] | None]
 """The allowed values of each parameter of a case; None if the stack checks the value elsewhere."""
 CANNOT = because("library-cannot-do-this")
 """What is said where a stack's first case fails."""
-_RENDERERS = re.compile(r"llvmpipe|lavapipe|softpipe|swiftshader|basic render|warp\b", re.IGNORECASE)
+_RENDERERS = re.compile(
+    r"llvmpipe|lavapipe|softpipe|swiftshader|basic render|warp\b", re.IGNORECASE
+)
 
 
 def import_library(name: str, mend: Why) -> Any:
-    """Import the module ``name`` and return it. ``mend``: the command that installs it. Raises ``Unavailable``."""
+    """Import the module ``name`` and return it. ``mend``: the command that installs it. Raises
+    ``Unavailable``.
+    """
     try:
         return importlib.import_module(name)
     except Exception as error:  # a library built for another version may raise anything
-        raise Unavailable(because("package-does-not-import", package=name, text=first_line_of(error)), mend) from error
+        raise Unavailable(
+            because("package-does-not-import", package=name, text=first_line_of(error)), mend
+        ) from error
 
 
 def cannot_here(error: Exception, probe: Probe, what: Reason) -> Unavailable | None:
-    """The error of a stack that has run nothing yet, as ``Unavailable``, if this machine is the cause; else None.
+    """The error of a stack that has run nothing yet, as ``Unavailable``, if this machine is the
+    cause; else None.
 
-    ``what`` failed. A library that cannot be imported is the machine's cause on every stack. What a library
-    or a driver raises later is so on the stacks of this package alone, whose code CI runs: a plugin may have called
-    its library in a wrong way, and ``overhead check`` must find that.
+    ``what`` failed. A library that cannot be imported is the machine's cause on every stack. What a
+    library or a driver raises later is so on the stacks of this package alone, whose code CI runs:
+    a plugin may have called its library in a wrong way, and ``overhead check`` must find that.
     """
     if isinstance(error, Unavailable | Unsupported | Unverified | OutOfTime | UsageError):
         return None
     module = type(probe).__module__
     if came_from_import(error, module):
-        return Unavailable(because("library-does-not-import", text=first_line_of(error)), probe.mend)
+        return Unavailable(
+            because("library-does-not-import", text=first_line_of(error)), probe.mend
+        )
     if module.startswith("overhead.") and not is_mistake_of_suite(error):
         return Unavailable(because("about", what=what, why=_said_first(error)), probe.mend)
     return None
@@ -52,7 +69,11 @@ def _said_first(error: Exception) -> Why:
     reason = reason_given(error)
     if reason is None:
         return first_line_of(error)
-    return reason if type(error) is RuntimeError else because("raised", why=reason, kind=type(error).__name__)
+    return (
+        reason
+        if type(error) is RuntimeError
+        else because("raised", why=reason, kind=type(error).__name__)
+    )
 
 
 def check_parameters(case: Case, allowed: AllowedValues) -> None:
@@ -62,7 +83,9 @@ def check_parameters(case: Case, allowed: AllowedValues) -> None:
         raise Unsupported(because("no-such-parameter", parameters=", ".join(sorted(unknown))))
     for name, values in allowed.items():
         if values is not None and name in case.params and case.params[name] not in values:
-            raise Unsupported(because("no-such-parameter-value", parameter=name, value=case.params[name]))
+            raise Unsupported(
+                because("no-such-parameter-value", parameter=name, value=case.params[name])
+            )
 
 
 def is_accepted(check: Callable[[Case], object], case: Case) -> bool:
@@ -75,18 +98,24 @@ def is_accepted(check: Callable[[Case], object], case: Case) -> bool:
 
 
 def names_software_renderer(*texts: str) -> bool:
-    """True if one of the texts (an adapter's name, its driver) names a renderer that runs on the CPU."""
+    """True if one of the texts (an adapter's name, its driver) names a renderer that runs on the
+    CPU.
+    """
     return any(_RENDERERS.search(text) for text in texts)
 
 
 @functools.cache
 def under_wine() -> bool:
-    """True if this program for Windows runs on Wine, which names a GPU of its own choice and translates D3D12."""
+    """True if this program for Windows runs on Wine, which names a GPU of its own choice and
+    translates D3D12.
+    """
     if sys.platform == "win32":
         return hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
     return False
 
 
 def longest_fused_chain(adapter: str, turns: int = 1) -> int:
-    """Most units in one fused dispatch on the adapter with this name, if a unit takes ``turns`` loop iterations."""
+    """Most units in one fused dispatch on the adapter with this name, if a unit takes ``turns``
+    loop iterations.
+    """
     return LLVMPIPE_TURNS // turns if "llvmpipe" in adapter else 1 << 26

@@ -1,6 +1,8 @@
-"""The entry points of other packages, and the trial of an import in a child process before this process does it.
+"""The entry points of other packages, and the trial of an import in a child process before this
+process does it.
 
-The trial finds a package or a plugin that raises, ends the process, crashes or hangs while it is imported.
+The trial finds a package or a plugin that raises, ends the process, crashes or hangs while it is
+imported.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ def package_of(entry: EntryPoint) -> str:
 def missing_record(entry: EntryPoint, reason: Why) -> MissingStack:
     """The entry in a results file for a package that cannot be used for this reason."""
     name = re.sub(r"[^a-z0-9]+", "-", entry.name.lower()).strip("-0123456789")[:32] or "package"
-    return MissingStack(stack=name, reason=because("package-unusable", why=reason, package=package_of(entry)))
+    return MissingStack(
+        stack=name, reason=because("package-unusable", why=reason, package=package_of(entry))
+    )
 
 
 def import_failures(entries: Sequence[EntryPoint]) -> list[Why]:
@@ -46,7 +50,9 @@ def import_failures(entries: Sequence[EntryPoint]) -> list[Why]:
 
 
 def import_failure(*arguments: str) -> Why:
-    """Why a child process cannot import an entry point (name and value) or a plugin (path); '' if it can."""
+    """Why a child process cannot import an entry point (name and value) or a plugin (path); '' if
+    it can.
+    """
     limits = ChildLimits(IMPORT_S, _MEMORY_BYTES)
     try:
         with ChildProcess(f"{__package__}.import_trial", arguments, _decode, limits) as child:

@@ -1,4 +1,6 @@
-"""The child process that imports one entry point (its name and value) or one plugin (its path), and answers why not."""
+"""The child process that imports one entry point (its name and value) or one plugin (its path), and
+answers why not.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def _answer(arguments: list[str], send: Send) -> None:
 
 def what_is_wrong(error: BadPlugin) -> Why:
     """Why a plugin cannot be used, without its path."""
-    if isinstance(error.why, Reason) and isinstance(wrong := error.why.values.get("why"), str | Reason):
+    if isinstance(error.why, Reason) and isinstance(
+        wrong := error.why.values.get("why"), str | Reason
+    ):
         return wrong
     return str(error)
 

@@ -1,5 +1,5 @@
-"""Loops over n units: plain Python functions, and generated source code for Python and numba, with or without clock
-readings.
+"""Loops over n units: plain Python functions, and generated source code for Python and numba, with
+or without clock readings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ Action = Callable[[], object]
 Issue = Callable[[int], object]
 """Issues n units."""
 Stages = Callable[[int], dict[str, NDArray[np.int64]]]
-"""Issues n units with clock readings, and returns the durations of each stage (a named part of a unit), ns."""
+"""Issues n units with clock readings, and returns the durations of each stage (a named part of a
+unit), ns.
+"""
 CLOCK = "clock"
 """The empty stage: its duration is the cost of one clock reading."""
 
@@ -35,7 +37,9 @@ def repeated(action: Action) -> Issue:
 
 
 def alternating(first: Action, second: Action) -> Issue:
-    """A function of n that runs both actions in turn, n times, and returns the last result of ``second``."""
+    """A function of n that runs both actions in turn, n times, and returns the last result of
+    ``second``.
+    """
 
     def loop(n: int) -> object:
         result: object = None
@@ -62,7 +66,9 @@ def nothing() -> None:
 
 @dataclass(frozen=True)
 class Statement:
-    """One line of the loop, and the name of the stage (the named part of a unit) that it belongs to."""
+    """One line of the loop, and the name of the stage (the named part of a unit) that it belongs
+    to.
+    """
 
     code: str
     stage: str
@@ -70,10 +76,12 @@ class Statement:
 
 @dataclass(frozen=True)
 class Script:
-    """A loop that runs units in groups: for each group ``head`` once, ``body`` once per unit, then ``tail`` once.
+    """A loop that runs units in groups: for each group ``head`` once, ``body`` once per unit, then
+    ``tail`` once.
 
-    ``per``: units in a group; 0: all units are one group. The variable ``u`` is the index of the unit in ``body``, and
-    of the first unit of the group in ``head`` and ``tail``. ``names`` become local variables.
+    ``per``: units in a group; 0: all units are one group. The variable ``u`` is the index of the
+    unit in ``body``, and of the first unit of the group in ``head`` and ``tail``. ``names`` become
+    local variables.
     """
 
     head: tuple[Statement, ...] = ()
@@ -84,12 +92,19 @@ class Script:
 
     @property
     def sections(self) -> tuple[tuple[Statement, ...], ...]:
-        """The parts that are timed separately: one part if a group is one unit, else head, body and tail."""
-        return (self.head + self.body + self.tail,) if self.per == 1 else (self.head, self.body, self.tail)
+        """The parts that are timed separately: one part if a group is one unit, else head, body and
+        tail.
+        """
+        return (
+            (self.head + self.body + self.tail,)
+            if self.per == 1
+            else (self.head, self.body, self.tail)
+        )
 
 
 def stage_names(section: Sequence[Statement]) -> list[str]:
-    """The names of the stages of a section (a part that is timed separately) in order, after ``clock``.
+    """The names of the stages of a section (a part that is timed separately) in order, after
+    ``clock``.
 
     Adjacent statements of one stage are timed together.
     """
@@ -101,11 +116,13 @@ def lines_without_clock(script: Script) -> list[str]:
     return _nest(script, [[s.code for s in section] for section in script.sections])
 
 
-def lines_with_clock(script: Script, read: Callable[[int, int], str], keep: Callable[[int, int], str]) -> list[str]:
+def lines_with_clock(
+    script: Script, read: Callable[[int, int], str], keep: Callable[[int, int], str]
+) -> list[str]:
     """The lines of the loop with one clock reading before the first stage and one after each stage.
 
-    ``read(section, i)`` returns the statement that takes reading i. ``keep(section, readings)`` returns the statement
-    that stores the readings after the last one.
+    ``read(section, i)`` returns the statement that takes reading i. ``keep(section, readings)``
+    returns the statement that stores the readings after the last one.
     """
     blocks = []
     for number, section in enumerate(script.sections):
@@ -116,10 +133,14 @@ def lines_with_clock(script: Script, read: Callable[[int, int], str], keep: Call
     return _nest(script, blocks)
 
 
-def stage_durations(script: Script, readings: Sequence[NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
-    """Durations by stage, ns. ``readings``: for each section clock values in ns, shape (repetitions, readings).
+def stage_durations(
+    script: Script, readings: Sequence[NDArray[np.int64]]
+) -> dict[str, NDArray[np.int64]]:
+    """Durations by stage, ns. ``readings``: for each section clock values in ns, shape
+    (repetitions, readings).
 
-    Each duration includes the cost of one clock reading. A stage that occurs twice per unit has two durations per unit.
+    Each duration includes the cost of one clock reading. A stage that occurs twice per unit has two
+    durations per unit.
     """
     found: dict[str, list[NDArray[np.int64]]] = {}
     for section, values in zip(script.sections, readings, strict=True):
@@ -129,14 +150,20 @@ def stage_durations(script: Script, readings: Sequence[NDArray[np.int64]]) -> di
 
 
 def compile_python(script: Script) -> Issue:
-    """A plain Python function ``issue(n)`` that runs the loop for n units and uses only local variables."""
+    """A plain Python function ``issue(n)`` that runs the loop for n units and uses only local
+    variables.
+    """
     return _defined(lines_without_clock(script), script.names)
 
 
 def compile_python_stages(script: Script) -> Stages:
-    """A function ``stages(n)`` that runs the same loop and reads ``time.perf_counter_ns`` around each stage."""
+    """A function ``stages(n)`` that runs the same loop and reads ``time.perf_counter_ns`` around
+    each stage.
+    """
     kept: list[list[tuple[int, ...]]] = [[] for _ in script.sections]
-    names = {**script.names, "clock": perf_counter_ns} | {f"keep{i}": rows.append for i, rows in enumerate(kept)}
+    names = {**script.names, "clock": perf_counter_ns} | {
+        f"keep{i}": rows.append for i, rows in enumerate(kept)
+    }
     lines = lines_with_clock(
         script,
         read=lambda section, i: f"t{i} = clock()",
@@ -150,7 +177,11 @@ def compile_python_stages(script: Script) -> Stages:
         loop(n)
         widths = [len(stage_names(section)) + 1 for section in script.sections]
         return stage_durations(
-            script, [np.array(rows, np.int64).reshape(-1, width) for rows, width in zip(kept, widths, strict=True)]
+            script,
+            [
+                np.array(rows, np.int64).reshape(-1, width)
+                for rows, width in zip(kept, widths, strict=True)
+            ],
         )
 
     return stages
@@ -163,7 +194,14 @@ def _nest(script: Script, blocks: Sequence[Sequence[str]]) -> list[str]:
     if script.per == 0:
         units = ["for u in range(n):", *_in(body)] if body else []
         return ["u = 0", *head, *units, "u = 0", *tail]
-    group = ["u = g", *head, f"for u in range(g, min(g + {script.per}, n)):", *_in([*body, "pass"]), "u = g", *tail]
+    group = [
+        "u = g",
+        *head,
+        f"for u in range(g, min(g + {script.per}, n)):",
+        *_in([*body, "pass"]),
+        "u = g",
+        *tail,
+    ]
     return [f"for g in range(0, n, {script.per}):", *_in(group)]
 
 

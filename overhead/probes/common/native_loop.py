@@ -1,7 +1,9 @@
-"""Run a list of C calls in a plain Python loop (``ffi``) or in a compiled loop of the same calls (``native``).
+"""Run a list of C calls in a plain Python loop (``ffi``) or in a compiled loop of the same calls
+(``native``).
 
-numba compiles the loop. The source depends only on the structure of the list and contains no addresses, so each source
-is compiled once per machine. Sources and machine code are kept in ``NUMBA_CACHE_DIR`` or the user's cache folder.
+numba compiles the loop. The source depends only on the structure of the list and contains no
+addresses, so each source is compiled once per machine. Sources and machine code are kept in
+``NUMBA_CACHE_DIR`` or the user's cache folder.
 """
 
 from __future__ import annotations
@@ -64,12 +66,14 @@ Word = int | Slot | Cycle
 
 @dataclass(frozen=True)
 class NativeCall:
-    """A C call. Arguments and result are integers or pointers. The upper bits of a narrower result are undefined.
+    """A C call. Arguments and result are integers or pointers. The upper bits of a narrower result
+    are undefined.
 
-    The Python loop calls ``function`` with ``ffi_args`` (default: ``args``). A ``Cycle`` in ``ffi_args`` holds objects.
-    The compiled loop calls ``address`` with ``args``. ``result``: where the result is kept. ``stage``: the part of a
-    unit that the call belongs to (default: ``name``). ``checked``: a nonzero low half of the result is a failure, which
-    ``NativeLoop.failure`` returns.
+    The Python loop calls ``function`` with ``ffi_args`` (default: ``args``). A ``Cycle`` in
+    ``ffi_args`` holds objects. The compiled loop calls ``address`` with ``args``. ``result``: where
+    the result is kept. ``stage``: the part of a unit that the call belongs to (default: ``name``).
+    ``checked``: a nonzero low half of the result is a failure, which ``NativeLoop.failure``
+    returns.
     """
 
     name: str
@@ -95,7 +99,8 @@ class Store:
 
 @dataclass(frozen=True)
 class NativeProgram:
-    """C calls for units in groups: for each group ``head`` once, ``body`` once per unit, then ``tail`` once.
+    """C calls for units in groups: for each group ``head`` once, ``body`` once per unit, then
+    ``tail`` once.
 
     ``per``: units in a group (the last group may be smaller); 0: all units are one group.
     """
@@ -107,7 +112,9 @@ class NativeProgram:
 
 
 class NativeLoop(Protocol):
-    """A loop that issues n units. ``failure()``: bitwise or of all results of checked calls so far; 0: none failed."""
+    """A loop that issues n units. ``failure()``: bitwise or of all results of checked calls so far;
+    0: none failed.
+    """
 
     failure: Callable[[], int]
 
@@ -121,7 +128,9 @@ def compile_ffi(program: NativeProgram) -> NativeLoop:
 
 
 def compile_native(program: NativeProgram) -> NativeLoop:
-    """The program as a compiled loop: ``loop(n)`` issues n units without the GIL. Raises ``NativeUnavailable``."""
+    """The program as a compiled loop: ``loop(n)`` issues n units without the GIL. Raises
+    ``NativeUnavailable``.
+    """
     rendered = _Native(program)
     lines = loops.lines_without_clock(rendered.script)
     table = np.array(rendered.table, np.int64)
@@ -129,11 +138,13 @@ def compile_native(program: NativeProgram) -> NativeLoop:
 
 
 def compile_stages(program: NativeProgram, caller: str) -> Stages:
-    """A function ``stages(n)`` that runs the same loop with clock readings, and returns the durations by stage, ns.
+    """A function ``stages(n)`` that runs the same loop with clock readings, and returns the
+    durations by stage, ns.
 
-    ``caller``: ``native`` for a compiled loop, else a Python loop. Each duration includes one clock reading. The stage
-    ``clock`` contains nothing else. The cost of a stage per unit is
-    ``(sum(durations) - len(durations) * clock) / n``. Adjacent calls of one stage are timed together.
+    ``caller``: ``native`` for a compiled loop, else a Python loop. Each duration includes one clock
+    reading. The stage ``clock`` contains nothing else. The cost of a stage per unit is
+    ``(sum(durations) - len(durations) * clock) / n``. Adjacent calls of one stage are timed
+    together.
     """
     if caller != "native":
         return loops.compile_python_stages(_python_script(program, [0]))
@@ -152,8 +163,11 @@ def compile_stages(program: NativeProgram, caller: str) -> Stages:
     def stages(n: int) -> dict[str, NDArray[np.int64]]:
         groups = -(-n // program.per) if program.per else 1
         times = [n] if program.per == 1 else [groups, n, groups]
-        # Filled before the loop, because the first write to a memory page would cause a page fault inside a stage.
-        logs = [np.ones((count, width, 2), np.int64) for count, width in zip(times, widths, strict=True)]
+        # Filled before the loop, because the first write to a memory page would cause a page fault
+        # inside a stage.
+        logs = [
+            np.ones((count, width, 2), np.int64) for count, width in zip(times, widths, strict=True)
+        ]
         table[2 : 2 + len(logs)] = [log.ctypes.data for log in logs]
         loop(table, n)
         return loops.stage_durations(rendered.script, [nanoseconds(log) for log in logs])
@@ -166,8 +180,13 @@ def _loop(issue: Issue, failure: Callable[[], int]) -> NativeLoop:
     return issue  # type: ignore[return-value]
 
 
-def _sections(program: NativeProgram, render: Callable[[NativeCall | Store], Statement]) -> dict[str, Any]:
-    parts = {name: tuple(render(call) for call in getattr(program, name)) for name in ("head", "body", "tail")}
+def _sections(
+    program: NativeProgram, render: Callable[[NativeCall | Store], Statement]
+) -> dict[str, Any]:
+    parts = {
+        name: tuple(render(call) for call in getattr(program, name))
+        for name in ("head", "body", "tail")
+    }
     return {**parts, "per": program.per}
 
 
@@ -176,7 +195,9 @@ def _turn(length: int) -> str:
 
 
 def _python_script(program: NativeProgram, failed: list[int]) -> Script:
-    """The loop that calls the Python callables. ``failed[0]`` collects the results of checked calls."""
+    """The loop that calls the Python callables. ``failed[0]`` collects the results of checked
+    calls.
+    """
     names: dict[str, Any] = {}
     count = itertools.count()
 
@@ -188,7 +209,11 @@ def _python_script(program: NativeProgram, failed: list[int]) -> Script:
     def word(value: Any) -> str:
         if isinstance(value, Slot):
             return f"s{value.index}"
-        return f"{bind(value.values)}[{_turn(len(value.values))}]" if isinstance(value, Cycle) else bind(value)
+        return (
+            f"{bind(value.values)}[{_turn(len(value.values))}]"
+            if isinstance(value, Cycle)
+            else bind(value)
+        )
 
     def render(call: NativeCall | Store) -> Statement:
         args = (call.value,) if isinstance(call, Store) else call.ffi_args or call.args
@@ -209,14 +234,17 @@ def _python_script(program: NativeProgram, failed: list[int]) -> Script:
 class _Native:
     """The loop that calls addresses: its source lines, and a table of all numbers that it uses.
 
-    Words 0 to 7 of the table are reserved: word 0 holds the failures, word 1 the clock, words 2 to 7 the logs.
+    Words 0 to 7 of the table are reserved: word 0 holds the failures, word 1 the clock, words 2 to
+    7 the logs.
     """
 
     def __init__(self, program: NativeProgram) -> None:
         self.table = [0] * 8
         self.script = Script(**_sections(program, self._render))
         calls = program.head + program.body + program.tail
-        self.slots = sorted({c.result.index for c in calls if isinstance(c, NativeCall) and c.result})
+        self.slots = sorted(
+            {c.result.index for c in calls if isinstance(c, NativeCall) and c.result}
+        )
 
     def _place(self, *values: int) -> int:
         self.table += [value - (1 << 64) if value >= 1 << 63 else value for value in values]
@@ -266,23 +294,34 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
     try:
         import numba  # noqa: F401
         from numba.misc.appdirs import user_cache_dir
-    except Exception as error:  # numba raises ImportError or SystemError if numpy is newer than it supports
-        raise NativeUnavailable(because("numba-does-not-load", text=first_line_of(error)), _INSTALL_NUMBA) from error
+    except (
+        Exception
+    ) as error:  # numba raises ImportError or SystemError if numpy is newer than it supports
+        raise NativeUnavailable(
+            because("numba-does-not-load", text=first_line_of(error)), _INSTALL_NUMBA
+        ) from error
     module = Path(loops.__file__).with_name("numba_intrinsics.py").read_bytes()
     text = rendered.source(lines)
     name = "loop_" + hashlib.sha256(module + text.encode()).hexdigest()[:24]
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(user_cache_dir("overhead", appauthor=False)) / "native")
+    folder = Path(
+        os.environ.get("NUMBA_CACHE_DIR")
+        or Path(user_cache_dir("overhead", appauthor=False)) / "native"
+    )
     try:
         function: Callable[..., None] = (sys.modules.get(name) or _load(name, text, folder)).loop
     except NativeUnavailable:
         raise
     except Exception as error:  # numba compiles while the file is imported
-        raise NativeUnavailable(because("numba-cannot-compile", text=first_line_of(error)), _INSTALL_NUMBA) from error
+        raise NativeUnavailable(
+            because("numba-cannot-compile", text=first_line_of(error)), _INSTALL_NUMBA
+        ) from error
     return function
 
 
 def _load(name: str, text: str, folder: Path) -> Any:
-    """Import the source from a file in the folder. numba caches machine code only for a file that does not change."""
+    """Import the source from a file in the folder. numba caches machine code only for a file that
+    does not change.
+    """
     try:
         path = _written(folder, name, text)
     except OSError:
@@ -312,7 +351,9 @@ def _written(folder: Path, name: str, text: str) -> Path:
 
 @functools.cache
 def _clock() -> tuple[int, str, Callable[[NDArray[np.int64]], NDArray[np.int64]]]:
-    """The address of a clock function, its first arguments as text, and a function from its 16 bytes to ns."""
+    """The address of a clock function, its first arguments as text, and a function from its 16
+    bytes to ns.
+    """
     if sys.platform == "win32":
         frequency = ctypes.c_int64()
         ctypes.windll.kernel32.QueryPerformanceFrequency(ctypes.byref(frequency))

@@ -1,7 +1,9 @@
-"""Python text of a user as a loop: SETUP runs once, then CALL n times for each ``issue(n)``, with local names.
+"""Python text of a user as a loop: SETUP runs once, then CALL n times for each ``issue(n)``, with
+local names.
 
-Where a text awaits, SETUP and all calls run in one task after another of one event loop. The calls of an ``issue`` are
-one task, so that the cost of entering the loop is paid once for any number of them.
+Where a text awaits, SETUP and all calls run in one task after another of one event loop. The calls
+of an ``issue`` are one task, so that the cost of entering the loop is paid once for any number of
+them.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from typing import Any
 from overhead.errors import BadValue, message_of
 
 KEPT_RESULTS = 32
-"""XLA's CPU client has at most 32 computations in flight for a device; on a GPU they end in order."""
+"""XLA's CPU client has at most 32 computations in flight for a device; on a GPU they end in
+order.
+"""
 _NAMES = itertools.count()
 _TEMPLATE = """
 def statement(repeat, keep):
@@ -43,25 +47,37 @@ def statement(repeat, keep):
 """
 _BEFORE = "before SETUP"
 _OWN = "overhead's "
-"""The names of the template begin with this. With the quote and the space no text of a user can spell one."""
+"""The names of the template begin with this. With the quote and the space no text of a user can
+spell one.
+"""
 
 
 class StatementError(BadValue):
-    """A text cannot be compiled, or raised. The message is one line that names the line of the text."""
+    """A text cannot be compiled, or raised. The message is one line that names the line of the
+    text.
+    """
 
 
 class StatementLoop:
-    """A loop of the statements ``call`` (CALL), after ``setup`` (SETUP). Raises ``StatementError`` if one is invalid.
+    """A loop of the statements ``call`` (CALL), after ``setup`` (SETUP). Raises ``StatementError``
+    if one is invalid.
 
-    ``before``: text of the suite that runs before SETUP, so that the lines of SETUP keep their numbers.
+    ``before``: text of the suite that runs before SETUP, so that the lines of SETUP keep their
+    numbers.
 
-    ``wait_text``: statements that wait; they see the names of SETUP and CALL. ``keep``: keep the last ``KEPT_RESULTS``
-    results of CALL in ``results``. A result is the value of its last line if that is an expression, or of the name that
-    it assigns.
+    ``wait_text``: statements that wait; they see the names of SETUP and CALL. ``keep``: keep the
+    last ``KEPT_RESULTS`` results of CALL in ``results``. A result is the value of its last line if
+    that is an expression, or of the name that it assigns.
     """
 
     def __init__(
-        self, call: str, setup: str = "", wait_text: str = "", *, before: str = "", keep: bool = False
+        self,
+        call: str,
+        setup: str = "",
+        wait_text: str = "",
+        *,
+        before: str = "",
+        keep: bool = False,
     ) -> None:
         self.results: deque[Any] = deque(maxlen=KEPT_RESULTS)
         texts = {_BEFORE: before, "SETUP": setup, "CALL": call, "--wait": wait_text}
@@ -73,19 +89,27 @@ class StatementLoop:
         self.file = f"<overhead statement {next(_NAMES)}>"
         self._awaits = any(map(_awaits, texts.values()))
         self._code = self._compile(texts, keep)
-        self._loop: Generator[None, int | None, None] | AsyncGenerator[None, int | None] | None = None
+        self._loop: Generator[None, int | None, None] | AsyncGenerator[None, int | None] | None = (
+            None
+        )
         self._events: asyncio.Runner | None = None
 
     def open(self) -> None:
-        """Run SETUP, and set ``issue``: ``issue(n)`` runs CALL n times. Raises what SETUP raises."""
+        """Run SETUP, and set ``issue``: ``issue(n)`` runs CALL n times. Raises what SETUP
+        raises.
+        """
         scope: dict[str, Any] = {"__name__": "__overhead__", "__builtins__": __builtins__}
         exec(self._code, scope)
         loop = self._loop = scope[f"{_OWN}statement"](itertools.repeat, self.results.append)
-        self._send: Callable[[int | None], None] = self._sending_in_event_loop(loop) if self._awaits else loop.send
+        self._send: Callable[[int | None], None] = (
+            self._sending_in_event_loop(loop) if self._awaits else loop.send
+        )
         self._send(None)
         self.issue: Callable[[int], None] = self._send
 
-    def _sending_in_event_loop(self, loop: AsyncGenerator[None, int | None]) -> Callable[[int | None], None]:
+    def _sending_in_event_loop(
+        self, loop: AsyncGenerator[None, int | None]
+    ) -> Callable[[int | None], None]:
         self._events = asyncio.Runner()
         run = self._events.get_loop().run_until_complete
         return lambda n: run(loop.asend(n))
@@ -101,7 +125,9 @@ class StatementLoop:
         return {name: value for name, value in found.items() if not name.startswith(_OWN)}
 
     def drop_results(self) -> None:
-        """From now on ``issue`` keeps no results: kept ones give each call new memory for its own."""
+        """From now on ``issue`` keeps no results: kept ones give each call new memory for its
+        own.
+        """
         send = self._send
         self.issue = lambda n: send(-n)
 
@@ -110,7 +136,9 @@ class StatementLoop:
         self._send(None)
 
     def close(self) -> None:
-        """End the loop, and the event loop with what still runs in it, and drop the kept results."""
+        """End the loop, and the event loop with what still runs in it, and drop the kept
+        results.
+        """
         if inspect.isgenerator(self._loop):
             self._loop.close()
         if self._events is not None:
@@ -120,7 +148,9 @@ class StatementLoop:
         self.results.clear()
 
     def describe_error(self, error: BaseException) -> str:
-        """An error that a text raised, as one line that begins with the part and the line of the text."""
+        """An error that a text raised, as one line that begins with the part and the line of the
+        text.
+        """
         if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
             error = error.__cause__
         words = f"{type(error).__name__}: {message_of(error)[:300]}".rstrip(": ")
@@ -162,7 +192,8 @@ class StatementLoop:
             "CALL": [*self._parts["CALL"], *(kept or [])],
             "FINISH": self._parts["--wait"],
         }
-        # Python takes an import from __future__ at the top of a file alone, and a setup may be a whole file.
+        # Python takes an import from __future__ at the top of a file alone, and a setup may be a
+        # whole file.
         futures: list[ast.stmt] = []
         for name, body in blocks.items():
             futures += filter(_is_of_future, body)
@@ -170,18 +201,24 @@ class StatementLoop:
         template = _TEMPLATE.replace("def", "async def") if self._awaits else _TEMPLATE
         tree = _Splice(blocks).visit(ast.parse(template))
         tree.body[:0] = futures
-        linecache.cache[self.file] = (0, None, [f"{text}\n" for _, _, text in self._lines], self.file)
+        linecache.cache[self.file] = (
+            0,
+            None,
+            [f"{text}\n" for _, _, text in self._lines],
+            self.file,
+        )
         try:
             return compile(ast.fix_missing_locations(tree), self.file, "exec")
         except SyntaxError as error:  # only what is wrong inside a function, such as "import *"
             raise StatementError(
-                f"SETUP or CALL: {error.msg}; the text runs inside a function: name what you import, such as from "
-                "module import name"
+                f"SETUP or CALL: {error.msg}; the text runs inside a function: name what you"
+                " import, such as from module import name"
             ) from None
 
 
 class _Splice(ast.NodeTransformer):
-    """Replaces a line that is the name of a block by the statements of the block, and hides the template's names.
+    """Replaces a line that is the name of a block by the statements of the block, and hides the
+    template's names.
 
     A statement that assigned a name of the template would change the loop that counts its calls.
     """
@@ -190,7 +227,9 @@ class _Splice(ast.NodeTransformer):
         self._blocks = blocks
 
     def visit_Expr(self, node: ast.Expr) -> Any:
-        """The statements of the block that the line names; ``pass`` for an empty block, and any other line itself."""
+        """The statements of the block that the line names; ``pass`` for an empty block, and any
+        other line itself.
+        """
         if isinstance(node.value, ast.Name) and node.value.id in self._blocks:
             return self._blocks[node.value.id] or ast.Pass()
         return self.generic_visit(node)
@@ -214,7 +253,9 @@ class _Splice(ast.NodeTransformer):
 
 
 def _body(part: str, text: str) -> list[ast.stmt]:
-    """The statements of a text that is valid at the top level of a module. Raises ``StatementError``."""
+    """The statements of a text that is valid at the top level of a module. Raises
+    ``StatementError``.
+    """
     text = textwrap.dedent(text).strip("\n")
     _check_no_file(part, text)
     try:
@@ -229,7 +270,9 @@ def _body(part: str, text: str) -> list[ast.stmt]:
 
 
 def scope_of(body: list[ast.stmt]) -> symtable.SymbolTable:
-    """The names of statements inside a function. Raises ``SyntaxError`` for what no function may hold."""
+    """The names of statements inside a function. Raises ``SyntaxError`` for what no function may
+    hold.
+    """
     module = ast.parse("async def statement(): pass")
     function = module.body[0]
     assert isinstance(function, ast.AsyncFunctionDef)
@@ -246,7 +289,9 @@ def inner_scopes(scope: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 
 
 def _check_globals(parts: Mapping[str, list[ast.stmt]]) -> None:
-    """Raise ``StatementError`` if a function of a text declares a name global that is local to the texts."""
+    """Raise ``StatementError`` if a function of a text declares a name global that is local to the
+    texts.
+    """
     every = [statement for body in parts.values() for statement in body]
     try:
         local = {symbol.get_name() for symbol in scope_of(every).get_symbols() if symbol.is_local()}
@@ -261,13 +306,15 @@ def _check_globals(parts: Mapping[str, list[ast.stmt]]) -> None:
 
 def _declares_global(part: str, name: str) -> StatementError:
     return StatementError(
-        f"{part} declares global {name}: it runs inside a function, where {name} is a local name, so this would be "
-        f"another variable; write nonlocal {name}"
+        f"{part} declares global {name}: it runs inside a function, where {name} is a local name,"
+        f" so this would be another variable; write nonlocal {name}"
     )
 
 
 def _awaits(text: str) -> bool:
-    """Whether a text that compiles awaits something itself, and not only in a function that it defines."""
+    """Whether a text that compiles awaits something itself, and not only in a function that it
+    defines.
+    """
     code = compile(textwrap.dedent(text).strip("\n"), "", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     return bool(code.co_flags & inspect.CO_COROUTINE)
 
@@ -277,14 +324,20 @@ def _is_of_future(node: ast.stmt) -> bool:
 
 
 def _check_no_file(part: str, text: str) -> None:
-    """Raise ``StatementError`` with what to write if the text is the name of a file in place of Python."""
+    """Raise ``StatementError`` with what to write if the text is the name of a file in place of
+    Python.
+    """
     file = text.strip().removeprefix("@")
     if "\n" in file or not file.endswith(".py") or not os.path.isfile(file):
         return
     if text.strip().startswith("@"):  # the command line has replaced this by the text
-        raise StatementError(f"{part}: @FILE is for the command line; in Python give Path({file!r}).read_text()")
+        raise StatementError(
+            f"{part}: @FILE is for the command line; in Python give Path({file!r}).read_text()"
+        )
     if part == "CALL":  # alone may name a function of a file
-        raise StatementError(f"CALL is a file: name a function of it, {file}:FUNCTION, or run its text: @{file}")
+        raise StatementError(
+            f"CALL is a file: name a function of it, {file}:FUNCTION, or run its text: @{file}"
+        )
     if part != "SETUP":
         raise StatementError(f"{part} must be Python text, but {file} is a file: write a statement")
     if os.path.basename(file) == file:
@@ -292,7 +345,9 @@ def _check_no_file(part: str, text: str) -> None:
             f"{part} must be Python text, but {file} is a file. To run the file: -s @{file}. "
             f'To import a name from it: -s "from {file.removesuffix(".py")} import NAME"'
         )
-    raise StatementError(f"{part} must be Python text, but {file} is a file. To run the file: -s @{file}")
+    raise StatementError(
+        f"{part} must be Python text, but {file} is a file. To run the file: -s @{file}"
+    )
 
 
 def _keeping(body: list[ast.stmt]) -> list[ast.stmt] | None:

@@ -1,4 +1,5 @@
-"""The step, a stack's own unit of work: of array libraries (add 1), and of Vulkan and WebGPU (a kernel of fixed size).
+"""The step, a stack's own unit of work: of array libraries (add 1), and of Vulkan and WebGPU (a
+kernel of fixed size).
 
 The step of array libraries adds 1 to 256 int32, so the values show how often it ran.
 """
@@ -16,7 +17,9 @@ GROUPS = 4
 WORDS = 64 * GROUPS
 """32-bit words per buffer, one for each invocation."""
 RING = 8
-"""Number of buffers or bind groups that are used in turn. Must be a power of two: loops index with a mask."""
+"""Number of buffers or bind groups that are used in turn. Must be a power of two: loops index with
+a mask.
+"""
 _COUNT = 256
 
 
@@ -26,15 +29,21 @@ def start_values() -> NDArray[np.int32]:
 
 
 def count_steps(values: NDArray[np.int32]) -> int:
-    """How often 1 was added to the start values, modulo 2^32. Raises ``Unverified`` if elements disagree."""
+    """How often 1 was added to the start values, modulo 2^32. Raises ``Unverified`` if elements
+    disagree.
+    """
     added = (values.astype(np.int64) - start_values()) % 2**32
     if values.shape != (_COUNT,) or (added != added[0]).any():
         raise Unverified(because("elements-disagree", least=added.min(), most=added.max()))
     return int(added[0])
 
 
-def webgpu_window(pattern: str, per: int, bindgroup: str, wait: str, **more: Scalar) -> dict[str, Scalar]:
-    """What is timed of a WebGPU step, as names and values. ``per``: units in a submission; 0: all of them."""
+def webgpu_window(
+    pattern: str, per: int, bindgroup: str, wait: str, **more: Scalar
+) -> dict[str, Scalar]:
+    """What is timed of a WebGPU step, as names and values. ``per``: units in a submission; 0: all
+    of them.
+    """
     submits = {1: "1 per unit", 0: "1"}.get(per, f"1 per {per} units")
     return {
         "submits": submits,

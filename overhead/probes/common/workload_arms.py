@@ -15,11 +15,15 @@ from overhead.workloads.base import KernelEntry
 def wgsl_arms(caller: Caller = "binding", fewer_checks: str = "") -> list[WorkloadArm]:
     """The arms that run WGSL on a stack: fused, in one pass, and a submission per dispatch.
 
-    With ``fewer_checks``, one more arm has that value of the parameter ``checks``. It omits the checks that the library
-    adds to kernels.
+    With ``fewer_checks``, one more arm has that value of the parameter ``checks``. It omits the
+    checks that the library adds to kernels.
     """
     fused = WorkloadArm("fused", bodies=("one",), language="wgsl", early=caller == "binding")
-    unchecked = [dataclasses.replace(fused, params={"checks": fewer_checks}, early=False)] if fewer_checks else []
+    unchecked = (
+        [dataclasses.replace(fused, params={"checks": fewer_checks}, early=False)]
+        if fewer_checks
+        else []
+    )
     each = WorkloadArm("one-pass", bodies=("separate", "one"), language="wgsl")
     arms = [fused, *unchecked, each, dataclasses.replace(each, pattern="per-submit")]
     return [dataclasses.replace(arm, caller=caller) for arm in arms]
@@ -31,7 +35,9 @@ WGSL_BINDINGS: tuple[Literal["storage", "read-only-storage", "uniform"], ...] = 
     "read-only-storage",
     "uniform",
 )
-"""Bindings of the generated WGSL in group 0: state, counters, inputs, and 16 bytes with the number of steps first."""
+"""Bindings of the generated WGSL in group 0: state, counters, inputs, and 16 bytes with the number
+of steps first.
+"""
 
 
 def refuse_wgsl(case: Case) -> None:
@@ -41,7 +47,9 @@ def refuse_wgsl(case: Case) -> None:
 
 
 def wgsl_window(pattern: Pattern, entries: Sequence[KernelEntry]) -> dict[str, Scalar]:
-    """What is timed of a workload in WGSL, as names and values. ``entries``: the kernels of a step."""
+    """What is timed of a workload in WGSL, as names and values. ``entries``: the kernels of a
+    step.
+    """
     dispatches = f"{len(entries)} per unit"
     each = dispatches if pattern == "per-submit" else "1"
     return {

@@ -1,4 +1,6 @@
-"""The functions of the CUDA driver that the probes use, called through ctypes. Errors contain the function name."""
+"""The functions of the CUDA driver that the probes use, called through ctypes. Errors contain the
+function name.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ class CudaError(RuntimeError):
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """A CUDA device. ``ordinal``: its number here. ``device``: its short id. ``architecture``: such as ``sm_90``."""
+    """A CUDA device. ``ordinal``: its number here. ``device``: its short id. ``architecture``: such
+    as ``sm_90``.
+    """
 
     ordinal: int
     name: str
@@ -99,7 +103,9 @@ class CudaDriver:
             try:
                 function = getattr(library, name)
             except AttributeError:
-                raise Unavailable(because("nvidia-driver-exports-no-symbol", symbol=name), _DRIVER_PAGE) from None
+                raise Unavailable(
+                    because("nvidia-driver-exports-no-symbol", symbol=name), _DRIVER_PAGE
+                ) from None
             function.argtypes, function.restype = arguments, c_int
 
     def call(self, name: str, *arguments: Any) -> None:
@@ -109,7 +115,9 @@ class CudaDriver:
             raise CudaError(name, code, self.error_name(code))
 
     def call_for_handle(self, name: str, *arguments: Any) -> int:
-        """Call a function whose first parameter is an output handle or pointer. Returns that output."""
+        """Call a function whose first parameter is an output handle or pointer. Returns that
+        output.
+        """
         made = c_void_p()
         self.call(name, byref(made), *arguments)
         return made.value or 0
@@ -121,7 +129,9 @@ class CudaDriver:
         return found.value
 
     def error_name(self, code: int) -> str:
-        """The name of a CUresult, such as ``CUDA_ERROR_INVALID_VALUE``; ``unknown`` if the driver has none."""
+        """The name of a CUresult, such as ``CUDA_ERROR_INVALID_VALUE``; ``unknown`` if the driver
+        has none.
+        """
         text = c_char_p()
         self.library.cuGetErrorName(code, byref(text))
         return (text.value or b"unknown").decode()
@@ -145,14 +155,19 @@ class CudaDriver:
 
     def devices(self) -> list[CudaDevice]:
         """All devices that this process may use."""
-        return [self._device(ordinal) for ordinal in range(self.call_for_number("cuDeviceGetCount"))]
+        return [
+            self._device(ordinal) for ordinal in range(self.call_for_number("cuDeviceGetCount"))
+        ]
 
     def _device(self, ordinal: int) -> CudaDevice:
         handle = self.call_for_number("cuDeviceGet", ordinal)
         name, identity = ctypes.create_string_buffer(256), (ctypes.c_ubyte * 16)()
         self.call("cuDeviceGetName", name, len(name), handle)
         self.call("cuDeviceGetUuid_v2", byref(identity), handle)
-        major, minor = (self.call_for_number("cuDeviceGetAttribute", which, handle) for which in _COMPUTE_CAPABILITY)
+        major, minor = (
+            self.call_for_number("cuDeviceGetAttribute", which, handle)
+            for which in _COMPUTE_CAPABILITY
+        )
         shown = name.value.decode(errors="replace")
         return CudaDevice(ordinal, shown, device_id(bytes(identity)), f"sm_{major}{minor}")
 
@@ -167,7 +182,9 @@ def open_library() -> ctypes.CDLL:
 
 
 def error_code(result: Any) -> int:
-    """The first error in what one call or a tuple of calls returned, through ctypes or cuda-bindings; 0: none."""
+    """The first error in what one call or a tuple of calls returned, through ctypes or
+    cuda-bindings; 0: none.
+    """
     if isinstance(result, tuple):
         return next(filter(None, map(error_code, result)), 0)
     return int(result or 0)
@@ -175,14 +192,20 @@ def error_code(result: Any) -> int:
 
 @functools.cache
 def driver() -> CudaDriver:
-    """The initialised driver. Raises ``Unavailable`` if there is no driver, an old driver, or no device."""
+    """The initialised driver. Raises ``Unavailable`` if there is no driver, an old driver, or no
+    device.
+    """
     found = CudaDriver(open_library())
     try:
         found.call("cuInit", 0)
     except CudaError as error:
         if error.code == _NO_DEVICE:
-            raise Unavailable(because("nvidia-driver-finds-no-device"), because("see-nvidia-smi")) from error
-        raise Unavailable(because("nvidia-driver-does-not-start", text=error), because("see-nvidia-smi")) from error
+            raise Unavailable(
+                because("nvidia-driver-finds-no-device"), because("see-nvidia-smi")
+            ) from error
+        raise Unavailable(
+            because("nvidia-driver-does-not-start", text=error), because("see-nvidia-smi")
+        ) from error
     if found.version() < _OLDEST_VERSION:
         version = version_text(found.version())
         raise Unavailable(because("nvidia-driver-too-old", version=version), _DRIVER_PAGE)

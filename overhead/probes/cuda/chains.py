@@ -1,4 +1,6 @@
-"""Chains of n units on the CUDA driver: each unit is a launch that runs a step, or one launch runs n steps."""
+"""Chains of n units on the CUDA driver: each unit is a launch that runs a step, or one launch runs
+n steps.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,30 @@ from collections.abc import Callable, Mapping, Sequence
 
 from overhead.probes.base import DeviceTime, Unsupported, Unverified, whole_units
 from overhead.probes.common.loops import Action, Issue, Stages, alternating
-from overhead.probes.common.native_loop import NativeProgram, compile_ffi, compile_native, compile_stages
+from overhead.probes.common.native_loop import (
+    NativeProgram,
+    compile_ffi,
+    compile_native,
+    compile_stages,
+)
 from overhead.probes.cuda.api import CudaDriver, error_code
-from overhead.probes.cuda.launch import bound_launch, bound_read, bound_wait, calls_in_order, launch_call, wait_calls
+from overhead.probes.cuda.launch import (
+    bound_launch,
+    bound_read,
+    bound_wait,
+    calls_in_order,
+    launch_call,
+    wait_calls,
+)
 from overhead.probes.cuda.session import Arguments, CudaSession, SessionClock, step_arguments
 from overhead.probes.held_chain import HeldChain
 from overhead.results import Case, Scalar, because
 
 
 class SessionChain(HeldChain):
-    """A chain with a session of its own, which it closes. A call from compiled code may fail: see ``failed``."""
+    """A chain with a session of its own, which it closes. A call from compiled code may fail: see
+    ``failed``.
+    """
 
     wait_spins = True
     session: CudaSession
@@ -48,9 +64,13 @@ class SessionChain(HeldChain):
         self._waited = self._wait()
 
     def check_calls(self) -> None:
-        """Raise ``Unverified`` if a checked call, the last wait, or the last wait or read inside a unit failed."""
+        """Raise ``Unverified`` if a checked call, the last wait, or the last wait or read inside a
+        unit failed.
+        """
         if code := self.failed() or error_code((self._waited, self._issued)):
-            raise Unverified(because("driver-call-failed", error=self.session.driver.error_name(code)))
+            raise Unverified(
+                because("driver-call-failed", error=self.session.driver.error_name(code))
+            )
 
     @functools.cached_property
     def _clock(self) -> SessionClock:
@@ -66,7 +86,8 @@ class SessionChain(HeldChain):
 
 
 class CudaChain(SessionChain):
-    """Base class of the step's chains on a CUDA device. The values of the words show how many steps have run.
+    """Base class of the step's chains on a CUDA device. The values of the words show how many steps
+    have run.
 
     ``details``: what ``window`` says.
     """
@@ -85,14 +106,18 @@ class CudaChain(SessionChain):
         self.use_session(CudaSession(driver, ordinal, own_stream=own_stream, places=self.places))
 
     def make_wait(self) -> Action:
-        """A function that makes the wait of the case, through cuda-bindings or through ctypes as its caller says."""
+        """A function that makes the wait of the case, through cuda-bindings or through ctypes as
+        its caller says.
+        """
         name = str(self.case.params.get("wait", "stream"))
         if self.case.caller == "binding":
             return bound_wait(self.session, name)
         return calls_in_order(wait_calls(self.session, name, checked=False))
 
     def executed(self) -> int:
-        """The number of units that ran, without those for device time. Raises ``Unverified`` if a call failed."""
+        """The number of units that ran, without those for device time. Raises ``Unverified`` if a
+        call failed.
+        """
         self.check_calls()
         return whole_units(self.session.steps(), self.steps_of_a_unit) - self.aside
 
@@ -106,43 +131,59 @@ class CudaChain(SessionChain):
 
 
 class CudaLaunches(CudaChain):
-    """n launches. In the patterns ``wait-each`` and ``read-each`` a wait or a copy to the host follows each launch."""
+    """n launches. In the patterns ``wait-each`` and ``read-each`` a wait or a copy to the host
+    follows each launch.
+    """
 
     _stages: Stages = staticmethod(lambda n: {})
 
     def build(self) -> None:
-        """Make the loop of the caller, and for compiled code and ctypes the loop that times its stages."""
+        """Make the loop of the caller, and for compiled code and ctypes the loop that times its
+        stages.
+        """
         case, session = self.case, self.session
         count, checked = int(case.params["arguments"]), case.caller == "native"
         function = session.kernel("step.cu", f"step{count}")
         self._arguments = step_arguments(session, count=count)
         self.latency = case.pattern in ("wait-each", "read-each")
         self.overlap = "serial" if self.latency else "pipelined"
-        own: dict[str, Scalar] = {"arguments": case.params["arguments"], "stream": "default", "checked": checked}
+        own: dict[str, Scalar] = {
+            "arguments": case.params["arguments"],
+            "stream": "default",
+            "checked": checked,
+        }
         self.details = {"call": "cuLaunchKernel", **own, "precision": "uint32"}
         if case.caller == "binding":
             self._issue: Issue = bound_launch(session, function, self._arguments)
             if self.latency:
                 waits = case.pattern == "wait-each"
-                after = bound_wait(session, str(case.params["wait"])) if waits else bound_read(session)
+                after = (
+                    bound_wait(session, str(case.params["wait"])) if waits else bound_read(session)
+                )
                 self._issue = alternating(functools.partial(self._issue, 1), after)
             return
         calls = [launch_call(session, function, self._arguments, checked=checked)]
         if case.pattern == "wait-each":
             calls += wait_calls(session, str(case.params["wait"]), checked=checked)
         elif case.pattern != "per-submit":
-            raise Unsupported(because("pattern-has-no-caller", pattern=case.pattern, caller=case.caller))
+            raise Unsupported(
+                because("pattern-has-no-caller", pattern=case.pattern, caller=case.caller)
+            )
         program = NativeProgram(body=tuple(calls))
         loop = compile_native(program) if checked else compile_ffi(program)
         self._issue, self.failed = loop, loop.failure
         self._stages = compile_stages(program, "native" if checked else "ffi")
 
     def issue(self, n: int) -> None:
-        """Launch n times; returns before the device has run the kernels, unless each launch is waited for."""
+        """Launch n times; returns before the device has run the kernels, unless each launch is
+        waited for.
+        """
         self._issued = self._issue(n)
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
-        """The durations of each call of n units by stage, ns; empty for calls through cuda-bindings."""
+        """The durations of each call of n units by stage, ns; empty for calls through
+        cuda-bindings.
+        """
         durations = {name: times.tolist() for name, times in self._stages(n).items()}
         if durations:
             self.wait()
@@ -150,7 +191,9 @@ class CudaLaunches(CudaChain):
 
 
 class LoopLaunches(CudaLaunches):
-    """n launches from a compiled loop. Each kernel runs a fixed number of steps. Its stages are not timed."""
+    """n launches from a compiled loop. Each kernel runs a fixed number of steps. Its stages are not
+    timed.
+    """
 
     def build(self) -> None:
         """Make the compiled loop."""
@@ -176,7 +219,12 @@ class CudaFused(CudaChain):
         function = self.session.kernel("fused.cu", "fused")
         self._arguments = Arguments(self.session.words, 0)
         self._launch = functools.partial(bound_launch(self.session, function, self._arguments), 1)
-        self.details = {"call": "cuLaunchKernel", "launches": 1, "arguments": 2, "precision": "uint32"}
+        self.details = {
+            "call": "cuLaunchKernel",
+            "launches": 1,
+            "arguments": 2,
+            "precision": "uint32",
+        }
 
     def prepare(self, n: int) -> None:
         """Set the number of steps that the kernel runs."""

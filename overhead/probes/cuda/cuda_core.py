@@ -1,4 +1,6 @@
-"""cuda.core: ``launch(stream, config, kernel, *arguments)`` of NVIDIA's Python package on the driver."""
+"""cuda.core: ``launch(stream, config, kernel, *arguments)`` of NVIDIA's Python package on the
+driver.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _FILES = ("step.cu", "step_more.cu")
 
 
 class CoreLaunches(LibraryLaunches):
-    """Launches by cuda.core. The arguments are Python's integers: the address of the words, and unused values."""
+    """Launches by cuda.core. The arguments are Python's integers: the address of the words, and
+    unused values.
+    """
 
     def make_wait(self) -> Action:
         """``Stream.sync`` of the device's default stream."""
@@ -30,7 +34,9 @@ class CoreLaunches(LibraryLaunches):
         texts = {name: source(name) for name in _FILES}
         self.hashes = {name: sha256 for name, (_, sha256) in texts.items()}
         text = "\n".join([f"#define WORDS {words:#x}", *(text for text, _ in texts.values())])
-        code = machine_code_of("step.cu", text, self.session.driver.devices()[self.ordinal].architecture)
+        code = machine_code_of(
+            "step.cu", text, self.session.driver.devices()[self.ordinal].architecture
+        )
         kernel = core.ObjectCode.from_cubin(code).get_kernel(f"step{count}" if count else "fixed")
         launch, stream = core.launch, self._stream
         config = core.LaunchConfig(grid=CUDA_GRID, block=GROUP_SIZE)

@@ -33,7 +33,9 @@ class DriverProbe(Probe):
             for device in driver.devices()
         ]
         if not found:
-            raise Unavailable(because("nvidia-driver-shows-no-device"), because("see-visible-devices"))
+            raise Unavailable(
+                because("nvidia-driver-shows-no-device"), because("see-visible-devices")
+            )
         return found
 
     def open(self, target: Target, case: Case) -> Chain:
@@ -44,18 +46,20 @@ class DriverProbe(Probe):
         if "elements" in case.params:
             return workload.open_case(driver, ordinal, case)
         if "maker" in case.params:
-            return (graphs.CudaReplay if case.pattern == "replay" else graphs.GraphLaunches)(driver, ordinal, case)
+            return (graphs.CudaReplay if case.pattern == "replay" else graphs.GraphLaunches)(
+                driver, ordinal, case
+            )
         single = chains.LoopLaunches if "loops" in case.params else chains.CudaLaunches
         return (chains.CudaFused if case.pattern == "fused" else single)(driver, ordinal, case)
 
 
 @register
 class CudaDriverProbe(DriverProbe):
-    """The CUDA driver API: ``cuLaunchKernel`` on the default stream, called with cuda-bindings, with ctypes, and from a
-    compiled loop.
+    """The CUDA driver API: ``cuLaunchKernel`` on the default stream, called with cuda-bindings,
+    with ctypes, and from a compiled loop.
 
-    ``arguments``: number of kernel parameters. ``loops``: steps per launch. With many steps a launch takes longer on
-    the device than on the host: the queue fills.
+    ``arguments``: number of kernel parameters. ``loops``: steps per launch. With many steps a
+    launch takes longer on the device than on the host: the queue fills.
     """
 
     name = "cuda-driver"
@@ -64,8 +68,14 @@ class CudaDriverProbe(DriverProbe):
     distributions = ("cuda-bindings", "nvidia-cuda-nvrtc")
 
     def space(self, target: Target) -> Space:
-        """The cases of the launches by caller, wait and number of arguments, and of the workloads."""
-        base = Case(pattern="per-submit", unit="launch", params={"arguments": 1, "stream": "default", "wait": "stream"})
+        """The cases of the launches by caller, wait and number of arguments, and of the
+        workloads.
+        """
+        base = Case(
+            pattern="per-submit",
+            unit="launch",
+            params={"arguments": 1, "stream": "default", "wait": "stream"},
+        )
         axes: dict[str, list[Scalar]] = {
             "caller": ["native", "ffi"],
             "arguments": [8],
@@ -74,7 +84,10 @@ class CudaDriverProbe(DriverProbe):
         }
         compared = (vary(base, "arguments", 8), vary(base, "pattern", "wait-each"))
         native = vary(base, "caller", "native")
-        early = [native, *(vary(base, "pattern", name) for name in ("wait-each", "read-each", "fused"))]
+        early = [
+            native,
+            *(vary(base, "pattern", name) for name in ("wait-each", "read-each", "fused")),
+        ]
         extra = [
             vary(vary(native, "loops", 8000), "arguments", 2),
             *(vary(one, "caller", caller) for one in compared for caller in ("native", "ffi")),
@@ -85,12 +98,16 @@ class CudaDriverProbe(DriverProbe):
 
 
 def _allowed(case: Case) -> bool:
-    return case.pattern not in ("fused", "read-each") or (case.caller, case.params["arguments"]) == ("binding", 1)
+    return case.pattern not in ("fused", "read-each") or (
+        case.caller,
+        case.params["arguments"],
+    ) == ("binding", 1)
 
 
 @register
 class CudaGraphProbe(DriverProbe):
-    """CUDA graphs: one of n nodes launched once (``replay``), and one of fixed size launched n times (``launches``).
+    """CUDA graphs: one of n nodes launched once (``replay``), and one of fixed size launched n
+    times (``launches``).
 
     ``maker``: ``driver`` captures our step; ``torch`` captures torch's kernel for ``x.add_(1)``.
     """
@@ -113,11 +130,19 @@ class CudaGraphProbe(DriverProbe):
             vary(_launches(100), "maker", "torch"),
         ]
         arms = [
-            WorkloadArm("replay", {"maker": "driver"}, bodies=("separate", "one"), language="cuda", early=True),
+            WorkloadArm(
+                "replay",
+                {"maker": "driver"},
+                bodies=("separate", "one"),
+                language="cuda",
+                early=True,
+            ),
             WorkloadArm("replay", {"maker": "torch"}, bodies=("separate", "library")),
             WorkloadArm("replay", {"maker": "torch-compiled"}),
         ]
-        return with_workloads(Space(base, extra=extra, early=[vary(base, "maker", "torch")]), arms, software=False)
+        return with_workloads(
+            Space(base, extra=extra, early=[vary(base, "maker", "torch")]), arms, software=False
+        )
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case: graphs of the driver, or those that torch captures."""

@@ -1,4 +1,6 @@
-"""CuPy: an in-place ufunc, a CUDA C kernel through ``RawKernel``, and workloads in array operations."""
+"""CuPy: an in-place ufunc, a CUDA C kernel through ``RawKernel``, and workloads in array
+operations.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from overhead.workloads.base import Array
 
 @register
 class CupyProbe(DriverProbe):
-    """CuPy. ``operation=ufunc`` is ``cupy.add(x, 1, out=x)``; ``operation=raw-kernel`` is the step in CUDA C."""
+    """CuPy. ``operation=ufunc`` is ``cupy.add(x, 1, out=x)``; ``operation=raw-kernel`` is the step
+    in CUDA C.
+    """
 
     name = "cupy"
     title = "CuPy"
@@ -36,15 +40,27 @@ class CupyProbe(DriverProbe):
         """The devices of the driver, with the versions of CuPy and its CUDA runtime."""
         found = super().targets()
         cupy = import_library("cupy", self.mend)
-        versions = {"cupy": cupy.__version__, "cuda-runtime": str(cupy.cuda.runtime.runtimeGetVersion())}
-        return [msgspec.structs.replace(target, versions={**target.versions, **versions}) for target in found]
+        versions = {
+            "cupy": cupy.__version__,
+            "cuda-runtime": str(cupy.cuda.runtime.runtimeGetVersion()),
+        }
+        return [
+            msgspec.structs.replace(target, versions={**target.versions, **versions})
+            for target in found
+        ]
 
     def space(self, target: Target) -> Space:
         """The cases of both operations, with a wait or a read after each, and of the workloads."""
-        base = Case(pattern="per-submit", unit="launch", params={"operation": "ufunc", "wait": "stream"})
+        base = Case(
+            pattern="per-submit", unit="launch", params={"operation": "ufunc", "wait": "stream"}
+        )
         early = [vary(base, "operation", "raw-kernel"), vary(base, "pattern", "wait-each")]
-        star = Space(base, {"operation": ["raw-kernel"], "pattern": ["wait-each", "read-each"]}, early=early)
-        return with_workloads(star, [WorkloadArm("per-submit", bodies=("separate",))], software=False)
+        star = Space(
+            base, {"operation": ["raw-kernel"], "pattern": ["wait-each", "read-each"]}, early=early
+        )
+        return with_workloads(
+            star, [WorkloadArm("per-submit", bodies=("separate",))], software=False
+        )
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target, which becomes CuPy's current one."""
@@ -54,7 +70,9 @@ class CupyProbe(DriverProbe):
 
 
 class CupyClock(StreamHolder):
-    """Blocks CuPy's current stream with the kernel of ``spin.cu``, and measures device time with CuPy's events."""
+    """Blocks CuPy's current stream with the kernel of ``spin.cu``, and measures device time with
+    CuPy's events.
+    """
 
     method = "cupy.cuda.Event behind a spinning kernel"
 
@@ -90,7 +108,9 @@ class CupyChain(HeldChain, InOrderChain):
         self._cupy = cupy
         self._raw = case.params["operation"] == "raw-kernel"
         loop, launch = self._raw_kernel() if self._raw else self._ufunc()
-        operation, precision = ("RawKernel", "uint32") if self._raw else ("cupy.add(x, 1, out=x)", "int32")
+        operation, precision = (
+            ("RawKernel", "uint32") if self._raw else ("cupy.add(x, 1, out=x)", "int32")
+        )
         super().__init__(
             case,
             launch,
@@ -140,7 +160,9 @@ class CupyChain(HeldChain, InOrderChain):
 
 
 def open_case(cupy: Any, case: Case) -> WorkChain:
-    """A verified chain of array operations. Raises ``Unsupported`` for another pattern than ``per-submit``."""
+    """A verified chain of array operations. Raises ``Unsupported`` for another pattern than
+    ``per-submit``.
+    """
     if case.pattern != "per-submit":
         raise Unsupported(because("cupy-arrays-have-no-pattern", pattern=case.pattern))
     return verified(CupyWork(cupy, case))

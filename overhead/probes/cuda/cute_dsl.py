@@ -19,7 +19,9 @@ _MEND = because("install-extras", extras="cute")
 
 
 class CuteLaunches(LibraryLaunches):
-    """Calls of a compiled function that launches the kernel. All arguments are tensors on the same memory."""
+    """Calls of a compiled function that launches the kernel. All arguments are tensors on the same
+    memory.
+    """
 
     def make_wait(self) -> Action:
         """``synchronize`` of torch's current stream, which is the default stream."""
@@ -29,7 +31,9 @@ class CuteLaunches(LibraryLaunches):
         return wait_action(self._place, "stream")
 
     def make_loop(self, count: int) -> Issue:
-        """Compile the function. Make its arguments now, unless the entry converts tensors at each call."""
+        """Compile the function. Make its arguments now, unless the entry converts tensors at each
+        call.
+        """
         entry, convert = str(self.case.params["entry"]), self.library.cute.runtime.from_dlpack
         with_ffi = entry.startswith("tvm-ffi")
         self.hashes = {"step_cute.py": source("step_cute.py")[1]}
@@ -47,7 +51,10 @@ class CuteLaunches(LibraryLaunches):
 
         def converting(n: int) -> None:
             for _ in repeat(None, n):
-                compiled(*[convert(x, enable_tvm_ffi=with_ffi).mark_layout_dynamic() for x in tensors], *stream)
+                compiled(
+                    *[convert(x, enable_tvm_ffi=with_ffi).mark_layout_dynamic() for x in tensors],
+                    *stream,
+                )
 
         return converting if entry.endswith("from-dlpack") else prepared
 
@@ -70,9 +77,11 @@ class CuteLaunches(LibraryLaunches):
 
 @register
 class CuteDslProbe(LibraryProbe):
-    """CuTe DSL. ``entry=tvm-ffi`` passes torch's tensors to a function that was compiled with TVM-FFI, and
-    ``entry=tensors`` passes tensors of CuTe, made once, to a function that was compiled without. ``from-dlpack`` and
-    ``tvm-ffi-from-dlpack`` make tensors of CuTe from torch's at each call."""
+    """CuTe DSL. ``entry=tvm-ffi`` passes torch's tensors to a function that was compiled with
+    TVM-FFI, and ``entry=tensors`` passes tensors of CuTe, made once, to a function that was
+    compiled without. ``from-dlpack`` and ``tvm-ffi-from-dlpack`` make tensors of CuTe from torch's
+    at each call.
+    """
 
     name = "cute-dsl"
     title = "CuTe DSL"
@@ -89,4 +98,6 @@ class CuteDslProbe(LibraryProbe):
 
     def allows(self, case: Case) -> bool:
         """False for a case that converts tensors at each call and has none."""
-        return case.params["arguments"] != 0 or not str(case.params["entry"]).endswith("from-dlpack")
+        return case.params["arguments"] != 0 or not str(case.params["entry"]).endswith(
+            "from-dlpack"
+        )

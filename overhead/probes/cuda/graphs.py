@@ -1,4 +1,6 @@
-"""CUDA graphs through the driver API: capture, instantiation, launch, update. A node is a launch of the step."""
+"""CUDA graphs through the driver API: capture, instantiation, launch, update. A node is a launch of
+the step.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from overhead.probes.common.loops import Action, Issue, nothing, repeated
 from overhead.probes.common.native_loop import NativeProgram, compile_ffi, compile_native
 from overhead.probes.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver
 from overhead.probes.cuda.chains import CudaChain, SessionChain
-from overhead.probes.cuda.launch import LAUNCH_DIMENSIONS, driver_call, driver_launches, graph_launch
+from overhead.probes.cuda.launch import (
+    LAUNCH_DIMENSIONS,
+    driver_call,
+    driver_launches,
+    graph_launch,
+)
 from overhead.probes.cuda.session import CudaSession, step_arguments
 from overhead.results import Scalar, because
 
@@ -25,8 +32,9 @@ TIMED_SIZES = (1, 10, 100, 1_000, MOST_NODES)
 PLACES = 8
 """Number of sets of words in memory (places). The nodes of a graph use them in turn.
 
-On an H200 a node takes 757 to 889 ns depending on its place, within 0.3 % the same in every process. With a single set
-the figure would depend on its place."""
+On an H200 a node takes 757 to 889 ns depending on its place, within 0.3 % the same in every
+process. With a single set the figure would depend on its place.
+"""
 Making = Mapping[str, tuple[list[int], list[float]]]
 """By figure: numbers of nodes, and ns of each."""
 
@@ -45,7 +53,9 @@ class _NodeParameters(ctypes.Structure):
 
 
 def capture(session: CudaSession, launches: Iterable[Action]) -> int:
-    """The handle of a new graph of these launches, captured one after another on the session's stream."""
+    """The handle of a new graph of these launches, captured one after another on the session's
+    stream.
+    """
     call, stream, graph = session.driver.call, session.stream, c_void_p()
     call("cuStreamBeginCapture_v2", stream, THREAD_LOCAL_CAPTURE)
     try:
@@ -64,7 +74,9 @@ def node_count(driver: CudaDriver, graph: object) -> int:
 
 
 def executable(session: CudaSession, launches: Iterable[Action]) -> int:
-    """The handle of an executable graph of these launches, uploaded to the device. The session owns it."""
+    """The handle of an executable graph of these launches, uploaded to the device. The session owns
+    it.
+    """
     call, graph = session.driver.call, capture(session, launches)
     found = session.make_owned("cuGraphExecDestroy", "cuGraphInstantiateWithFlags", graph, 0)
     call("cuGraphDestroy", graph)
@@ -118,7 +130,11 @@ class GraphChain(CudaChain):
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
         self._launches[0]()
         self.session.reset()
-        own: dict[str, Scalar] = {"recording": "outside", "places": self.places, "stream": "own, non-blocking"}
+        own: dict[str, Scalar] = {
+            "recording": "outside",
+            "places": self.places,
+            "stream": "own, non-blocking",
+        }
         self.details = {"call": "cuGraphLaunch", **own, "precision": "uint32"}
 
     def launches_of(self, n: int) -> list[Action]:
@@ -133,10 +149,14 @@ class CudaReplay(GraphChain, Replay):
         """One-off costs of making a graph, ns, for several numbers of nodes."""
         found = {nodes: self._once(nodes) for nodes in TIMED_SIZES}
         self.aside += 2 * sum(TIMED_SIZES)  # the first launch of each, and one after the update
-        return {name: (list(found), [times[name] for times in found.values()]) for name in found[TIMED_SIZES[0]]}
+        return {
+            name: (list(found), [times[name] for times in found.values()])
+            for name in found[TIMED_SIZES[0]]
+        }
 
     def _once(self, nodes: int) -> dict[str, float]:
-        """Times of capture, instantiation, upload, first launch with its wait, and update of all nodes, ns.
+        """Times of capture, instantiation, upload, first launch with its wait, and update of all
+        nodes, ns.
 
         Afterwards the updated graph is launched once, to check that it runs.
         """
@@ -156,7 +176,10 @@ class CudaReplay(GraphChain, Replay):
         handles = self._nodes(graph, nodes)
         update = functools.partial(driver.library.cuGraphExecKernelNodeSetParams_v2, made)
         dimensions = (c_uint * 7)(*LAUNCH_DIMENSIONS)
-        of = [byref(_NodeParameters(self._function, dimensions, own.address)) for own in self._arguments]
+        of = [
+            byref(_NodeParameters(self._function, dimensions, own.address))
+            for own in self._arguments
+        ]
         parameters = [of[place] for place in _places(nodes)]
         began = now()
         failed = 0
@@ -170,8 +193,15 @@ class CudaReplay(GraphChain, Replay):
         call("cuGraphDestroy", graph)
         if failed:
             raise Unverified(because("node-update-failed", error=driver.error_name(failed)))
-        parts = zip(("capture", "instantiate", "upload", "first_launch"), itertools.pairwise(times), strict=True)
-        return {**{name: float(end - start) for name, (start, end) in parts}, "update": float(updated)}
+        parts = zip(
+            ("capture", "instantiate", "upload", "first_launch"),
+            itertools.pairwise(times),
+            strict=True,
+        )
+        return {
+            **{name: float(end - start) for name, (start, end) in parts},
+            "update": float(updated),
+        }
 
     def _nodes(self, graph: int, nodes: int) -> list[int | None]:
         if (found := node_count(self.session.driver, graph)) != nodes:

@@ -1,4 +1,6 @@
-"""Launches and waits through the driver: with cuda-bindings (``bound``), with ctypes, or from a compiled loop."""
+"""Launches and waits through the driver: with cuda-bindings (``bound``), with ctypes, or from a
+compiled loop.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ def bindings() -> Any:
         from cuda.bindings import driver
     except Exception as error:  # a package that was built for another version may raise anything
         raise Unavailable(
-            because("package-does-not-import", package="cuda-bindings", text=first_line_of(error)), INSTALL_CUDA
+            because("package-does-not-import", package="cuda-bindings", text=first_line_of(error)),
+            INSTALL_CUDA,
         ) from error
     return driver
 
@@ -38,22 +41,46 @@ def driver_call(
 ) -> NativeCall:
     """The driver function ``name`` with these arguments, for the Python loop and the compiled loop.
 
-    ``stage``: what the call does, for the times by stage. ``checked``: whether the loop collects its errors.
+    ``stage``: what the call does, for the times by stage. ``checked``: whether the loop collects
+    its errors.
     """
-    function = session.driver.library[name]  # a new object without argtypes, so ctypes passes the values unchanged
+    function = session.driver.library[
+        name
+    ]  # a new object without argtypes, so ctypes passes the values unchanged
     words = tuple(argument.value or 0 for argument in arguments)
-    return NativeCall(name, function, address_of(session.driver.library, name), words, None, stage, arguments, checked)
+    return NativeCall(
+        name,
+        function,
+        address_of(session.driver.library, name),
+        words,
+        None,
+        stage,
+        arguments,
+        checked,
+    )
 
 
-def launch_call(session: CudaSession, function: int, arguments: Arguments, *, checked: bool) -> NativeCall:
+def launch_call(
+    session: CudaSession, function: int, arguments: Arguments, *, checked: bool
+) -> NativeCall:
     """A call of ``cuLaunchKernel`` for a kernel with 4 groups of 64 threads."""
     dimensions = map(c_uint, LAUNCH_DIMENSIONS)
     after = map(c_void_p, (session.stream, arguments.address, 0))
-    return driver_call(session, "launch", "cuLaunchKernel", c_void_p(function), *dimensions, *after, checked=checked)
+    return driver_call(
+        session,
+        "launch",
+        "cuLaunchKernel",
+        c_void_p(function),
+        *dimensions,
+        *after,
+        checked=checked,
+    )
 
 
 def wait_calls(session: CudaSession, name: str, *, checked: bool) -> tuple[NativeCall, ...]:
-    """The driver calls of the wait with this name: ``stream``, ``context``, ``event`` or ``event-blocking``."""
+    """The driver calls of the wait with this name: ``stream``, ``context``, ``event`` or
+    ``event-blocking``.
+    """
     stream = c_void_p(session.stream)
     if name == "context":
         return (driver_call(session, "wait", "cuCtxSynchronize", checked=checked),)
@@ -73,9 +100,15 @@ def calls_in_order(calls: tuple[NativeCall, ...]) -> Action:
 
 
 def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> Issue:
-    """A loop that calls ``cuLaunchKernel`` of cuda-bindings. Its arguments are prepared only once."""
+    """A loop that calls ``cuLaunchKernel`` of cuda-bindings. Its arguments are prepared only
+    once.
+    """
     driver = bindings()
-    launch, stream, kernel = driver.cuLaunchKernel, driver.CUstream(session.stream), driver.CUfunction(function)
+    launch, stream, kernel = (
+        driver.cuLaunchKernel,
+        driver.CUstream(session.stream),
+        driver.CUfunction(function),
+    )
     address, groups, size = arguments.address, CUDA_GRID, GROUP_SIZE
 
     def issue(n: int) -> None:
@@ -102,27 +135,39 @@ def bound_wait(session: CudaSession, name: str) -> Action:
 def bound_read(session: CudaSession) -> Action:
     """A function that copies the first word to the host through cuda-bindings."""
     driver, word = bindings(), session.word
-    return functools.partial(driver.cuMemcpyDtoH, addressof(word), driver.CUdeviceptr(session.words), 4)
+    return functools.partial(
+        driver.cuMemcpyDtoH, addressof(word), driver.CUdeviceptr(session.words), 4
+    )
 
 
 def bound_launches(session: CudaSession, launches: Iterable[Launch]) -> list[Action]:
-    """One function for each launch, which calls ``cuLaunchKernel`` of cuda-bindings with prepared arguments."""
+    """One function for each launch, which calls ``cuLaunchKernel`` of cuda-bindings with prepared
+    arguments.
+    """
     driver = bindings()
     stream = driver.CUstream(session.stream)
     return [
-        functools.partial(driver.cuLaunchKernel, driver.CUfunction(function), *dimensions, stream, arguments, 0)
+        functools.partial(
+            driver.cuLaunchKernel, driver.CUfunction(function), *dimensions, stream, arguments, 0
+        )
         for function, dimensions, arguments in launches
     ]
 
 
 def graph_launch(session: CudaSession, executable: int) -> Action:
-    """A function that calls ``cuGraphLaunch`` of cuda-bindings for an executable graph, on the session's stream."""
+    """A function that calls ``cuGraphLaunch`` of cuda-bindings for an executable graph, on the
+    session's stream.
+    """
     driver = bindings()
-    return functools.partial(driver.cuGraphLaunch, driver.CUgraphExec(executable), driver.CUstream(session.stream))
+    return functools.partial(
+        driver.cuGraphLaunch, driver.CUgraphExec(executable), driver.CUstream(session.stream)
+    )
 
 
 def driver_launches(session: CudaSession, launches: Iterable[Launch]) -> list[Action]:
-    """One function for each launch, which launches through ctypes, for a capture. They raise ``CudaError``."""
+    """One function for each launch, which launches through ctypes, for a capture. They raise
+    ``CudaError``.
+    """
     call, stream = session.driver.call, session.stream
     return [
         functools.partial(call, "cuLaunchKernel", function, *dimensions, stream, arguments, None)

@@ -1,4 +1,6 @@
-"""What cuda.core, numba-cuda and CuTe DSL share: a library launches the step on memory of the CUDA driver."""
+"""What cuda.core, numba-cuda and CuTe DSL share: a library launches the step on memory of the CUDA
+driver.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _ARGUMENTS = (8, 16, 0)
 
 
 class DeviceWords:
-    """The memory of a session as an array for other libraries (CUDA Array Interface). ``kind``: type of a number."""
+    """The memory of a session as an array for other libraries (CUDA Array Interface). ``kind``:
+    type of a number.
+    """
 
     def __init__(self, session: CudaSession, kind: str = "<u4") -> None:
         place = {"shape": session.seeds.shape, "data": (session.words, False), "strides": None}
@@ -30,9 +34,11 @@ class DeviceWords:
 
 
 class LibraryLaunches(CudaChain):
-    """n launches of the step by a library on the default stream. In the pattern ``wait-each`` a wait follows each.
+    """n launches of the step by a library on the default stream. In the pattern ``wait-each`` a
+    wait follows each.
 
-    In a kernel without arguments the address of the memory is a constant. ``hashes``: SHA-256 by kernel file.
+    In a kernel without arguments the address of the memory is a constant. ``hashes``: SHA-256 by
+    kernel file.
     """
 
     may_own_stream = False
@@ -59,7 +65,9 @@ class LibraryLaunches(CudaChain):
         self.details = {**self.case.params, "stream": "default", "precision": "uint32"}
 
     def issue(self, n: int) -> None:
-        """Launch n times; returns before the device has run the kernels, unless each launch is waited for."""
+        """Launch n times; returns before the device has run the kernels, unless each launch is
+        waited for.
+        """
         self._issued = self._issue(n)
 
     def kernels(self) -> dict[str, str]:
@@ -68,10 +76,12 @@ class LibraryLaunches(CudaChain):
 
 
 class LibraryProbe(DriverProbe):
-    """A library that launches kernels on the devices of the driver. ``arguments``: number of the kernel's arguments.
+    """A library that launches kernels on the devices of the driver. ``arguments``: number of the
+    kernel's arguments.
 
-    ``package``: the module with the ``__version__`` of the first of ``distributions``. ``entries``: the ways into the
-    library, the usual one first, which are the values of the parameter ``entry``; none if there is only one way.
+    ``package``: the module with the ``__version__`` of the first of ``distributions``. ``entries``:
+    the ways into the library, the usual one first, which are the values of the parameter ``entry``;
+    none if there is only one way.
     """
 
     package: ClassVar[str]
@@ -83,16 +93,23 @@ class LibraryProbe(DriverProbe):
         found = super().targets()
         version = {self.distributions[0]: str(import_library(self.package, self.mend).__version__)}
         self.library()
-        return [msgspec.structs.replace(target, versions={**target.versions, **version}) for target in found]
+        return [
+            msgspec.structs.replace(target, versions={**target.versions, **version})
+            for target in found
+        ]
 
     def library(self) -> Any:
         """The module of the library. Raises ``Unavailable`` if it cannot be used."""
         return import_library(self.package, self.mend)
 
     def space(self, target: Target) -> Space:
-        """The cases by way into the library and number of arguments, and one with a wait after each launch."""
+        """The cases by way into the library and number of arguments, and one with a wait after each
+        launch.
+        """
         entry = {"entry": self.entries[0]} if self.entries else {}
-        base = Case(pattern="per-submit", unit="launch", params={**entry, "arguments": 1, "wait": "stream"})
+        base = Case(
+            pattern="per-submit", unit="launch", params={**entry, "arguments": 1, "wait": "stream"}
+        )
         ways = [vary(base, "entry", name) for name in self.entries[1:]]
         each = vary(base, "pattern", "wait-each")
         extra = [*ways, *(vary(way, "arguments", count) for way in ways for count in _ARGUMENTS)]

@@ -1,4 +1,6 @@
-"""numba-cuda: ``kernel[grid, block](*arrays)`` of a kernel in Python, with and without a given signature."""
+"""numba-cuda: ``kernel[grid, block](*arrays)`` of a kernel in Python, with and without a given
+signature.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ STEP = "def step({}):\n    i = cuda.grid(1)\n    x[i] = x[i] * scale + shift\n"
 
 
 class NumbaLaunches(LibraryLaunches):
-    """Launches by numba-cuda. All arguments are the same array, and the kernel uses the first argument."""
+    """Launches by numba-cuda. All arguments are the same array, and the kernel uses the first
+    argument.
+    """
 
     def make_wait(self) -> Action:
         """``synchronize`` of the default stream."""
@@ -31,7 +35,9 @@ class NumbaLaunches(LibraryLaunches):
         return wait
 
     def make_loop(self, count: int) -> Issue:
-        """Define the kernel, and compile it now if its signature is given, else at the first launch."""
+        """Define the kernel, and compile it now if its signature is given, else at the first
+        launch.
+        """
         cuda, words = self.library, DeviceWords(self.session)
         names = ["x", *(f"y{i}" for i in range(1, count))][:count]
         numbers = {"scale": np.uint32(lcg.MULTIPLIER), "shift": np.uint32(lcg.INCREMENT)}
@@ -41,9 +47,13 @@ class NumbaLaunches(LibraryLaunches):
         self.hashes = {"step_numba": sha256_of(text)}
         arrays, place = (cuda.as_cuda_array(words),) * count, (CUDA_GRID, GROUP_SIZE)
         is_configured = self.case.params["entry"] == "configured"
-        kernel = cuda.jit(f"void({', '.join(['uint32[::1]'] * count)})" if is_configured else None)(scope["step"])
+        kernel = cuda.jit(f"void({', '.join(['uint32[::1]'] * count)})" if is_configured else None)(
+            scope["step"]
+        )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # numba says once for each kernel that the grid is small
+            warnings.simplefilter(
+                "ignore"
+            )  # numba says once for each kernel that the grid is small
             launch = kernel[place]
 
         def configured(n: int) -> None:
@@ -59,10 +69,11 @@ class NumbaLaunches(LibraryLaunches):
 
 @register
 class NumbaCudaProbe(LibraryProbe):
-    """numba-cuda. ``entry=jit`` calls ``step[4, 64](x)``, which looks at the types of the arguments each time.
+    """numba-cuda. ``entry=jit`` calls ``step[4, 64](x)``, which looks at the types of the arguments
+    each time.
 
-    For ``entry=configured`` the types are given when ``step`` is compiled, and ``launch = step[4, 64]`` is made once;
-    then the call is ``launch(x)``.
+    For ``entry=configured`` the types are given when ``step`` is compiled, and ``launch = step[4,
+    64]`` is made once; then the call is ``launch(x)``.
     """
 
     name = "numba-cuda"

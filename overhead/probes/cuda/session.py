@@ -1,6 +1,8 @@
-"""One device prepared for launches: context, stream, kernels, buffers, sets of 256 words, clock for device time.
+"""One device prepared for launches: context, stream, kernels, buffers, sets of 256 words, clock for
+device time.
 
-A word is a number of 32 bits that each step changes, so that its value shows how many steps have run.
+A word is a number of 32 bits that each step changes, so that its value shows how many steps have
+run.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _BLOCKING_EVENT, _UNTIMED_EVENT = 1, 2
 
 
 def machine_code(name: str, architecture: str) -> bytes:
-    """Machine code of a kernel file for an architecture like ``sm_90``. Raises ``Unavailable`` if NVRTC is missing."""
+    """Machine code of a kernel file for an architecture like ``sm_90``. Raises ``Unavailable`` if
+    NVRTC is missing.
+    """
     return machine_code_of(name, source(name)[0], architecture)
 
 
@@ -36,18 +40,22 @@ def machine_code(name: str, architecture: str) -> bytes:
 def machine_code_of(name: str, text: str, architecture: str) -> bytes:
     """Machine code of CUDA C text for an architecture, compiled by NVRTC through cuda-bindings.
 
-    ``name``: for messages. Raises ``Unavailable`` if NVRTC is missing, and ``RuntimeError`` if it refuses the text.
+    ``name``: for messages. Raises ``Unavailable`` if NVRTC is missing, and ``RuntimeError`` if it
+    refuses the text.
     """
     try:
         from cuda.bindings import nvrtc
     except Exception as error:  # a package that was built for another version may raise anything
         raise Unavailable(
-            because("package-does-not-import", package="cuda-bindings", text=first_line_of(error)), INSTALL_CUDA
+            because("package-does-not-import", package="cuda-bindings", text=first_line_of(error)),
+            INSTALL_CUDA,
         ) from error
     try:
         program = _done(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
     except RuntimeError as error:  # cuda-bindings loads the library at the first call
-        raise Unavailable(because("nvrtc-does-not-load", text=first_line_of(error)), INSTALL_CUDA) from error
+        raise Unavailable(
+            because("nvrtc-does-not-load", text=first_line_of(error)), INSTALL_CUDA
+        ) from error
     options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17"]
     (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     if int(code):
@@ -75,19 +83,29 @@ def _done(result: tuple[Any, ...]) -> Any:
 
 
 class CudaSession:
-    """A device with its primary context, which torch and CuPy use too. ``close`` releases everything it made.
+    """A device with its primary context, which torch and CuPy use too. ``close`` releases
+    everything it made.
 
-    ``places``: the number of sets of words, one after another in memory. ``word``: room on the host for one word.
+    ``places``: the number of sets of words, one after another in memory. ``word``: room on the host
+    for one word.
     """
 
-    def __init__(self, driver: CudaDriver, ordinal: int, *, own_stream: bool, places: int = 1) -> None:
+    def __init__(
+        self, driver: CudaDriver, ordinal: int, *, own_stream: bool, places: int = 1
+    ) -> None:
         self.driver, self.places = driver, places
         self._device = driver.devices()[ordinal]
         self._handle = driver.call_for_number("cuDeviceGet", ordinal)
         self._kernels: dict[str, str] = {}
         self._release: list[tuple[str, int]] = []
-        driver.call("cuCtxSetCurrent", driver.call_for_handle("cuDevicePrimaryCtxRetain", self._handle))
-        self.stream = self.make_owned("cuStreamDestroy_v2", "cuStreamCreate", _NON_BLOCKING_STREAM) if own_stream else 0
+        driver.call(
+            "cuCtxSetCurrent", driver.call_for_handle("cuDevicePrimaryCtxRetain", self._handle)
+        )
+        self.stream = (
+            self.make_owned("cuStreamDestroy_v2", "cuStreamCreate", _NON_BLOCKING_STREAM)
+            if own_stream
+            else 0
+        )
         self.seeds = lcg.seeds(CUDA_GRID * GROUP_SIZE * places)
         self.words, self.word = self.buffer(self.seeds), (c_uint * 1)()
 
@@ -97,19 +115,26 @@ class CudaSession:
         return self._functions(machine_code(file, self._device.architecture), [name])[0]
 
     def functions(self, name: str, text: str, entries: Sequence[str]) -> list[int]:
-        """The function handles of kernels in a source text, compiled for this device. ``name``: for messages."""
+        """The function handles of kernels in a source text, compiled for this device. ``name``: for
+        messages.
+        """
         return self._functions(machine_code_of(name, text, self._device.architecture), entries)
 
     def _functions(self, code: bytes, entries: Sequence[str]) -> list[int]:
         module = self.make_owned("cuModuleUnload", "cuModuleLoadData", code)
-        return [self.driver.call_for_handle("cuModuleGetFunction", module, entry.encode()) for entry in entries]
+        return [
+            self.driver.call_for_handle("cuModuleGetFunction", module, entry.encode())
+            for entry in entries
+        ]
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of each kernel file in use, by file name."""
         return dict(self._kernels)
 
     def event(self, *, timed: bool = False, blocking: bool = False) -> int:
-        """The handle of a new event. ``blocking``: a thread that waits for it sleeps, and does not spin."""
+        """The handle of a new event. ``blocking``: a thread that waits for it sleeps, and does not
+        spin.
+        """
         flags = _UNTIMED_EVENT * (not timed) | _BLOCKING_EVENT * blocking
         return self.make_owned("cuEventDestroy_v2", "cuEventCreate", flags)
 
@@ -127,14 +152,18 @@ class CudaSession:
         self._wait()
 
     def read(self, address: int, like: NDArray[Any]) -> NDArray[Any]:
-        """Wait for all work, then copy device memory to an array with the shape and type of ``like``."""
+        """Wait for all work, then copy device memory to an array with the shape and type of
+        ``like``.
+        """
         self._wait()
         found = np.empty_like(like)
         self.driver.call("cuMemcpyDtoH_v2", found.ctypes.data, address, found.nbytes)
         return found
 
     def steps(self) -> int:
-        """The total number of steps on all sets of words. Raises ``Unverified`` if words of one set disagree."""
+        """The total number of steps on all sets of words. Raises ``Unverified`` if words of one set
+        disagree.
+        """
         words = self.read(self.words, self.seeds)
         before, after = (found.reshape(self.places, -1) for found in (self.seeds, words))
         return sum(lcg.distance(*pair) for pair in zip(before, after, strict=True))
@@ -154,14 +183,18 @@ class CudaSession:
         self.driver.call("cuCtxSynchronize")
 
     def make_owned(self, release: str, make: str, *arguments: Any) -> int:
-        """The handle that the driver function ``make`` returns. ``close`` passes it to the function ``release``."""
+        """The handle that the driver function ``make`` returns. ``close`` passes it to the function
+        ``release``.
+        """
         handle = self.driver.call_for_handle(make, *arguments)
         self._release.append((release, handle))
         return handle
 
 
 class Arguments:
-    """The argument array of a launch: pointers to 64-bit values. Owns the memory of the pointers and the values."""
+    """The argument array of a launch: pointers to 64-bit values. Owns the memory of the pointers
+    and the values.
+    """
 
     def __init__(self, *values: int) -> None:
         self._values = (c_uint64 * len(values))(*values)
@@ -170,17 +203,23 @@ class Arguments:
         self.address = ctypes.addressof(self._pointers)
 
     def set(self, index: int, value: int) -> None:
-        """Change one value. This does not affect earlier launches, because a launch copies the values."""
+        """Change one value. This does not affect earlier launches, because a launch copies the
+        values.
+        """
         self._values[index] = value
 
 
 def step_arguments(session: CudaSession, place: int = 0, count: int = 1) -> Arguments:
-    """Arguments of the step: the address of a set of words, and ``count - 1`` values that the kernel does not use."""
+    """Arguments of the step: the address of a set of words, and ``count - 1`` values that the
+    kernel does not use.
+    """
     return Arguments(session.words + place * _BYTES_PER_SET, *range(1, count))
 
 
 class SessionClock(StreamHolder):
-    """Blocks the stream of the session with the kernel of ``spin.cu``, and measures with events of the driver."""
+    """Blocks the stream of the session with the kernel of ``spin.cu``, and measures with events of
+    the driver.
+    """
 
     method = "CUDA events behind a spinning kernel"
 
@@ -193,7 +232,9 @@ class SessionClock(StreamHolder):
         """Queue a kernel that spins for at least ``ns``."""
         arguments = Arguments(int(ns))
         one_thread = (1, 1, 1, 1, 1, 1, 0)
-        self._driver.call("cuLaunchKernel", self._spin, *one_thread, self._session.stream, arguments.address, None)
+        self._driver.call(
+            "cuLaunchKernel", self._spin, *one_thread, self._session.stream, arguments.address, None
+        )
 
     def mark(self) -> int:
         """Queue the older of two events and return it."""

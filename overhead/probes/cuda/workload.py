@@ -1,4 +1,6 @@
-"""Workloads in CUDA C through the driver: launches for every step, a graph of n steps, or one launch that loops."""
+"""Workloads in CUDA C through the driver: launches for every step, a graph of n steps, or one
+launch that loops.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,14 @@ from overhead.workloads.base import Array
 
 
 def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
-    """A verified chain for the pattern ``per-submit``, ``replay`` or ``fused``. Others raise ``Unsupported``."""
-    kinds: dict[str, type[Any]] = {"per-submit": LaunchedWork, "replay": CudaGraphWork, "fused": CudaFusedWork}
+    """A verified chain for the pattern ``per-submit``, ``replay`` or ``fused``. Others raise
+    ``Unsupported``.
+    """
+    kinds: dict[str, type[Any]] = {
+        "per-submit": LaunchedWork,
+        "replay": CudaGraphWork,
+        "fused": CudaFusedWork,
+    }
     if case.pattern not in kinds:
         raise Unsupported(because("pattern-not-for-cuda-c", pattern=case.pattern))
     made: WorkChain = kinds[case.pattern](driver, ordinal, case)
@@ -31,7 +39,8 @@ def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
 
 
 class CudaWork(SessionChain, WorkChain):
-    """Base class of the workload chains, with buffers, kernels, their arguments and a separate stream.
+    """Base class of the workload chains, with buffers, kernels, their arguments and a separate
+    stream.
 
     ``launches_of_a_unit``: the launches of one unit, in order.
     """
@@ -49,7 +58,10 @@ class CudaWork(SessionChain, WorkChain):
         session = self.session
         self._state_like = sources.pack_state(self.workload, self.zeros(), self.elements)
         self._counters_like = np.zeros(self.elements, np.uint32)
-        self.state, self.counters = session.buffer(self._state_like), session.buffer(self._counters_like)
+        self.state, self.counters = (
+            session.buffer(self._state_like),
+            session.buffer(self._counters_like),
+        )
         inputs = session.buffer(sources.pack_inputs(self.workload, self.inputs))
         self.arguments = Arguments(self.state, self.counters, inputs, 0)
         names = [entry.name for entry in self._entries]
@@ -76,11 +88,19 @@ class CudaWork(SessionChain, WorkChain):
         return {f"{self.workload.name}.cu": sources.sha256_of(self._text)}
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed: that of every workload, the driver call, its stream, and the launches of a unit if several."""
+        """What is timed: that of every workload, the driver call, its stream, and the launches of a
+        unit if several.
+        """
         count = len(self._entries)
         launches = {"launches_a_unit": count} if count > 1 else {}
         recording = {"recording": "outside"} if self.recorded else {}
-        return {**super().window(), "call": self.call, "stream": "own, non-blocking", **launches, **recording}
+        return {
+            **super().window(),
+            "call": self.call,
+            "stream": "own, non-blocking",
+            **launches,
+            **recording,
+        }
 
 
 class LaunchedWork(CudaWork):

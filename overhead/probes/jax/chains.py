@@ -1,4 +1,6 @@
-"""JAX chains: n calls of a jitted step, or one call with n steps. Only a worker that measures JAX imports this."""
+"""JAX chains: n calls of a jitted step, or one call with n steps. Only a worker that measures JAX
+imports this.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,12 @@ class JaxChain(Chain):
     def window(self) -> dict[str, Scalar]:
         """What is timed: the wait, the precision, ``XLA_FLAGS``, and the parameters of the case."""
         flags = os.environ.get("XLA_FLAGS", "")[:200]
-        return {"wait": "block_until_ready", "precision": "uint32", "XLA_FLAGS": flags, **self._case.params}
+        return {
+            "wait": "block_until_ready",
+            "precision": "uint32",
+            "XLA_FLAGS": flags,
+            **self._case.params,
+        }
 
 
 class JaxCalls(JaxChain):
@@ -61,7 +68,8 @@ class JaxCalls(JaxChain):
     def __init__(self, device: Any, case: Case) -> None:
         super().__init__(device, case)
         self._step = jax.jit(step, donate_argnums=(0,))
-        # The first call compiles. It uses a copy, because the call donates (invalidates) its argument.
+        # The first call compiles. It uses a copy, because the call donates (invalidates) its
+        # argument.
         self._step(jnp.copy(self.values)).block_until_ready()
         self.latency = case.pattern == "wait-each"
         self.overlap = "serial" if self.latency else "pipelined"
@@ -82,7 +90,8 @@ class JaxCalls(JaxChain):
 class FusedSteps(Chain):
     """Base class of the chains that make one call for n steps: n is a constant of the program.
 
-    A subclass has the state (``values``), further arguments (``fixed``), and a function that makes one step of them.
+    A subclass has the state (``values``), further arguments (``fixed``), and a function that makes
+    one step of them.
     """
 
     overlap = "serial"
@@ -99,9 +108,13 @@ class FusedSteps(Chain):
         if n not in self._programs:
 
             def run(values: Any, *fixed: Any) -> Any:
-                return jax.lax.scan(lambda x, _: (self.one(x, *fixed), None), values, None, length=n)[0]
+                return jax.lax.scan(
+                    lambda x, _: (self.one(x, *fixed), None), values, None, length=n
+                )[0]
 
-            self._programs[n] = jax.jit(run, donate_argnums=(0,)).lower(self.values, *self.fixed).compile()
+            self._programs[n] = (
+                jax.jit(run, donate_argnums=(0,)).lower(self.values, *self.fixed).compile()
+            )
         self._run = self._programs[n]
 
     def issue(self, n: int) -> None:
@@ -112,22 +125,30 @@ class FusedSteps(Chain):
 class JaxFusedLoop(FusedSteps, JaxChain):
     """One call that runs n steps."""
 
-    least_ns = 4_000_000  # XLA compiles a single step without a loop; a loop starts about 35 us later
+    least_ns = (
+        4_000_000  # XLA compiles a single step without a loop; a loop starts about 35 us later
+    )
 
 
 def open_work(device: Any, case: Case) -> WorkChain:
-    """A verified chain. It makes one call for all steps if the pattern is ``fused``, else one call per step."""
+    """A verified chain. It makes one call for all steps if the pattern is ``fused``, else one call
+    per step.
+    """
     return verified((JaxFusedWork if case.pattern == "fused" else JaxWork)(device, case))
 
 
 class JaxWork(WorkChain):
-    """n calls of the jitted step of a workload. Each call donates its state, so JAX reuses the memory."""
+    """n calls of the jitted step of a workload. Each call donates its state, so JAX reuses the
+    memory.
+    """
 
     def __init__(self, device: Any, case: Case) -> None:
         super().__init__(case)
         self.wait_spins = device.platform != "cpu"
         self._device = device
-        self.fixed = ({name: jax.device_put(values, device) for name, values in self.inputs.items()},)
+        self.fixed = (
+            {name: jax.device_put(values, device) for name, values in self.inputs.items()},
+        )
         self._step: _Run = jax.jit(self.one, donate_argnums=(0,))
 
     def one(self, state: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
@@ -139,7 +160,9 @@ class JaxWork(WorkChain):
     def put(self, state: dict[str, Array]) -> None:
         """Copy the state to the device and set all counters to 0."""
         whole = {**state, "steps": np.zeros(self.elements, np.int32)}
-        self.values = {name: jax.device_put(np.array(values), self._device) for name, values in whole.items()}
+        self.values = {
+            name: jax.device_put(np.array(values), self._device) for name, values in whole.items()
+        }
         self.wait()
 
     def fetch(self) -> tuple[dict[str, Array], Array]:

@@ -37,7 +37,10 @@ class JaxProbe(Probe):
                 adapter="CPU" if platform == "cpu" else device.device_kind,
                 device="" if platform == "cpu" else str(index),
                 environment=self.environments()[0],
-                versions={"jax": jax.__version__, "xla": str(device.client.platform_version).split("\n")[0][:100]},
+                versions={
+                    "jax": jax.__version__,
+                    "xla": str(device.client.platform_version).split("\n")[0][:100],
+                },
                 options={"platform": platform, "index": index},
             )
             for platform, api in _APIS.items()

@@ -1,8 +1,9 @@
 """The arithmetic of the step: ``x = x * 1664525 + 1013904223 (mod 2^32)``, jump-ahead and distance.
 
-The constants come from Numerical Recipes. The period is 2^32, so a value shows how many steps were made.
-Jump-ahead: F. Brown, "Random number generation with arbitrary strides", Trans. ANS 71 (1994). Distance: M. O'Neill,
-"PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms" (2014), section 4.3.1.
+The constants come from Numerical Recipes. The period is 2^32, so a value shows how many steps were
+made. Jump-ahead: F. Brown, "Random number generation with arbitrary strides", Trans. ANS 71 (1994).
+Distance: M. O'Neill, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms"
+(2014), section 4.3.1.
 """
 
 from __future__ import annotations
@@ -34,13 +35,18 @@ def advance(x: NDArray[Any], n: int) -> Words:
     while n:
         if n & 1:
             scale, shift = scale * multiplier % PERIOD, (shift * multiplier + increment) % PERIOD
-        multiplier, increment = multiplier * multiplier % PERIOD, (multiplier + 1) * increment % PERIOD
+        multiplier, increment = (
+            multiplier * multiplier % PERIOD,
+            (multiplier + 1) * increment % PERIOD,
+        )
         n >>= 1
     return (x.astype(np.uint64) * scale + shift).astype(np.uint32)
 
 
 def distance(x0: NDArray[Any], x: NDArray[Any]) -> int:
-    """The number of steps from ``x0`` to ``x``, modulo 2^32. Raises ``Unverified`` if it differs between elements."""
+    """The number of steps from ``x0`` to ``x``, modulo 2^32. Raises ``Unverified`` if it differs
+    between elements.
+    """
     start, end = np.asarray(x0, np.uint32).ravel(), np.asarray(x, np.uint32).ravel()
     if start.shape != end.shape or not start.size:
         raise Unverified(because("values-read-back", values=end.size, expected=start.size))
@@ -67,6 +73,9 @@ def _between(start: int, end: int) -> int:
         if (start ^ end) & bit:
             start = (start * multiplier + increment) % PERIOD
             steps |= bit
-        multiplier, increment = multiplier * multiplier % PERIOD, (multiplier + 1) * increment % PERIOD
+        multiplier, increment = (
+            multiplier * multiplier % PERIOD,
+            (multiplier + 1) * increment % PERIOD,
+        )
         bit <<= 1
     return steps

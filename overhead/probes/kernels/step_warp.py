@@ -1,4 +1,7 @@
-"""The step as kernels of Warp with 1, 8 and 16 arrays. Each changes the first array. Imported only with Warp."""
+"""The step as kernels of Warp with 1, 8 and 16 arrays. Each changes the first array. Imported only
+with Warp.
+"""
+
 # ruff: noqa: PLR0913
 # mypy: ignore-errors
 
@@ -33,7 +36,9 @@ def step16(
 
 @wp.kernel
 def spin(x: _Words, turns: int):
-    """Keeps a stream busy. A turn takes more than three cycles; the exclusive or prevents that turns are combined."""
+    """Keeps a stream busy. A turn takes more than three cycles; the exclusive or prevents that
+    turns are combined.
+    """
     value = x[0]
     for turn in range(turns):
         value = (value ^ wp.uint32(turn)) * wp.uint32(1664525)

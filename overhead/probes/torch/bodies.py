@@ -1,4 +1,6 @@
-"""The steps that torch runs: adding 1 to 256 int32, and the published training step of a small network."""
+"""The steps that torch runs: adding 1 to 256 int32, and the published training step of a small
+network.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class _Guard:
 
 
 def set_autograd_mode(mode: Mode) -> None:
-    """Set the autograd mode of this thread. All chains share one guard, so they can open and close in any order."""
+    """Set the autograd mode of this thread. All chains share one guard, so they can open and close
+    in any order.
+    """
     if mode == "inference":
         if _Guard.held is None:
             _Guard.held = torch.inference_mode()
@@ -46,7 +50,8 @@ def set_autograd_mode(mode: Mode) -> None:
 class Body(abc.ABC):
     """A step on a device, which counts how often it ran.
 
-    ``step`` runs it once. ``launches``: the kernels of a step, at most. ``mode``: the autograd mode that it needs.
+    ``step`` runs it once. ``launches``: the kernels of a step, at most. ``mode``: the autograd mode
+    that it needs.
     """
 
     name: str
@@ -65,11 +70,14 @@ class Body(abc.ABC):
 
     @abc.abstractmethod
     def executed(self) -> int:
-        """The number of steps that have run, according to values on the device. Raises ``Unverified``."""
+        """The number of steps that have run, according to values on the device. Raises
+        ``Unverified``.
+        """
 
 
 class AddOne(Body):
-    """Add 1 to 256 int32 on a device. ``number=False``: 1 is an existing 0-dimensional CPU tensor, ``one`` in the name.
+    """Add 1 to 256 int32 on a device. ``number=False``: 1 is an existing 0-dimensional CPU tensor,
+    ``one`` in the name.
 
     ``in_place=False``: each step allocates its result.
     """
@@ -77,7 +85,9 @@ class AddOne(Body):
     precision = "int32"
     launches = 1
 
-    def __init__(self, device: Any, *, in_place: bool = True, number: bool = True, mode: Mode = "inference") -> None:
+    def __init__(
+        self, device: Any, *, in_place: bool = True, number: bool = True, mode: Mode = "inference"
+    ) -> None:
         set_autograd_mode(mode)
         self.mode, self.in_place = mode, in_place
         self.values = torch.from_numpy(start_values()).to(device, copy=True)
@@ -91,7 +101,9 @@ class AddOne(Body):
         return functools.partial(read, self.values[:1])
 
     def executed(self) -> int:
-        """The number of steps, which is what was added to each value. Raises ``Unverified`` if values disagree."""
+        """The number of steps, which is what was added to each value. Raises ``Unverified`` if
+        values disagree.
+        """
         return count_steps(self.values.cpu().numpy())
 
     def loop(self) -> Issue:
@@ -116,8 +128,9 @@ class AddOne(Body):
 class NetworkStep(Body):
     """A multilayer perceptron 1024-2048-2048-10 on random data: batch 256, cross entropy, float32.
 
-    A training step is ``zero_grad``, forward, loss, backward and ``Adam.step`` with torch's defaults. Every step also
-    adds to a counter on the device: 1 in training, or the loss without training, because the sum of n losses is known.
+    A training step is ``zero_grad``, forward, loss, backward and ``Adam.step`` with torch's
+    defaults. Every step also adds to a counter on the device: 1 in training, or the loss without
+    training, because the sum of n losses is known.
     """
 
     precision = "float32"
@@ -128,7 +141,11 @@ class NetworkStep(Body):
         material, reference = _material()
         model, inputs, targets = (part.to(device) for part in copy.deepcopy(material))
         self.mode = "grad" if train else "inference"
-        self.name = "zero_grad, forward, cross entropy, backward, Adam.step" if train else "forward, cross entropy"
+        self.name = (
+            "zero_grad, forward, cross entropy, backward, Adam.step"
+            if train
+            else "forward, cross entropy"
+        )
         self._model, self._loss_of = model, torch.nn.functional.cross_entropy
         self._optimizer = torch.optim.Adam(model.parameters())
         sizes = _VARYING_BATCHES if varying else (_BATCH,)
@@ -149,7 +166,9 @@ class NetworkStep(Body):
         return lambda: read(self.loss)
 
     def executed(self) -> int:
-        """The number of steps according to the counter on the device. Raises ``Unverified`` if losses are wrong."""
+        """The number of steps according to the counter on the device. Raises ``Unverified`` if
+        losses are wrong.
+        """
         total = float(self._sum)
         if self.mode == "grad":
             if self.loss is not None and not bool(self.loss.isfinite()):
@@ -159,7 +178,10 @@ class NetworkStep(Body):
         index = bisect.bisect_right(self._sums, rest)
         found = int(rounds) * len(self._sums) + index
         expected = rounds * self._sums[-1] + (self._sums[index - 1] if index else 0.0)
-        if abs(expected - total) > 1e-3 * max(total, 1.0) or abs(expected - total) > 0.25 * self._sums[0]:
+        if (
+            abs(expected - total) > 1e-3 * max(total, 1.0)
+            or abs(expected - total) > 0.25 * self._sums[0]
+        ):
             raise Unverified(because("losses-differ", total=total, steps=found, expected=expected))
         return found
 

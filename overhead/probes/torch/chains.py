@@ -1,4 +1,6 @@
-"""Chains of n eager torch operations, the units, on one device, issued from Python or from a compiled loop."""
+"""Chains of n eager torch operations, the units, on one device, issued from Python or from a
+compiled loop.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def select_device(name: str) -> Any:
 
 
 class TorchClock(StreamHolder):
-    """Blocks the current CUDA stream with ``torch.cuda._sleep``, and measures device time with torch's events."""
+    """Blocks the current CUDA stream with ``torch.cuda._sleep``, and measures device time with
+    torch's events.
+    """
 
     method = "torch.cuda.Event behind torch.cuda._sleep"
 
@@ -68,12 +72,20 @@ class TorchChain(HeldChain):
         self._wait()
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time of n units; None on other devices than CUDA, and if the host acts inside a unit."""
-        return self.held(TorchClock(), n) if self.torch_device.type == "cuda" and not self.host_acts else None
+        """Device time of n units; None on other devices than CUDA, and if the host acts inside a
+        unit.
+        """
+        return (
+            self.held(TorchClock(), n)
+            if self.torch_device.type == "cuda" and not self.host_acts
+            else None
+        )
 
 
 class Eager(TorchChain):
-    """A chain that runs n steps in the current stream of a device. ``details``: what ``window`` also says."""
+    """A chain that runs n steps in the current stream of a device. ``details``: what ``window``
+    also says.
+    """
 
     steps_of_a_unit = 1
 
@@ -93,19 +105,30 @@ class Eager(TorchChain):
         self._loop(n)
 
     def executed(self) -> int:
-        """The number of whole units that ran, without those for device time. Raises ``Unverified``."""
+        """The number of whole units that ran, without those for device time. Raises
+        ``Unverified``.
+        """
         set_autograd_mode(self._body.mode)
         return whole_units(self._body.executed(), self.steps_of_a_unit) - self.aside
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed: operation, how it is called, precision, autograd mode, number of CPU threads, and details."""
+        """What is timed: operation, how it is called, precision, autograd mode, number of CPU
+        threads, and details.
+        """
         body = self._body
-        own = {"operation": body.name, "entry": "python", "precision": body.precision, "autograd": body.mode}
+        own = {
+            "operation": body.name,
+            "entry": "python",
+            "precision": body.precision,
+            "autograd": body.mode,
+        }
         return {**own, "threads": 1, **self.details}
 
 
 class NativeEager(Eager):
-    """A chain that calls the same operations from a compiled loop, through the operator functions of libtorch."""
+    """A chain that calls the same operations from a compiled loop, through the operator functions
+    of libtorch.
+    """
 
     def __init__(self, device: Any, body: AddOne, wait_name: str) -> None:
         super().__init__(device, body, wait_name)
@@ -114,7 +137,9 @@ class NativeEager(Eager):
         self.details = {"entry": self._native.entry}
 
     def executed(self) -> int:
-        """The number of steps that ran, after the latest result was copied to the values that are counted."""
+        """The number of steps that ran, after the latest result was copied to the values that are
+        counted.
+        """
         set_autograd_mode(self._body.mode)
         self._native.read()
         return super().executed()
@@ -133,7 +158,11 @@ class EagerWithAction(Eager):
         super().__init__(device, body, wait_name)
         action = host_action(device, sync, body.value_reader)
         self.overlap, self.latency, self.steps_of_a_unit = "serial", every == 1, every
-        self._loop = alternating(body.step, action) if every == 1 else _after_some(body.loop(), action, every)
+        self._loop = (
+            alternating(body.step, action)
+            if every == 1
+            else _after_some(body.loop(), action, every)
+        )
         self.details = {"steps": every}
 
 

@@ -22,20 +22,25 @@ WARM_STEPS = 5
 
 
 def mark_static(tensors: Iterable[Any]) -> None:
-    """Tell torch that the addresses of these tensors do not change. A CUDA graph would copy others at every call."""
+    """Tell torch that the addresses of these tensors do not change. A CUDA graph would copy others
+    at every call.
+    """
     for tensor in tensors:
         torch._dynamo.mark_static_address(tensor)
 
 
 def own_code(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with a new code object, because torch searches all programs that it has compiled for one."""
+    """The function with a new code object, because torch searches all programs that it has compiled
+    for one.
+    """
     code, name = function.__code__.replace(), function.__name__
     return types.FunctionType(code, function.__globals__, name, closure=function.__closure__)
 
 
 @contextlib.contextmanager
 def graph_required(mode: str) -> Iterator[None]:
-    """A context manager that raises ``Unsupported`` if torch makes no CUDA graph of a step that the block compiles.
+    """A context manager that raises ``Unsupported`` if torch makes no CUDA graph of a step that the
+    block compiles.
 
     Only the mode ``reduce-overhead`` requires a graph.
     """
@@ -47,7 +52,9 @@ def graph_required(mode: str) -> Iterator[None]:
 
 
 class Additions(AddOne):
-    """A step of ``ops`` in-place additions to 256 int32. ``how``: a mode of torch.compile, or ``eager``."""
+    """A step of ``ops`` in-place additions to 256 int32. ``how``: a mode of torch.compile, or
+    ``eager``.
+    """
 
     def __init__(self, device: Any, ops: int, how: str) -> None:
         super().__init__(device, mode="no_grad")
@@ -60,7 +67,11 @@ class Additions(AddOne):
                 x.add_(1)
 
         function = own_code(several)
-        self._call = function if how == "eager" else torch.compile(function, mode=how, fullgraph=True, dynamic=False)
+        self._call = (
+            function
+            if how == "eager"
+            else torch.compile(function, mode=how, fullgraph=True, dynamic=False)
+        )
         self.step = functools.partial(self._call, self.values)
 
     def loop(self) -> Issue:

@@ -1,4 +1,6 @@
-"""torch's devices: as targets of a stack, and the actions by which the host waits for one or reads a value from it."""
+"""torch's devices: as targets of a stack, and the actions by which the host waits for one or reads
+a value from it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def import_torch(mend: Why) -> Any:
     """The torch module. Raises ``Unavailable`` if the import fails or the version is below 2.6."""
     torch = import_library("torch", mend)
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
-        raise Unavailable(because("torch-too-old", version=torch.__version__), "pip install --upgrade torch")
+        raise Unavailable(
+            because("torch-too-old", version=torch.__version__), "pip install --upgrade torch"
+        )
     return torch
 
 
@@ -55,8 +59,15 @@ def torch_target(torch: Any, stack: str, name: str) -> Target:
     if not adapter:
         properties = getattr(torch, kind).get_device_properties(name)
         identity = getattr(properties, "uuid", None)
-        adapter, device = properties.name, device_id(uuid.UUID(str(identity)).bytes) if identity else name
-    versions = {"torch": torch.__version__, "cuda-runtime": torch.version.cuda, "hip": torch.version.hip}
+        adapter, device = (
+            properties.name,
+            device_id(uuid.UUID(str(identity)).bytes) if identity else name,
+        )
+    versions = {
+        "torch": torch.__version__,
+        "cuda-runtime": torch.version.cuda,
+        "hip": torch.version.hip,
+    }
     return Target(
         stack=stack,
         api="HIP" if kind == "cuda" and torch.version.hip else _APIS[kind],
@@ -68,7 +79,9 @@ def torch_target(torch: Any, stack: str, name: str) -> Target:
 
 
 def targets_of_kind(torch: Any, stack: str, kind: str) -> list[Target]:
-    """One target for each device of a type that torch counts: ``cuda`` or ``xpu``. Empty if torch cannot use it."""
+    """One target for each device of a type that torch counts: ``cuda`` or ``xpu``. Empty if torch
+    cannot use it.
+    """
     module = getattr(torch, kind)
     count = module.device_count() if module.is_available() else 0
     return [torch_target(torch, stack, f"{kind}:{index}") for index in range(count)]
@@ -79,8 +92,12 @@ def is_read(name: str) -> bool:
     return name in _GPU_READS
 
 
-def host_action(device: Any, name: str, value_reader: Callable[[Callable[[Any], object]], Action]) -> Action:
-    """The wait or read with this name. If it reads, ``value_reader`` binds the read to a one-element tensor."""
+def host_action(
+    device: Any, name: str, value_reader: Callable[[Callable[[Any], object]], Action]
+) -> Action:
+    """The wait or read with this name. If it reads, ``value_reader`` binds the read to a
+    one-element tensor.
+    """
     import torch
 
     reads: dict[str, Callable[[Any], object]] = {
@@ -93,7 +110,9 @@ def host_action(device: Any, name: str, value_reader: Callable[[Callable[[Any], 
 
 
 def wait_action(device: Any, name: str) -> Action:
-    """A function that returns when all work in the current stream of a device is done. It does nothing on the CPU."""
+    """A function that returns when all work in the current stream of a device is done. It does
+    nothing on the CPU.
+    """
     import torch
 
     if device.type == "cpu":

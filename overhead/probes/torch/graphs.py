@@ -20,7 +20,9 @@ from overhead.results import Case
 
 
 def capture_timed(graph: Any, stream: Any, run: Action) -> float:
-    """Capture what ``run`` issues into a ``CUDAGraph`` on a separate stream. Returns how long it took, ns."""
+    """Capture what ``run`` issues into a ``CUDAGraph`` on a separate stream. Returns how long it
+    took, ns.
+    """
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
         began = time.perf_counter_ns()
@@ -31,10 +33,11 @@ def capture_timed(graph: Any, stream: Any, run: Action) -> float:
 
 
 class TorchGraphs:
-    """Graphs of n steps, captured on a separate stream. ``issue``: issues n steps; two run when the object is made.
+    """Graphs of n steps, captured on a separate stream. ``issue``: issues n steps; two run when the
+    object is made.
 
-    The steps must not use inference mode: torch's random generator reuses tensors of the first capture, and a tensor
-    made in inference mode is read-only outside of it.
+    The steps must not use inference mode: torch's random generator reuses tensors of the first
+    capture, and a tensor made in inference mode is read-only outside of it.
     """
 
     def __init__(self, issue: Issue) -> None:
@@ -50,7 +53,9 @@ class TorchGraphs:
         """
         apart = hasattr(torch.cuda.CUDAGraph, "instantiate")
         graph = torch.cuda.CUDAGraph(keep_graph=True) if apart else torch.cuda.CUDAGraph()
-        times = {"capture": capture_timed(graph, self._stream, functools.partial(self._issue, steps))}
+        times = {
+            "capture": capture_timed(graph, self._stream, functools.partial(self._issue, steps))
+        }
         if apart:
             began = time.perf_counter_ns()
             graph.instantiate()
@@ -58,7 +63,9 @@ class TorchGraphs:
         return graph, times
 
     def launcher(self, steps: int) -> Action:
-        """A function that launches the graph of this number of steps. The graph is made once. For 0 it does nothing."""
+        """A function that launches the graph of this number of steps. The graph is made once. For 0
+        it does nothing.
+        """
         if not steps:
             return nothing
         if steps not in self._kept:
@@ -72,7 +79,9 @@ class TorchGraphs:
 
 
 class GraphedAdditions(Eager):
-    """Base class of the chains that launch graphs of additions. Each addition is a node of a graph."""
+    """Base class of the chains that launch graphs of additions. Each addition is a node of a
+    graph.
+    """
 
     def __init__(self, device: Any, body: AddOne) -> None:
         super().__init__(device, body, "stream")
@@ -126,11 +135,16 @@ class TorchGraphLaunches(GraphedAdditions):
         super().__init__(device, body)
         self.launches, self.steps_of_a_unit = 4, nodes
         self._loop = repeated(self.graphs.launcher(nodes))
-        self.details |= {"nodes": nodes, **{f"captured {kind}": text for kind, text in found.items()}}
+        self.details |= {
+            "nodes": nodes,
+            **{f"captured {kind}": text for kind, text in found.items()},
+        }
 
 
 def open_step(device: str, case: Case) -> Chain:
-    """The chain of a case whose graph adds 1 to 256 int32: launched once (``replay``) or n times (``launches``)."""
+    """The chain of a case whose graph adds 1 to 256 int32: launched once (``replay``) or n times
+    (``launches``).
+    """
     place = select_device(device)
     body = AddOne(place, mode="no_grad")
     if case.pattern == "replay":
@@ -139,10 +153,11 @@ def open_step(device: str, case: Case) -> Chain:
 
 
 def captured_synchronisations(device: Any) -> dict[str, str]:
-    """What a capture does with each wait and read of the host, by name: remove it, keep it as nodes, or raise an error.
+    """What a capture does with each wait and read of the host, by name: remove it, keep it as
+    nodes, or raise an error.
 
-    Each is tried in a separate capture on a side stream. The driver captures, so that torch's allocator is not
-    involved.
+    Each is tried in a separate capture on a side stream. The driver captures, so that torch's
+    allocator is not involved.
     """
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):

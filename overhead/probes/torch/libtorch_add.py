@@ -1,7 +1,8 @@
-"""torch's addition without Python: ``at::_ops::add__Tensor::call``, the function that ``Tensor.add_`` calls.
+"""torch's addition without Python: ``at::_ops::add__Tensor::call``, the function that
+``Tensor.add_`` calls.
 
-It uses the dispatcher, like a call from Python. ``aoti_torch_cpu_add_Tensor`` of the C shim does not: it skips the
-dispatcher and its operand is a double. The handles here are those of the C shim.
+It uses the dispatcher, like a call from Python. ``aoti_torch_cpu_add_Tensor`` of the C shim does
+not: it skips the dispatcher and its operand is a double. The handles here are those of the C shim.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from overhead.probes.common.native_loop import NativeCall, NativeProgram, NativeUnavailable, Slot, address_of
+from overhead.probes.common.native_loop import (
+    NativeCall,
+    NativeProgram,
+    NativeUnavailable,
+    Slot,
+    address_of,
+)
 from overhead.results import because
 
 _ITEM = "_ZN2at4_ops4item4callERKNS_6TensorE"
@@ -29,14 +36,17 @@ class _Scalar(ctypes.Structure):
 
 
 class NativeAdd:
-    """The C calls for ``x.add_(one)`` or ``x = x + one``. Owns the memory that the calls point to."""
+    """The C calls for ``x.add_(one)`` or ``x = x + one``. Owns the memory that the calls point
+    to.
+    """
 
     def __init__(self, x: Any, one: Any, *, in_place: bool) -> None:
         self._library = _library()
         self._tensors = (x, one)
         item = self._symbol(_ITEM)
         item.restype, item.argtypes = _Scalar, (ctypes.c_void_p,)
-        # A Tensor is one pointer to a TensorImpl: a word with this pointer is a Tensor& while Python keeps the tensor.
+        # A Tensor is one pointer to a TensorImpl: a word with this pointer is a Tensor& while
+        # Python keeps the tensor.
         self._cells = (ctypes.c_uint64 * 2)(x._cdata, one._cdata)
         self._x = ctypes.addressof(self._cells)
         self._one = self._x + ctypes.sizeof(ctypes.c_uint64)
@@ -45,7 +55,9 @@ class NativeAdd:
         self.entry = "at::_ops::add__Tensor::call" if in_place else "at::_ops::add_Tensor::call"
         operands = (self._one, ctypes.addressof(self._alpha))
         own = () if in_place else self._allocating(operands)
-        self.program = NativeProgram(body=own or (self._call(_ADD_IN_PLACE, (self._x, *operands), stage="add_"),))
+        self.program = NativeProgram(
+            body=own or (self._call(_ADD_IN_PLACE, (self._x, *operands), stage="add_"),)
+        )
 
     def _allocating(self, operands: tuple[int, int]) -> tuple[NativeCall, ...]:
         if platform.machine().lower() not in ("x86_64", "amd64"):
@@ -76,7 +88,9 @@ class NativeAdd:
         if function(*args) != 0:
             raise NativeUnavailable(because("libtorch-call-failed", symbol=name))
 
-    def _call(self, name: str, args: tuple[int | Slot, ...], *, stage: str, result: Slot | None = None) -> NativeCall:
+    def _call(
+        self, name: str, args: tuple[int | Slot, ...], *, stage: str, result: Slot | None = None
+    ) -> NativeCall:
         function = self._symbol(name)
         function.restype, function.argtypes = ctypes.c_uint64, (ctypes.c_uint64,) * len(args)
         return NativeCall(stage, function, address_of(self._library, name), args, result, stage)
@@ -89,7 +103,9 @@ class NativeAdd:
 
 
 def _library() -> ctypes.CDLL:
-    """The library libtorch_cpu, which torch has loaded. It contains all operator functions, for every device."""
+    """The library libtorch_cpu, which torch has loaded. It contains all operator functions, for
+    every device.
+    """
     import torch
 
     if sys.platform == "win32":

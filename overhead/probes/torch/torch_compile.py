@@ -1,4 +1,6 @@
-"""torch.compile: the time that fusion saves and the time that a CUDA graph saves, for steps of 1 and 5 operations."""
+"""torch.compile: the time that fusion saves and the time that a CUDA graph saves, for steps of 1
+and 5 operations.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ from overhead.workloads import UNROLLED
 class TorchCompileProbe(Probe):
     """torch.compile. A step is ``ops`` in-place additions. ``mode`` is one of these:
 
-    ``eager`` launches each addition. ``default`` fuses them into one launch. ``reduce-overhead`` puts this launch into
-    a CUDA graph. The difference of default and eager is the saving by fusion. The difference of reduce-overhead and
-    default is the saving by the graph.
+    ``eager`` launches each addition. ``default`` fuses them into one launch. ``reduce-overhead``
+    puts this launch into a CUDA graph. The difference of default and eager is the saving by fusion.
+    The difference of reduce-overhead and default is the saving by the graph.
     """
 
     name = "torch-compile"
@@ -38,7 +40,9 @@ class TorchCompileProbe(Probe):
         return [torch_target(torch, self.name, "cpu")]
 
     def space(self, target: Target) -> Space:
-        """The cases of 1 and 5 additions in each mode, of the compiled workloads and of the unrolled loop."""
+        """The cases of 1 and 5 additions in each mode, of the compiled workloads and of the
+        unrolled loop.
+        """
         cpu = target.api == "CPU"
         wait: dict[str, Scalar] = {} if cpu else {"wait": "stream"}
         compiled = ["default"] if cpu else ["default", "reduce-overhead"]
@@ -47,7 +51,9 @@ class TorchCompileProbe(Probe):
         five = [vary(vary(base, "ops", 5), "mode", mode) for mode in others]
         arms = [WorkloadArm("per-submit", {"mode": mode}) for mode in compiled]
         extra, early = [*five, *unrolled_loop.cases(on_gpu=not cpu)], [vary(base, "mode", "eager")]
-        return with_workloads(Space(base, {"mode": others, "ops": [5]}, extra, early=early), arms, software=cpu)
+        return with_workloads(
+            Space(base, {"mode": others, "ops": [5]}, extra, early=early), arms, software=cpu
+        )
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, compiled on the device of the target."""

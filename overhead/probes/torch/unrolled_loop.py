@@ -1,8 +1,8 @@
 """``torch.compile`` of an unrolled loop: one call runs all steps of a workload.
 
-The time and memory of the compilation grow with the number of steps, and the compilation may fail. So a child process
-with limits compiles, checks and runs the loop, and the chain requests samples from it. The child runs this file as a
-module.
+The time and memory of the compilation grow with the number of steps, and the compilation may fail.
+So a child process with limits compiles, checks and runs the loop, and the chain requests samples
+from it. The child runs this file as a module.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ from overhead.workloads import UNROLLED
 
 _STEPS_ON_CPU, _STEPS_ON_GPU = (10, 100, 500, 1000, 1500, 5000), (10, 100, 500)
 _COMPILE_ON_CPU_S, _COMPILE_ON_GPU_S = 60.0, 180.0
-"""The child is killed if the compilation, or the import of torch before it, takes longer. On a CPU all lengths are
-tried, so the limit is lower."""
+"""The child is killed if the compilation, or the import of torch before it, takes longer. On a CPU
+all lengths are tried, so the limit is lower.
+"""
 _MEMORY_BYTES = 8 << 30
 """The child is killed if it uses more, or more than half of the machine's memory."""
 
 
 class CompileError(WithReason):
-    """The loop did not compile. The reason contains the kind of failure, and the time and memory used until then."""
+    """The loop did not compile. The reason contains the kind of failure, and the time and memory
+    used until then.
+    """
 
 
 class CompileTimeLimit(CompileError, OutOfTime):
@@ -41,7 +44,9 @@ class CompileTimeLimit(CompileError, OutOfTime):
 
 
 def cases(on_gpu: bool) -> list[Case]:
-    """A case of eager steps, and for comparison one case for each length of the compiled loop. Its unit is one call."""
+    """A case of eager steps, and for comparison one case for each length of the compiled loop. Its
+    unit is one call.
+    """
     return [_case(steps) for steps in (0, *(_STEPS_ON_GPU if on_gpu else _STEPS_ON_CPU))]
 
 
@@ -49,11 +54,15 @@ def _case(steps: int) -> Case:
     """The case of a compiled loop with this number of steps; for 0 that of eager steps."""
     params: dict[str, Scalar] = {"mode": "default", "steps": steps} if steps else {"mode": "eager"}
     unit = f"{steps} steps" if steps else "step"
-    return Case(pattern="per-submit", unit=unit, workload=UNROLLED, params={"elements": 4096, **params})
+    return Case(
+        pattern="per-submit", unit=unit, workload=UNROLLED, params={"elements": 4096, **params}
+    )
 
 
 def open_case(device: str, case: Case) -> Chain:
-    """The chain of eager steps in this process, or of a compiled loop in a child. Raises as ``Unrolled`` does."""
+    """The chain of eager steps in this process, or of a compiled loop in a child. Raises as
+    ``Unrolled`` does.
+    """
     if case.params["mode"] == "eager":
         from overhead.probes.torch import workload
 
@@ -62,7 +71,8 @@ def open_case(device: str, case: Case) -> Chain:
 
 
 class Unrolled(Chain):
-    """A chain whose unit is one call of the compiled loop with all its steps. The child takes the samples.
+    """A chain whose unit is one call of the compiled loop with all its steps. The child takes the
+    samples.
 
     ``cache``: the folder in which torch compiles. Raises ``CompileError`` or ``Unverified``.
     """
@@ -70,7 +80,10 @@ class Unrolled(Chain):
     def __init__(self, device: str, case: Case, compile_s: float, cache: str = "") -> None:
         self._case, self.synchronous, self.wait_spins = case, device == "cpu", device != "cpu"
         self.overlap = "serial" if self.synchronous else "pipelined"
-        environment = {"TORCHINDUCTOR_CACHE_DIR": cache or _cache(device), "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
+        environment = {
+            "TORCHINDUCTOR_CACHE_DIR": cache or _cache(device),
+            "TORCHINDUCTOR_FX_GRAPH_CACHE": "0",
+        }
         import psutil
 
         most = min(_MEMORY_BYTES, psutil.virtual_memory().total // 2)
@@ -87,14 +100,24 @@ class Unrolled(Chain):
             except ChildEnded as error:
                 seconds, mib = time.monotonic() - began, self._child.peak_bytes / 2**20
                 if error.why == "time":
-                    raise CompileTimeLimit(because("compile-time-limit", seconds=seconds, mib=mib)) from None
+                    raise CompileTimeLimit(
+                        because("compile-time-limit", seconds=seconds, mib=mib)
+                    ) from None
                 if error.why == "memory":
-                    raise CompileError(because("compile-memory-limit", seconds=seconds, mib=mib)) from None
-                raise CompileError(because("compile-died", why=error.reason, seconds=seconds, mib=mib)) from None
+                    raise CompileError(
+                        because("compile-memory-limit", seconds=seconds, mib=mib)
+                    ) from None
+                raise CompileError(
+                    because("compile-died", why=error.reason, seconds=seconds, mib=mib)
+                ) from None
             peak = self._child.peak_bytes
             if failure:
-                failed = because("compile-failed", kind=failure, seconds=took_ns / 1e9, mib=peak / 2**20)
-                raise CompileError(because("with-text", why=failed, text=detail) if detail else failed)
+                failed = because(
+                    "compile-failed", kind=failure, seconds=took_ns / 1e9, mib=peak / 2**20
+                )
+                raise CompileError(
+                    because("with-text", why=failed, text=detail) if detail else failed
+                )
             on_failure.pop_all()
         self._opening = {"compile": float(took_ns), "peak_memory": float(peak)}
 
@@ -107,15 +130,21 @@ class Unrolled(Chain):
         return found.get("answer")
 
     def opening(self) -> Mapping[str, float]:
-        """The time of the compilation, ns, and the highest resident memory of the child until then, bytes."""
+        """The time of the compilation, ns, and the highest resident memory of the child until then,
+        bytes.
+        """
         return self._opening
 
     def sample(self, ns: Sequence[int], cpu: bool) -> list[list[int]]:
-        """One row ``[n, issue_ns, total_ns]`` for each n, measured by the child; ``cpu``: and CPU ns of the wait."""
+        """One row ``[n, issue_ns, total_ns]`` for each n, measured by the child; ``cpu``: and CPU
+        ns of the wait.
+        """
         return [self._ask("row", n=n, cpu=cpu, idle_s=0.0) for n in ns]
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
-        """One row ``[n, issue_ns, total_ns]`` for each n, measured by the child after it slept for ``idle_ms``."""
+        """One row ``[n, issue_ns, total_ns]`` for each n, measured by the child after it slept for
+        ``idle_ms``.
+        """
         return [self._ask("row", n=n, cpu=False, idle_s=idle_ms / 1e3) for n in ns]
 
     def issue(self, n: int) -> None:
@@ -132,7 +161,13 @@ class Unrolled(Chain):
 
     def window(self) -> dict[str, Scalar]:
         """What is timed: calls of the compiled loop, with the parameters of the case."""
-        return {"language": "array", "precision": "float32", "mode": "default", "loop": "unrolled", **self._case.params}
+        return {
+            "language": "array",
+            "precision": "float32",
+            "mode": "default",
+            "loop": "unrolled",
+            **self._case.params,
+        }
 
     def close(self) -> None:
         """End the child."""
@@ -157,7 +192,9 @@ _made: list[Any] = []
 
 
 def _answer(request: dict[str, Any], send: Parent) -> None:
-    """In the child: call the method of the loop that the request names. The first request makes the loop."""
+    """In the child: call the method of the loop that the request names. The first request makes the
+    loop.
+    """
     do = request.pop("do")
     try:
         if do == "make":
@@ -176,7 +213,9 @@ def _loop(device: str, case: Case) -> Any:
 
     class Loop(UnrolledWork):
         def compile(self) -> tuple[int, str, str]:
-            """Call the loop once and check it. The time, ns, and the kind of failure ('': none) with its detail."""
+            """Call the loop once and check it. The time, ns, and the kind of failure ('': none)
+            with its detail.
+            """
             began, failure, detail = time.perf_counter_ns(), "", ""
             try:
                 self.issue(1)

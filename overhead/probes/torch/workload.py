@@ -25,11 +25,15 @@ from overhead.workloads.base import Array
 from overhead.workloads.equivalence import Differs, Reference
 
 _INHERITED_PROCESSORS = set(every_processor()) or set(range(os.cpu_count() or 1))
-"""The processors that this process could use when it opened its first workload, before it measured."""
+"""The processors that this process could use when it opened its first workload, before it
+measured.
+"""
 
 
 def open_case(device: str, case: Case) -> WorkChain:
-    """A verified chain of the workload, of the class that the parameters and the pattern of the case select."""
+    """A verified chain of the workload, of the class that the parameters and the pattern of the
+    case select.
+    """
     if "maker" in case.params:
         return verified(GraphedWork(device, case))
     if case.params.get("mode", "eager") != "eager":
@@ -38,7 +42,9 @@ def open_case(device: str, case: Case) -> WorkChain:
 
 
 class TorchWork(TorchChain, WorkChain):
-    """n eager steps. Each step returns new tensors for the state. ``details``: what ``window`` also says."""
+    """n eager steps. Each step returns new tensors for the state. ``details``: what ``window`` also
+    says.
+    """
 
     launches = 16
 
@@ -50,7 +56,10 @@ class TorchWork(TorchChain, WorkChain):
         self.on_host = self.synchronous
         self._threads = len(_INHERITED_PROCESSORS) if case.params.get("threads") == "all" else 1
         use_threads(self._threads)
-        fixed = {name: torch.from_numpy(values).to(self.torch_device) for name, values in self.inputs.items()}
+        fixed = {
+            name: torch.from_numpy(values).to(self.torch_device)
+            for name, values in self.inputs.items()
+        }
         self.step = step_of(self, torch, fixed)
         self.values: dict[str, Any] = {}
         self.details: dict[str, Scalar] = {}
@@ -59,7 +68,12 @@ class TorchWork(TorchChain, WorkChain):
         """Copy the state to the device and set all counters to 0."""
         set_autograd_mode("no_grad")
         whole: dict[str, Array] = {**state, "steps": np.zeros(self.elements, np.int32)}
-        self.hold({name: torch.from_numpy(np.array(v)).to(self.torch_device, copy=True) for name, v in whole.items()})
+        self.hold(
+            {
+                name: torch.from_numpy(np.array(v)).to(self.torch_device, copy=True)
+                for name, v in whole.items()
+            }
+        )
         self._wait()
 
     def hold(self, values: dict[str, Any]) -> None:
@@ -86,12 +100,18 @@ class TorchWork(TorchChain, WorkChain):
 
     def window(self) -> dict[str, Scalar]:
         """What is timed: that of every workload, how torch is called, its threads, and details."""
-        own: dict[str, Scalar] = {"entry": "python", "autograd": "no_grad", "threads": self._threads}
+        own: dict[str, Scalar] = {
+            "entry": "python",
+            "autograd": "no_grad",
+            "threads": self._threads,
+        }
         return {**super().window(), **own, **self.details}
 
 
 class HybridWork(TorchWork):
-    """Steps on the device and on the host in turn. The state is copied before each, unless the device is the CPU."""
+    """Steps on the device and on the host in turn. The state is copied before each, unless the
+    device is the CPU.
+    """
 
     host_acts = True
 
@@ -99,7 +119,9 @@ class HybridWork(TorchWork):
         super().__init__(device, case)
         self.overlap, self.on_host = "serial", True
         self._host = torch.device("cpu")
-        self._host_step = step_of(self, torch, {name: torch.from_numpy(v) for name, v in self.inputs.items()})
+        self._host_step = step_of(
+            self, torch, {name: torch.from_numpy(v) for name, v in self.inputs.items()}
+        )
         self.details = {"host_steps": "every other", "copies": "state, pageable, before each step"}
 
     def put(self, state: dict[str, Array]) -> None:
@@ -111,14 +133,18 @@ class HybridWork(TorchWork):
         """Run n steps on the device and on the host in turn, with the copies between them."""
         values, on_device = self.values, self._on_device
         for _ in repeat(None, n):
-            where, step = (self.torch_device, self.step) if on_device else (self._host, self._host_step)
+            where, step = (
+                (self.torch_device, self.step) if on_device else (self._host, self._host_step)
+            )
             values = step({name: value.to(where) for name, value in values.items()})
             on_device = not on_device
         self.values, self._on_device = values, on_device
 
 
 class InPlaceWork(TorchWork):
-    """A workload whose state stays in the same tensors, because graphs and compiled steps write to them."""
+    """A workload whose state stays in the same tensors, because graphs and compiled steps write to
+    them.
+    """
 
     one: Any = None
     """The compiled step, which writes its results to its arguments. A subclass sets it."""
@@ -159,7 +185,9 @@ def step_of_unrolled(case: Case) -> Case:
 
 
 class UnrolledWork(InPlaceWork):
-    """n calls of a compiled loop. A unit is one call, which runs all steps of the loop. The first call compiles it."""
+    """n calls of a compiled loop. A unit is one call, which runs all steps of the loop. The first
+    call compiles it.
+    """
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, step_of_unrolled(case))
@@ -182,23 +210,31 @@ class UnrolledWork(InPlaceWork):
         redo = Reference(self.workload, self.inputs, self.rng.integers(0, self.elements, 34))
         expected = redo.run(redo.take(self.start_state), 0, count, float)
         try:
-            redo.compare(got, expected, self.workload.tolerance, because("after-steps", steps=count))
+            redo.compare(
+                got, expected, self.workload.tolerance, because("after-steps", steps=count)
+            )
         except Differs as error:
             raise Unverified(because("differs-from-reference-at", why=error.reason)) from error
         self.aside = count
         self.renew(count)
 
     def prepare(self, n: int) -> None:
-        """Set the autograd mode and the number of threads; start again if the numbers would become too small."""
+        """Set the autograd mode and the number of threads; start again if the numbers would become
+        too small.
+        """
         super().prepare(n * self.steps)
 
     def executed(self) -> int:
-        """The number of calls after the first. Raises ``Unverified`` if a call ran only some of its steps."""
+        """The number of calls after the first. Raises ``Unverified`` if a call ran only some of its
+        steps.
+        """
         return whole_units(super().executed(), self.steps)
 
 
 class GraphedWork(InPlaceWork):
-    """A CUDA graph of n eager or compiled steps. It is captured before the timed window, and launched once inside."""
+    """A CUDA graph of n eager or compiled steps. It is captured before the timed window, and
+    launched once inside.
+    """
 
     recorded = True
     max_n = 2048  # a step is many nodes, and torch needs about 10 us to capture each node
@@ -242,8 +278,9 @@ class GraphedWork(InPlaceWork):
 def use_threads(count: int) -> None:
     """Let torch use this many threads for operations on the CPU.
 
-    A new thread inherits the processors of the thread that starts it, and the sampler binds that thread to one.
-    So this function runs an operation that starts all threads while this thread may still use all processors.
+    A new thread inherits the processors of the thread that starts it, and the sampler binds that
+    thread to one. So this function runs an operation that starts all threads while this thread may
+    still use all processors.
     """
     if torch.get_num_threads() == count:
         return
@@ -256,7 +293,9 @@ def use_threads(count: int) -> None:
 
 
 def compiled(step: Any, mode: str) -> Any:
-    """The compiled step, which writes its results to its arguments. ``mode``: that of torch.compile."""
+    """The compiled step, which writes its results to its arguments. ``mode``: that of
+    torch.compile.
+    """
 
     def in_place(values: Any) -> None:
         for name, result in step(values).items():

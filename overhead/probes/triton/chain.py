@@ -1,4 +1,6 @@
-"""Triton launches in torch's current stream, of the step and of workloads; imported only when Triton is measured."""
+"""Triton launches in torch's current stream, of the step and of workloads; imported only when
+Triton is measured.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ class TritonChain(HeldChain, InOrderChain):
         self._words = torch.from_numpy(self._seeds.view("int32")).to(place)
         entry = case.params["entry"]
         wait = wait_action(place, str(case.params["wait"]))
-        # The first call compiles the kernel and returns it. It also runs a step, which is undone afterwards.
+        # The first call compiles the kernel and returns it. It also runs a step, which is undone
+        # afterwards.
         compiled = step[(4,)](self._words, num_warps=_WARPS)
         self._words.copy_(torch.from_numpy(self._seeds.view("int32")))
         wait()
@@ -60,7 +63,12 @@ class TritonChain(HeldChain, InOrderChain):
             functools.partial(loop, 1),
             wait,
             count=self._steps,
-            window={"operation": "step[(4,)](x)", "entry": entry, "precision": "int32", "warps": _WARPS},
+            window={
+                "operation": "step[(4,)](x)",
+                "entry": entry,
+                "precision": "int32",
+                "warps": _WARPS,
+            },
             loop=loop,
         )
 
@@ -77,12 +85,16 @@ class TritonChain(HeldChain, InOrderChain):
 
 
 def open_work(device: str, case: Case) -> WorkChain:
-    """A verified chain. It makes one launch for all steps if the pattern is ``fused``, else one launch per step."""
+    """A verified chain. It makes one launch for all steps if the pattern is ``fused``, else one
+    launch per step.
+    """
     return verified(TritonWork(device, case))
 
 
 class TritonWork(WorkChain):
-    """A workload that is launched by ``kernel[grid](...)``: n times, or once for n steps in the pattern ``fused``."""
+    """A workload that is launched by ``kernel[grid](...)``: n times, or once for n steps in the
+    pattern ``fused``.
+    """
 
     language = "triton"
     wait_spins = True
@@ -95,16 +107,25 @@ class TritonWork(WorkChain):
         self.overlap = "serial" if self._fused else "pipelined"
         self.launches, self.max_n = (0, 1 << 26) if self._fused else (1, 1 << 20)
         self._text, (self._entry,) = kernels_of(self, "triton")
-        self._state = torch.from_numpy(sources.pack_state(self.workload, self.zeros(), self.elements)).to(self._place)
+        self._state = torch.from_numpy(
+            sources.pack_state(self.workload, self.zeros(), self.elements)
+        ).to(self._place)
         self._counters = torch.zeros(self.elements, dtype=torch.int32, device=self._place)
-        self._inputs = torch.from_numpy(sources.pack_inputs(self.workload, self.inputs)).to(self._place)
+        self._inputs = torch.from_numpy(sources.pack_inputs(self.workload, self.inputs)).to(
+            self._place
+        )
         self._wait = wait_action(self._place, "stream")
         self._kernel = getattr(_module(self._text), self._entry.name)
         self._steps = 1
 
     def _launch(self) -> None:
         self._kernel[(self._entry.groups,)](
-            self._state, self._counters, self._inputs, self._steps, BLOCK=self._entry.threads, num_warps=_WORK_WARPS
+            self._state,
+            self._counters,
+            self._inputs,
+            self._steps,
+            BLOCK=self._entry.threads,
+            num_warps=_WORK_WARPS,
         )
 
     def put(self, state: dict[str, Array]) -> None:
@@ -142,13 +163,22 @@ class TritonWork(WorkChain):
         return {f"{self.workload.name}.triton.py": sources.sha256_of(self._text)}
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed: that of every workload, the kind of launch, the block size, and the warps of a program."""
-        return {**super().window(), "entry": "jit", "block": self._entry.threads, "warps": _WORK_WARPS}
+        """What is timed: that of every workload, the kind of launch, the block size, and the warps
+        of a program.
+        """
+        return {
+            **super().window(),
+            "entry": "jit",
+            "block": self._entry.threads,
+            "warps": _WORK_WARPS,
+        }
 
 
 @functools.cache
 def _module(text: str) -> Any:
-    """Write the text to a file and import it as a module, because Triton reads the source of a kernel from its file."""
+    """Write the text to a file and import it as a module, because Triton reads the source of a
+    kernel from its file.
+    """
     folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
     path = folder / f"workload_{sources.sha256_of(text)[:12]}.py"
     path.write_text(text, "utf-8")

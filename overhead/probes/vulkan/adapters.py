@@ -1,8 +1,10 @@
-"""Load Vulkan, choose its drivers by environment variables, and list its adapters (physical devices).
+"""Load Vulkan, choose its drivers by environment variables, and list its adapters (physical
+devices).
 
-Structures, prototypes and constants come from the cffi module of the ``vulkan`` package. Its Python wrappers are not
-used, because their constants of extensions have wrong values in 1.3.275. ``load`` imports the package, and nothing else
-does, because the parent process and all stacks on Vulkan look for SwiftShader (a driver that computes on the CPU) here.
+Structures, prototypes and constants come from the cffi module of the ``vulkan`` package. Its Python
+wrappers are not used, because their constants of extensions have wrong values in 1.3.275. ``load``
+imports the package, and nothing else does, because the parent process and all stacks on Vulkan look
+for SwiftShader (a driver that computes on the CPU) here.
 """
 
 from __future__ import annotations
@@ -22,12 +24,18 @@ from overhead.probes.common.availability import names_software_renderer
 from overhead.results import Why, because
 
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
-"""Variables that list drivers for the loader: the name since loader 1.3.207, and the name for older loaders."""
+"""Variables that list drivers for the loader: the name since loader 1.3.207, and the name for older
+loaders.
+"""
 _MANIFEST = "vk_swiftshader_icd.json"
 _LOADER_MENDS: Mapping[str, Why] = {
     "linux": "apt install libvulkan1 mesa-vulkan-drivers",
-    # Homebrew on Apple silicon installs into a folder that the system's loader does not search by itself.
-    "darwin": "brew install vulkan-loader molten-vk; export DYLD_FALLBACK_LIBRARY_PATH=$(brew --prefix)/lib",
+    # Homebrew on Apple silicon installs into a folder that the system's loader does not search by
+    # itself.
+    "darwin": (
+        "brew install vulkan-loader molten-vk; export DYLD_FALLBACK_LIBRARY_PATH=$(brew"
+        " --prefix)/lib"
+    ),
 }
 _LOADER_MEND = _LOADER_MENDS.get(sys.platform, because("install-vendor-driver"))
 
@@ -38,7 +46,9 @@ class VulkanError(RuntimeError):
 
 @functools.cache
 def load() -> tuple[Any, Any]:
-    """cffi's ``ffi`` object with the Vulkan types, and the loader's functions and constants. Raises ``Unavailable``."""
+    """cffi's ``ffi`` object with the Vulkan types, and the loader's functions and constants. Raises
+    ``Unavailable``.
+    """
     try:
         import vulkan
     except OSError as error:
@@ -50,7 +60,9 @@ def load() -> tuple[Any, Any]:
 
 
 def structure(name: str, **fields: Any) -> Any:
-    """A new Vulkan structure with these fields and its ``sType``. ``name``: without the prefix ``Vk``."""
+    """A new Vulkan structure with these fields and its ``sType``. ``name``: without the prefix
+    ``Vk``.
+    """
     ffi, vk = load()
     kind = re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).upper()
     return ffi.new(f"Vk{name} *", {"sType": getattr(vk, f"VK_STRUCTURE_TYPE_{kind}"), **fields})
@@ -77,8 +89,9 @@ def as_word(value: Any) -> int:
 class VulkanAdapter:
     """A physical device with a compute queue.
 
-    ``index``: its place in the loader's list. ``device``: a short hash of its UUID; '' for a software adapter.
-    ``family``: the index of its queue family. ``timestamp_bits``: 0 if it has no timestamps. ``timestamp_period``: ns.
+    ``index``: its place in the loader's list. ``device``: a short hash of its UUID; '' for a
+    software adapter. ``family``: the index of its queue family. ``timestamp_bits``: 0 if it has no
+    timestamps. ``timestamp_period``: ns.
     """
 
     index: int
@@ -96,10 +109,18 @@ class VulkanAdapter:
 
 @functools.cache
 def adapters() -> tuple[VulkanAdapter, ...]:
-    """The adapters that this process can use, in the loader's order. Raises ``Unavailable`` if there is none."""
+    """The adapters that this process can use, in the loader's order. Raises ``Unavailable`` if
+    there is none.
+    """
     _, vk = load()
-    handles = _listed(lambda count, out: vk.vkEnumeratePhysicalDevices(instance(), count, out), "VkPhysicalDevice")
-    found = [adapter for index, handle in enumerate(handles) if (adapter := _adapter(index, handle)) is not None]
+    handles = _listed(
+        lambda count, out: vk.vkEnumeratePhysicalDevices(instance(), count, out), "VkPhysicalDevice"
+    )
+    found = [
+        adapter
+        for index, handle in enumerate(handles)
+        if (adapter := _adapter(index, handle)) is not None
+    ]
     if not found:
         raise Unavailable(because("no-vulkan-device-computes"), _LOADER_MEND)
     return tuple(found)
@@ -120,7 +141,9 @@ def instance() -> Any:
     Raises ``Unavailable``.
     """
     ffi, vk = load()
-    offered = _extensions(lambda count, out: vk.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, out))
+    offered = _extensions(
+        lambda count, out: vk.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, out)
+    )
     portability = "VK_KHR_portability_enumeration" in offered
     names, kept = c_strings(["VK_KHR_portability_enumeration"] if portability else [])
     version = min(loader_version()[:2], (1, 2))
@@ -172,7 +195,8 @@ def _adapter(index: int, handle: Any) -> VulkanAdapter | None:
 
 
 def _family(handle: Any) -> tuple[int, int] | None:
-    """Index and timestamp bits of a queue family: the one with graphics and compute, or else one with compute only.
+    """Index and timestamp bits of a queue family: the one with graphics and compute, or else one
+    with compute only.
 
     WebGPU chooses the queue family in the same way.
     """
@@ -189,14 +213,18 @@ def _family(handle: Any) -> tuple[int, int] | None:
 
 
 def c_strings(values: Sequence[str]) -> tuple[Any, list[Any]]:
-    """An array of C strings, or NULL for none; and the strings, which must live as long as the array."""
+    """An array of C strings, or NULL for none; and the strings, which must live as long as the
+    array.
+    """
     ffi, _ = load()
     kept = [ffi.new("char[]", value.encode()) for value in values]
     return (ffi.new("char *[]", kept) if kept else ffi.NULL), kept
 
 
 def _listed(ask: Callable[[Any, Any], Any], kind: str) -> list[Any]:
-    """All items that a Vulkan function lists. Its first call returns the count, its second call the items."""
+    """All items that a Vulkan function lists. Its first call returns the count, its second call the
+    items.
+    """
     ffi, _ = load()
     count = ffi.new("uint32_t *")
     check(ask(count, ffi.NULL) or 0, f"counting {kind}")
@@ -220,7 +248,8 @@ def _version(packed: int) -> tuple[int, int, int]:
 def driver_environments() -> list[dict[str, str]]:
     """An empty dict, and environment variables with which the loader finds only SwiftShader.
 
-    The second is left out if SwiftShader is not installed, or if the environment already names drivers.
+    The second is left out if SwiftShader is not installed, or if the environment already names
+    drivers.
     """
     found: list[dict[str, str]] = [{}]
     manifest = swiftshader_manifest()
@@ -230,12 +259,16 @@ def driver_environments() -> list[dict[str, str]]:
 
 
 def swiftshader_manifest() -> Path | None:
-    """The driver manifest of the first SwiftShader that a browser has installed; None if there is none."""
+    """The driver manifest of the first SwiftShader that a browser has installed; None if there is
+    none.
+    """
     return next((path for path in _manifests() if path.is_file()), None)
 
 
 def _manifests() -> Iterator[Path]:
-    """The paths where Chromium, Chrome, Edge and Playwright install the manifest on Linux, macOS and Windows."""
+    """The paths where Chromium, Chrome, Edge and Playwright install the manifest on Linux, macOS
+    and Windows.
+    """
     for folder in (
         "/usr/lib/chromium",
         "/usr/lib64/chromium-browser",
@@ -245,7 +278,9 @@ def _manifests() -> Iterator[Path]:
         "/snap/chromium/current/usr/lib/chromium-browser",
     ):
         yield Path(folder, _MANIFEST)
-    yield from _newest(Path.home() / ".cache/ms-playwright", f"chromium-*/chrome-linux*/{_MANIFEST}")
+    yield from _newest(
+        Path.home() / ".cache/ms-playwright", f"chromium-*/chrome-linux*/{_MANIFEST}"
+    )
     for name in ("Google Chrome", "Chromium", "Microsoft Edge"):
         framework = f"{name}.app/Contents/Frameworks/{name} Framework.framework"
         yield Path("/Applications", framework, "Versions/Current/Libraries", _MANIFEST)

@@ -1,4 +1,6 @@
-"""Storage buffers with descriptor sets: upload, download, and counting the steps from the values."""
+"""Storage buffers with descriptor sets: upload, download, and counting the steps from the
+values.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from overhead.probes.vulkan.gpu import VulkanGpu
 
 
 class StepBuffers:
-    """The storage buffers of the step. ``own[i]``: a descriptor set of buffer i; ``shared[i]``: one of buffer 0."""
+    """The storage buffers of the step. ``own[i]``: a descriptor set of buffer i; ``shared[i]``: one
+    of buffer 0.
+    """
 
     def __init__(self, gpu: VulkanGpu, set_layout: Any) -> None:
         vk = gpu.vk
@@ -27,9 +31,12 @@ class StepBuffers:
         mapped = gpu.ffi.buffer(self._staging.mapped, self._staging.size)
         self._mapped = np.frombuffer(mapped, np.uint32).reshape(RING, WORDS)
         size = gpu.ffi.new(
-            "VkDescriptorPoolSize *", {"type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "descriptorCount": 2 * RING}
+            "VkDescriptorPoolSize *",
+            {"type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "descriptorCount": 2 * RING},
         )
-        self._pool = gpu.create("DescriptorPool", maxSets=2 * RING, poolSizeCount=1, pPoolSizes=size)
+        self._pool = gpu.create(
+            "DescriptorPool", maxSets=2 * RING, poolSizeCount=1, pPoolSizes=size
+        )
         self.own = self._sets(set_layout, list(range(RING)))
         self.shared = self._sets(set_layout, [0] * RING)
         self._last = lcg.seeds(RING * WORDS).reshape(RING, WORDS)
@@ -48,7 +55,10 @@ class StepBuffers:
         gpu, ffi, count = self._gpu, self._gpu.ffi, len(buffers)
         layouts = ffi.new("VkDescriptorSetLayout[]", [layout] * count)
         info = structure(
-            "DescriptorSetAllocateInfo", descriptorPool=self._pool, descriptorSetCount=count, pSetLayouts=layouts
+            "DescriptorSetAllocateInfo",
+            descriptorPool=self._pool,
+            descriptorSetCount=count,
+            pSetLayouts=layouts,
         )
         sets = ffi.new("VkDescriptorSet[]", count)
         gpu.device_call("vkAllocateDescriptorSets", info, sets)
@@ -57,18 +67,25 @@ class StepBuffers:
             place = {"buffer": self._buffers[index].handle, "range": self._size}
             buffer = ffi.new("VkDescriptorBufferInfo *", place)
             write = structure(
-                "WriteDescriptorSet", dstSet=each, descriptorCount=1, descriptorType=kind, pBufferInfo=buffer
+                "WriteDescriptorSet",
+                dstSet=each,
+                descriptorCount=1,
+                descriptorType=kind,
+                pBufferInfo=buffer,
             )
             gpu.device_call("vkUpdateDescriptorSets", 1, write, 0, ffi.NULL)
         return tuple(sets)
 
     def steps(self) -> int:
-        """The total number of steps that the device has run on all buffers. Raises ``Unverified`` if values disagree.
+        """The total number of steps that the device has run on all buffers. Raises ``Unverified``
+        if values disagree.
 
         It is correct only if each buffer ran fewer than 2^32 steps since the previous call.
         """
         now = self._download()
-        self._steps += sum(lcg.distance(before, after) for before, after in zip(self._last, now, strict=True))
+        self._steps += sum(
+            lcg.distance(before, after) for before, after in zip(self._last, now, strict=True)
+        )
         self._last = now
         return self._steps
 
@@ -76,12 +93,17 @@ class StepBuffers:
         """Copy one row of ``words`` to each buffer, and wait for the copies."""
         self._mapped[:] = words
         vk = self._gpu.vk
-        into = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT
+        into = (
+            vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT,
+        )
 
         def record(cb: Any) -> None:
             for index, buffer in enumerate(self._buffers):
                 self._copy(cb, self._staging.handle, buffer.handle, index * self._size, 0)
-            self._barrier(cb, (vk.VK_PIPELINE_STAGE_TRANSFER_BIT, vk.VK_ACCESS_TRANSFER_WRITE_BIT), into)
+            self._barrier(
+                cb, (vk.VK_PIPELINE_STAGE_TRANSFER_BIT, vk.VK_ACCESS_TRANSFER_WRITE_BIT), into
+            )
 
         self._record(record)
 
@@ -102,29 +124,39 @@ class StepBuffers:
         return self._mapped.copy()
 
     def _copy(self, cb: Any, source: Any, target: Any, start: int, end: int) -> None:
-        region = self._gpu.ffi.new("VkBufferCopy *", {"srcOffset": start, "dstOffset": end, "size": self._size})
+        region = self._gpu.ffi.new(
+            "VkBufferCopy *", {"srcOffset": start, "dstOffset": end, "size": self._size}
+        )
         self._gpu.function("vkCmdCopyBuffer")(cb, source, target, 1, region)
 
     def _barrier(self, cb: Any, before: tuple[int, int], after: tuple[int, int]) -> None:
         gpu = self._gpu
         memory = structure("MemoryBarrier", srcAccessMask=before[1], dstAccessMask=after[1])
         null = gpu.ffi.NULL
-        gpu.function("vkCmdPipelineBarrier")(cb, before[0], after[0], 0, 1, memory, 0, null, 0, null)
+        gpu.function("vkCmdPipelineBarrier")(
+            cb, before[0], after[0], 0, 1, memory, 0, null, 0, null
+        )
 
 
 class OneTimeCommands:
-    """A command buffer for work outside the timed window. A Python function records it, then it runs once."""
+    """A command buffer for work outside the timed window. A Python function records it, then it
+    runs once.
+    """
 
     def __init__(self, gpu: VulkanGpu) -> None:
         self._gpu = gpu
         self._pool = gpu.command_pool()
         self.cb = gpu.command_buffers(self._pool, 1)[0]
-        self._begin = structure("CommandBufferBeginInfo", flags=gpu.vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)
+        self._begin = structure(
+            "CommandBufferBeginInfo", flags=gpu.vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
+        )
         self._list = gpu.ffi.new("VkCommandBuffer *", self.cb)
         self._submit = structure("SubmitInfo", commandBufferCount=1, pCommandBuffers=self._list)
 
     def __call__(self, record: Callable[[Any], None]) -> None:
-        """Wait for pending work, then record, run and wait. ``record(cb)`` puts commands into the command buffer."""
+        """Wait for pending work, then record, run and wait. ``record(cb)`` puts commands into the
+        command buffer.
+        """
         self._gpu.drain()
         self.start(record, self._gpu.ffi.NULL)
         self._gpu.drain()

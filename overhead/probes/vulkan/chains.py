@@ -30,7 +30,9 @@ from overhead.probes.vulkan.gpu import VulkanGpu
 from overhead.results import Case, Scalar
 
 BATCH_UNITS = 256
-"""Units per batch. A batch has at least 8 submissions, so it has more units if a submission has many units."""
+"""Units per batch. A batch has at least 8 submissions, so it has more units if a submission has
+many units.
+"""
 BATCHES = 3
 """Number of batches that are used in turn, each with its own command buffers and fence."""
 
@@ -38,8 +40,8 @@ BATCHES = 3
 class VulkanChain(Chain):
     """Base class of a chain of the step: the buffers and the loops of one case.
 
-    Call ``wait`` or ``prepare`` before each ``issue``, because ``issue`` records command buffers that must not be
-    pending.
+    Call ``wait`` or ``prepare`` before each ``issue``, because ``issue`` records command buffers
+    that must not be pending.
     """
 
     kernel = "step"
@@ -69,7 +71,8 @@ class VulkanChain(Chain):
             cleanup.callback(self._state.close)
             self._program, issue = self._build()
             self._cleanup = cleanup.pop_all()
-        # Stored on the instance, because a method of this class would add a Python call to the window.
+        # Stored on the instance, because a method of this class would add a Python call to the
+        # window.
         self.issue = issue  # type: ignore[assignment, method-assign]
         self.wait = self._wait  # type: ignore[method-assign]
 
@@ -100,12 +103,16 @@ class VulkanChain(Chain):
             self._gpu.call(call.name, *call.ffi_args)
 
     def executed(self) -> int:
-        """The number of steps in the buffers' values. Raises ``Unverified`` if a C call failed or values disagree."""
+        """The number of steps in the buffers' values. Raises ``Unverified`` if a C call failed or
+        values disagree.
+        """
         raise_failures([self._wait.failed, *(loop.failure() for loop in self._loops)])
         return self._state.steps()
 
     def stages(self, n: int) -> Mapping[str, Any]:
-        """The duration of each C call of n units by name, ns; empty if a unit has no calls of its own."""
+        """The duration of each C call of n units by name, ns; empty if a unit has no calls of its
+        own.
+        """
         if not self.timed_calls:
             return {}
         self.prepare(n)
@@ -118,11 +125,17 @@ class VulkanChain(Chain):
         return compile_stages(self._program, self._case.caller)
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed, as names and values. ``calls``: C calls per unit, without those that are made only once."""
+        """What is timed, as names and values. ``calls``: C calls per unit, without those that are
+        made only once.
+        """
         program, units = self._program, self._program.per
         around = (len(program.head) + len(program.tail)) / units if units else 0
         return {
-            "submits": {0: "one submission of all", 1: "a submission each"}.get(units, f"a submission for {units}"),
+            "submits": (
+                {0: "one submission of all", 1: "a submission each"}.get(
+                    units, f"a submission for {units}"
+                )
+            ),
             "passes": "none: Vulkan compute has no passes",
             "calls": len(program.body) + around,
             "bindgroup": "rotated" if self._rotates else "once",
@@ -162,23 +175,35 @@ class VulkanChain(Chain):
     def _sets(self) -> Any:
         if not self._rotates:
             return self._state.own[0]
-        return Cycle(self._state.own if self._case.dependency == "independent" else self._state.shared)
+        return Cycle(
+            self._state.own if self._case.dependency == "independent" else self._state.shared
+        )
 
     def _head(self, cb: Any, flags: int) -> tuple[NativeCall, ...]:
         c = self._commands
-        return (c.begin(cb, flags), c.pipeline(cb), *(() if self._rotates else (c.bind(cb, self._sets),)))
+        return (
+            c.begin(cb, flags),
+            c.pipeline(cb),
+            *(() if self._rotates else (c.bind(cb, self._sets),)),
+        )
 
     def _unit(self, cb: Any) -> tuple[NativeCall, ...]:
         c = self._commands
-        return (*((c.bind(cb, self._sets),) if self._rotates else ()), c.barrier(cb), c.dispatch(cb))
+        return (
+            *((c.bind(cb, self._sets),) if self._rotates else ()),
+            c.barrier(cb),
+            c.dispatch(cb),
+        )
 
 
 class BatchedSubmissions(VulkanChain):
-    """``per-submit`` and ``per-k``: one command buffer and one submission for each group of k units.
+    """``per-submit`` and ``per-k``: one command buffer and one submission for each group of k
+    units.
 
-    Submissions are grouped into batches, and ``BATCHES`` batches are used in turn. The last submission of a batch
-    signals a fence. The loop waits for this fence before it records the batch again. Units that do not fill a batch use
-    other command buffers and no fence, because ``issue`` starts with an idle queue.
+    Submissions are grouped into batches, and ``BATCHES`` batches are used in turn. The last
+    submission of a batch signals a fence. The loop waits for this fence before it records the batch
+    again. Units that do not fill a batch use other command buffers and no fence, because ``issue``
+    starts with an idle queue.
     """
 
     overlap = "pipelined"
@@ -206,13 +231,20 @@ class BatchedSubmissions(VulkanChain):
         return program, issue
 
     def _batch_program(self, fence: Any) -> NativeProgram:
-        """The calls that record and submit a batch. Its last submission signals ``fence`` if there is one."""
+        """The calls that record and submit a batch. Its last submission signals ``fence`` if there
+        is one.
+        """
         c, k, null = self._commands, self._k, self._gpu.ffi.NULL
         buffers = self._gpu.command_buffers(self._pool, self._submissions)
         fences = [null] * (self._submissions - 1) + [null if fence is None else fence]
         values = (buffers, map(c.submit_info, buffers), fences)
-        cb, info, signal = (Cycle(tuple(value for value in each for _ in range(k))) for each in values)
-        head, tail = self._head(cb, c.once), (c.end(cb), c.submit(info, None if fence is None else signal))
+        cb, info, signal = (
+            Cycle(tuple(value for value in each for _ in range(k))) for each in values
+        )
+        head, tail = (
+            self._head(cb, c.once),
+            (c.end(cb), c.submit(info, None if fence is None else signal)),
+        )
         if k == 1:
             return NativeProgram(body=(*head, *self._unit(cb), *tail))
         return NativeProgram(head, self._unit(cb), tail, per=k)
@@ -224,11 +256,17 @@ class BatchedSubmissions(VulkanChain):
             self.prepare(1)
             self.issue(0)
             chunks.append(super().stages(min(self._batch, n - at)))
-        return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]} if chunks else {}
+        return (
+            {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+            if chunks
+            else {}
+        )
 
     @property
     def held_n(self) -> int:
-        """Most units that ``issue`` can submit while a long dispatch (the blocker) keeps the device busy."""
+        """Most units that ``issue`` can submit while a long dispatch (the blocker) keeps the device
+        busy.
+        """
         return BATCHES * self._batch
 
     def device(self, n: int) -> DeviceTime | None:
@@ -236,9 +274,16 @@ class BatchedSubmissions(VulkanChain):
         return time_behind_blocker(self, self._gpu, min(n, self.held_n))
 
     def window(self) -> dict[str, Scalar]:
-        """As in the base class, with the command buffers that are used in turn (``ring``) and their fences."""
+        """As in the base class, with the command buffers that are used in turn (``ring``) and their
+        fences.
+        """
         fence = f"each {self._submissions} submissions"
-        return {**super().window(), "ring": BATCHES * self._submissions, "fence": fence, "reset": "each command buffer"}
+        return {
+            **super().window(),
+            "ring": BATCHES * self._submissions,
+            "fence": fence,
+            "reset": "each command buffer",
+        }
 
 
 class OnePass(VulkanChain):
@@ -249,7 +294,9 @@ class OnePass(VulkanChain):
 
     def _build(self) -> tuple[NativeProgram, Issue]:
         c, cb = self._commands, self._cb
-        program = NativeProgram(self._head(cb, c.once), self._unit(cb), (c.end(cb), c.submit(c.submit_info(cb))), per=0)
+        program = NativeProgram(
+            self._head(cb, c.once), self._unit(cb), (c.end(cb), c.submit(c.submit_info(cb))), per=0
+        )
         return program, self._compile(program)
 
     def device(self, n: int) -> DeviceTime | None:
@@ -273,7 +320,9 @@ class VulkanReplay(OnePass):
         return program, lambda n: submit(0)
 
     def prepare(self, n: int) -> None:
-        """Wait until the queue is empty, then record n dispatches, if the recording has another number."""
+        """Wait until the queue is empty, then record n dispatches, if the recording has another
+        number.
+        """
         super().prepare(n)
         if n != self._recorded_n:
             self._call_now([self._commands.begin(self._cb, 0)])
@@ -283,7 +332,9 @@ class VulkanReplay(OnePass):
 
 
 class VulkanFused(VulkanChain):
-    """``fused``: ``issue(n)`` records and submits one dispatch whose loop runs n times. n is a push constant."""
+    """``fused``: ``issue(n)`` records and submits one dispatch whose loop runs n times. n is a push
+    constant.
+    """
 
     kernel = "fused"
     overlap = "serial"
@@ -295,7 +346,9 @@ class VulkanFused(VulkanChain):
         self._steps = steps = self._gpu.ffi.new("uint32_t *")
         self.max_n = longest_fused_chain(self._gpu.adapter.name)
         work = c.fused_dispatch(cb, self._sets, steps)
-        program = NativeProgram((c.begin(cb, c.once), *work, c.end(cb), c.submit(c.submit_info(cb))), per=0)
+        program = NativeProgram(
+            (c.begin(cb, c.once), *work, c.end(cb), c.submit(c.submit_info(cb))), per=0
+        )
         loop = self._compile(program)
 
         def issue(n: int) -> None:
@@ -309,7 +362,9 @@ class VulkanFused(VulkanChain):
 
         def recorder(cb: Any) -> Callable[[int], None]:
             self._steps[0] = n
-            return lambda n: self._call_now(self._commands.fused_dispatch(cb, self._sets, self._steps))
+            return lambda n: self._call_now(
+                self._commands.fused_dispatch(cb, self._sets, self._steps)
+            )
 
         return time_one_submission(self._gpu, n, recorder)
 
@@ -327,12 +382,16 @@ class WaitEach(VulkanChain):
         fenced = self._wait.kind == "fence"
         wait = c.wait_fence(fence) if fenced else (c.idle(),)
         submit = c.submit(c.submit_info(cb), fence if fenced else None)
-        program = NativeProgram(body=(*self._head(cb, c.once), *self._unit(cb), c.end(cb), submit, *wait))
+        program = NativeProgram(
+            body=(*self._head(cb, c.once), *self._unit(cb), c.end(cb), submit, *wait)
+        )
         return program, self._compile(program)
 
     def window(self) -> dict[str, Scalar]:
         """As in the base class, with the wait of each unit."""
-        words = "vkWaitForFences, vkResetFences" if self._wait.kind == "fence" else "vkQueueWaitIdle"
+        words = (
+            "vkWaitForFences, vkResetFences" if self._wait.kind == "fence" else "vkQueueWaitIdle"
+        )
         return {**super().window(), "wait": f"{words} after each submission"}
 
 

@@ -1,4 +1,6 @@
-"""The C calls that record and submit command buffers, for the Python loop and the compiled loop, and two waits."""
+"""The C calls that record and submit command buffers, for the Python loop and the compiled loop,
+and two waits.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ WAIT_NS = 20_000_000_000
 class Commands:
     """Makes ``NativeCall`` objects for a device and a pipeline. They are run later, by a loop.
 
-    ``cb``: a command buffer. An argument is a cffi value, a number, or a ``Cycle``, which has a value for each unit.
+    ``cb``: a command buffer. An argument is a cffi value, a number, or a ``Cycle``, which has a
+    value for each unit.
     """
 
     def __init__(self, gpu: VulkanGpu, pipeline: Pipeline) -> None:
@@ -41,14 +44,23 @@ class Commands:
         )
 
     def call(self, name: str, *args: Any, stage: str) -> NativeCall:
-        """A call of a device function by name. If it returns a ``VkResult``, the loop remembers a failure."""
+        """A call of a device function by name. If it returns a ``VkResult``, the loop remembers a
+        failure.
+        """
         function = self._gpu.function(name)
-        words = tuple(Cycle(tuple(map(as_word, a.values))) if isinstance(a, Cycle) else as_word(a) for a in args)
+        words = tuple(
+            Cycle(tuple(map(as_word, a.values))) if isinstance(a, Cycle) else as_word(a)
+            for a in args
+        )
         checked = self._gpu.ffi.typeof(function).result.kind == "enum"
-        return NativeCall(name, function, as_word(function), words, stage=stage, ffi_args=args, checked=checked)
+        return NativeCall(
+            name, function, as_word(function), words, stage=stage, ffi_args=args, checked=checked
+        )
 
     def begin(self, cb: Any, flags: int) -> NativeCall:
-        """A call that begins a new recording. ``flags``: ``once``, or 0 if it will be submitted several times."""
+        """A call that begins a new recording. ``flags``: ``once``, or 0 if it will be submitted
+        several times.
+        """
         info = self._keep(structure("CommandBufferBeginInfo", flags=flags))
         return self.call("vkBeginCommandBuffer", cb, info, stage="begin")
 
@@ -65,20 +77,44 @@ class Commands:
         point = self._gpu.vk.VK_PIPELINE_BIND_POINT_COMPUTE
         pointer = Cycle(tuple(pointers)) if rotating else pointers[0]
         return self.call(
-            "vkCmdBindDescriptorSets", cb, point, self._pipeline.layout, 0, 1, pointer, 0, self._null, stage="bind"
+            "vkCmdBindDescriptorSets",
+            cb,
+            point,
+            self._pipeline.layout,
+            0,
+            1,
+            pointer,
+            0,
+            self._null,
+            stage="bind",
         )
 
     def barrier(self, cb: Any) -> NativeCall:
-        """A call that makes a dispatch see the writes of earlier ones. WebGPU implies this barrier."""
+        """A call that makes a dispatch see the writes of earlier ones. WebGPU implies this
+        barrier.
+        """
         stage, null = self._compute, self._null
         return self.call(
-            "vkCmdPipelineBarrier", cb, stage, stage, 0, 1, self._memory, 0, null, 0, null, stage="barrier"
+            "vkCmdPipelineBarrier",
+            cb,
+            stage,
+            stage,
+            0,
+            1,
+            self._memory,
+            0,
+            null,
+            0,
+            null,
+            stage="barrier",
         )
 
     def push(self, cb: Any, pointer: Any) -> NativeCall:
         """A call that passes 4 bytes to the kernel. It reads them from the pointer each time."""
         stage = self._gpu.vk.VK_SHADER_STAGE_COMPUTE_BIT
-        return self.call("vkCmdPushConstants", cb, self._pipeline.layout, stage, 0, 4, pointer, stage="push")
+        return self.call(
+            "vkCmdPushConstants", cb, self._pipeline.layout, stage, 0, 4, pointer, stage="push"
+        )
 
     def dispatch(self, cb: Any) -> NativeCall:
         """A call that records one dispatch of the kernel."""
@@ -94,7 +130,9 @@ class Commands:
         return self.call("vkEndCommandBuffer", cb, stage="end")
 
     def submit(self, info: Any, fence: Any = None) -> NativeCall:
-        """A call that submits the work of ``info`` (see ``submit_info``). ``fence``: signalled when it is done."""
+        """A call that submits the work of ``info`` (see ``submit_info``). ``fence``: signalled when
+        it is done.
+        """
         fence = self._null if fence is None else fence
         return self.call("vkQueueSubmit", self._gpu.queue, 1, info, fence, stage="submit")
 
@@ -124,7 +162,8 @@ class Commands:
 class VulkanWait:
     """A wait for the queue, of a kind of ``VULKAN_WAITS``. Calling it waits.
 
-    ``words``: the C calls that it makes. ``failed``: the first nonzero result, in 32 bits; 0 if there was none.
+    ``words``: the C calls that it makes. ``failed``: the first nonzero result, in 32 bits; 0 if
+    there was none.
     """
 
     def __init__(self, gpu: VulkanGpu, kind: str) -> None:
@@ -146,18 +185,32 @@ class VulkanWait:
             self._gpu.destroy("Fence", self._fence)
 
     def _fence_loop(self) -> Callable[[], int]:
-        gpu, device, queue, null, fence = self._gpu, self._gpu.device, self._gpu.queue, self._gpu.ffi.NULL, self._fence
-        submit, wait, reset = map(gpu.function, ("vkQueueSubmit", "vkWaitForFences", "vkResetFences"))
+        gpu, device, queue, null, fence = (
+            self._gpu,
+            self._gpu.device,
+            self._gpu.queue,
+            self._gpu.ffi.NULL,
+            self._fence,
+        )
+        submit, wait, reset = map(
+            gpu.function, ("vkQueueSubmit", "vkWaitForFences", "vkResetFences")
+        )
         pointer = gpu.ffi.new("VkFence *", fence)
 
         def loop() -> int:
-            return submit(queue, 0, null, fence) or wait(device, 1, pointer, 1, WAIT_NS) or reset(device, 1, pointer)
+            return (
+                submit(queue, 0, null, fence)
+                or wait(device, 1, pointer, 1, WAIT_NS)
+                or reset(device, 1, pointer)
+            )
 
         return loop
 
 
 def raise_failures(failures: Iterable[int]) -> None:
-    """Raise ``Unverified`` for the first nonzero number, which is the bitwise or of the low 32 bits of results."""
+    """Raise ``Unverified`` for the first nonzero number, which is the bitwise or of the low 32 bits
+    of results.
+    """
     for failure in filter(None, failures):
         signed = failure - (1 << 32) if failure >> 31 & 1 else failure
         raise Unverified(because("vulkan-call-failed", result=result_name(signed)))

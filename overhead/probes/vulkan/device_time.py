@@ -25,12 +25,16 @@ _HOLD_LIMIT_NS = 250e6
 _MIN_QUANTA = 100
 """Least length of a measured time, in steps of the device clock."""
 _LEAST_STEP_NS = 0.1
-"""No processor runs a step faster: its multiplication and its addition each need the result of the one before."""
+"""No processor runs a step faster: its multiplication and its addition each need the result of the
+one before.
+"""
 _QUERIES = 64
 
 
 class Timer:
-    """Measures times on a queue with timestamps. Its own dispatches use separate buffers. Raises ``Unsupported``."""
+    """Measures times on a queue with timestamps. Its own dispatches use separate buffers. Raises
+    ``Unsupported``.
+    """
 
     def __init__(self, gpu: VulkanGpu) -> None:
         if not gpu.adapter.timestamp_bits:
@@ -43,11 +47,15 @@ class Timer:
         self._fence = gpu.create("Fence")
         self._fences = gpu.ffi.new("VkFence *", self._fence)
         self._steps = gpu.ffi.new("uint32_t *")
-        self._queries = gpu.create("QueryPool", queryType=gpu.vk.VK_QUERY_TYPE_TIMESTAMP, queryCount=_QUERIES)
+        self._queries = gpu.create(
+            "QueryPool", queryType=gpu.vk.VK_QUERY_TYPE_TIMESTAMP, queryCount=_QUERIES
+        )
 
     @functools.cached_property
     def quantum(self) -> float:
-        """The step of the device clock, ns: the greatest common divisor of the differences of 256 timestamps."""
+        """The step of the device clock, ns: the greatest common divisor of the differences of 256
+        timestamps.
+        """
         ticks: list[int] = []
         for _ in range(4):
             self._first(lambda cb: self._stamps(cb, range(_QUERIES)))
@@ -58,7 +66,9 @@ class Timer:
         return steps * self._gpu.adapter.timestamp_period
 
     def span_of(self, record: Callable[[Any], None]) -> float:
-        """Device time of the commands that ``record(cb)`` puts into one command buffer, ns. Raises ``Unsupported``."""
+        """Device time of the commands that ``record(cb)`` puts into one command buffer, ns. Raises
+        ``Unsupported``.
+        """
 
         def stamped(cb: Any) -> None:
             self._stamps(cb, [0])
@@ -69,9 +79,11 @@ class Timer:
         return self._between(*self._read(2))
 
     def span_behind_blocker(self, issue: Callable[[], None], hold_ns: float) -> tuple[float, bool]:
-        """Time from the end of a blocker of ``hold_ns`` to the end of the work that ``issue()`` submits meanwhile, ns.
+        """Time from the end of a blocker of ``hold_ns`` to the end of the work that ``issue()``
+        submits meanwhile, ns.
 
-        Also True if the blocker still ran when ``issue`` returned, so that the device never waited for the host.
+        Also True if the blocker still ran when ``issue`` returned, so that the device never waited
+        for the host.
         """
         gpu = self._gpu
         gpu.drain()
@@ -87,7 +99,8 @@ class Timer:
     def step_ns(self) -> float:
         """The time of one step of the blocker, ns, measured over at least 2 ms.
 
-        Raises ``Unsupported`` if the timestamps are wrong: the blocker would be made longer without end.
+        Raises ``Unsupported`` if the timestamps are wrong: the blocker would be made longer without
+        end.
         """
         steps = 1 << 12
         while True:
@@ -100,7 +113,9 @@ class Timer:
             steps *= 4
 
     def spins(self, wait: VulkanWait) -> bool:
-        """True if a wait for 10 ms of device work uses the caller's CPU for more than half of that time."""
+        """True if a wait for 10 ms of device work uses the caller's CPU for more than half of that
+        time.
+        """
         self._steps[0] = max(1, int(10e6 / self.step_ns))
         self._gpu.drain()
         self._first.start(self._burn, self._gpu.ffi.NULL)
@@ -127,7 +142,9 @@ class Timer:
         vk, ticks = self._gpu.vk, np.zeros(count, np.uint64)
         flags = vk.VK_QUERY_RESULT_64_BIT | vk.VK_QUERY_RESULT_WAIT_BIT
         data = self._gpu.ffi.from_buffer(ticks)
-        self._gpu.device_call("vkGetQueryPoolResults", self._queries, 0, count, ticks.nbytes, data, 8, flags)
+        self._gpu.device_call(
+            "vkGetQueryPoolResults", self._queries, 0, count, ticks.nbytes, data, 8, flags
+        )
         return [int(tick) for tick in ticks]
 
     def _between(self, begin: int, end: int) -> float:
@@ -135,7 +152,12 @@ class Timer:
         span = ((end - begin) & ((1 << adapter.timestamp_bits) - 1)) * adapter.timestamp_period
         if span < _MIN_QUANTA * self.quantum:
             raise Unsupported(
-                because("device-time-under-quanta", span_ns=span, quanta=_MIN_QUANTA, quantum_ns=self.quantum)
+                because(
+                    "device-time-under-quanta",
+                    span_ns=span,
+                    quanta=_MIN_QUANTA,
+                    quantum_ns=self.quantum,
+                )
             )
         return span
 
@@ -148,7 +170,9 @@ def timer(gpu: VulkanGpu) -> Timer:
 
 @functools.cache
 def wait_spins(gpu: VulkanGpu, kind: str) -> bool:
-    """True if a wait of this kind uses the caller's CPU. False if the device has no timestamps to measure it."""
+    """True if a wait of this kind uses the caller's CPU. False if the device has no timestamps to
+    measure it.
+    """
     wait = VulkanWait(gpu, kind)
     try:
         return CPU_CLOCK_IS_FINE and timer(gpu).spins(wait)
@@ -158,20 +182,28 @@ def wait_spins(gpu: VulkanGpu, kind: str) -> bool:
         wait.close()
 
 
-def time_one_submission(gpu: VulkanGpu, n: int, recorder: Callable[[Any], Callable[[int], None]]) -> DeviceTime:
-    """Device time of n units in one submission. ``recorder(cb)`` returns a function that records n units into ``cb``.
+def time_one_submission(
+    gpu: VulkanGpu, n: int, recorder: Callable[[Any], Callable[[int], None]]
+) -> DeviceTime:
+    """Device time of n units in one submission. ``recorder(cb)`` returns a function that records n
+    units into ``cb``.
 
-    ``busy`` of the result is True, because the device has all the work when it starts. Raises ``Unsupported``.
+    ``busy`` of the result is True, because the device has all the work when it starts. Raises
+    ``Unsupported``.
     """
     clock = timer(gpu)
     span = clock.span_of(lambda cb: recorder(cb)(n))
-    return DeviceTime(n, span, True, clock.quantum, "vkCmdWriteTimestamp around all units in one command buffer")
+    return DeviceTime(
+        n, span, True, clock.quantum, "vkCmdWriteTimestamp around all units in one command buffer"
+    )
 
 
 def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
-    """Device time of units that are submitted while a blocker runs: n units, or as many as fit into the queue.
+    """Device time of units that are submitted while a blocker runs: n units, or as many as fit into
+    the queue.
 
-    ``busy`` of the result: the blocker still ran when the last unit was submitted. Raises ``Unsupported``.
+    ``busy`` of the result: the blocker still ran when the last unit was submitted. Raises
+    ``Unsupported``.
     """
     clock = timer(gpu)
     while True:
@@ -181,7 +213,9 @@ def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
         took = time.perf_counter_ns() - begin
         chain.wait()
         for times in (3, 12, 48):
-            span, busy = clock.span_behind_blocker(functools.partial(chain.issue, n), times * took + 1e6)
+            span, busy = clock.span_behind_blocker(
+                functools.partial(chain.issue, n), times * took + 1e6
+            )
             if busy or (times == 48 and n < 64):
                 outlasted = "a blocker" if busy else "no blocker"
                 method = f"vkCmdWriteTimestamp; {outlasted} outlasted the submissions"

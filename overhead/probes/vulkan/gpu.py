@@ -1,7 +1,7 @@
 """A logical device with one queue: its functions, buffers, pipelines and command buffers.
 
-Addresses of device functions come from ``vkGetDeviceProcAddr``, so calls go directly to the driver, without the
-trampolines of the loader.
+Addresses of device functions come from ``vkGetDeviceProcAddr``, so calls go directly to the driver,
+without the trampolines of the loader.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from overhead.results import because
 
 @dataclass(frozen=True)
 class VulkanBuffer:
-    """A buffer of ``size`` bytes and its memory. ``mapped``: the memory's host address; NULL if it has none."""
+    """A buffer of ``size`` bytes and its memory. ``mapped``: the memory's host address; NULL if it
+    has none.
+    """
 
     handle: Any
     memory: Any
@@ -37,7 +39,9 @@ class VulkanBuffer:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A compute pipeline over one storage buffer (set 0, binding 0), with 4 bytes of push constants."""
+    """A compute pipeline over one storage buffer (set 0, binding 0), with 4 bytes of push
+    constants.
+    """
 
     handle: Any
     layout: Any
@@ -62,7 +66,10 @@ class VulkanGpu:
         names, kept = c_strings(sorted({"VK_KHR_portability_subset"} & self.adapter.extensions))
         priority = self.ffi.new("float *", 1.0)
         queue = structure(
-            "DeviceQueueCreateInfo", queueFamilyIndex=self.adapter.family, queueCount=1, pQueuePriorities=priority
+            "DeviceQueueCreateInfo",
+            queueFamilyIndex=self.adapter.family,
+            queueCount=1,
+            pQueuePriorities=priority,
         )
         info = structure(
             "DeviceCreateInfo",
@@ -72,19 +79,25 @@ class VulkanGpu:
             ppEnabledExtensionNames=names,
         )
         out = self.ffi.new("VkDevice *")
-        check(self.vk.vkCreateDevice(self.adapter.handle, info, self.ffi.NULL, out), "vkCreateDevice")
+        check(
+            self.vk.vkCreateDevice(self.adapter.handle, info, self.ffi.NULL, out), "vkCreateDevice"
+        )
         return out[0]
 
     @functools.cache  # noqa: B019 - a VulkanGpu lives as long as the process
     def function(self, name: str) -> Any:
-        """A device function as a cffi callable. Raises ``Unavailable`` if the driver lacks the function."""
+        """A device function as a cffi callable. Raises ``Unavailable`` if the driver lacks the
+        function.
+        """
         found = self.vk.vkGetDeviceProcAddr(self.device, name.encode())
         if found == self.ffi.NULL:
             raise Unavailable(because("driver-has-no-function", function=name))
         return self.ffi.cast(f"PFN_{name}", found)
 
     def device_call(self, name: str, *args: Any) -> None:
-        """Call a function whose first argument is the device. Raises ``VulkanError`` for a negative result."""
+        """Call a function whose first argument is the device. Raises ``VulkanError`` for a negative
+        result.
+        """
         self.call(name, self.device, *args)
 
     def call(self, name: str, *args: Any) -> None:
@@ -94,27 +107,39 @@ class VulkanGpu:
             check(result, name)
 
     def create(self, what: str, **fields: Any) -> Any:
-        """A new object: ``create("Fence", flags=0)`` is ``vkCreateFence`` with a ``VkFenceCreateInfo``."""
+        """A new object: ``create("Fence", flags=0)`` is ``vkCreateFence`` with a
+        ``VkFenceCreateInfo``.
+        """
         out = self.ffi.new(f"Vk{what} *")
-        self.device_call(f"vkCreate{what}", structure(f"{what}CreateInfo", **fields), self.ffi.NULL, out)
+        self.device_call(
+            f"vkCreate{what}", structure(f"{what}CreateInfo", **fields), self.ffi.NULL, out
+        )
         return out[0]
 
     def destroy(self, what: str, handle: Any) -> None:
-        """Destroy an object of ``create``, or free memory: ``destroy("Fence", handle)`` is ``vkDestroyFence``."""
-        self.device_call(f"vk{'Free' if what == 'Memory' else 'Destroy'}{what}", handle, self.ffi.NULL)
+        """Destroy an object of ``create``, or free memory: ``destroy("Fence", handle)`` is
+        ``vkDestroyFence``.
+        """
+        self.device_call(
+            f"vk{'Free' if what == 'Memory' else 'Destroy'}{what}", handle, self.ffi.NULL
+        )
 
     def drain(self) -> None:
         """Wait until the queue is empty."""
         self.call("vkQueueWaitIdle", self.queue)
 
     def buffer(self, size: int, usage: int, host: bool = False) -> VulkanBuffer:
-        """A new buffer of ``size`` bytes with its own memory, which the host can access if ``host``."""
+        """A new buffer of ``size`` bytes with its own memory, which the host can access if
+        ``host``.
+        """
         vk, ffi = self.vk, self.ffi
         handle = self.create("Buffer", size=size, usage=usage)
         needs = ffi.new("VkMemoryRequirements *")
         self.device_call("vkGetBufferMemoryRequirements", handle, needs)
         coherent = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
-        kind = self._memory_type(needs.memoryTypeBits, coherent if host else vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
+        kind = self._memory_type(
+            needs.memoryTypeBits, coherent if host else vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+        )
         memory = ffi.new("VkDeviceMemory *")
         info = structure("MemoryAllocateInfo", allocationSize=needs.size, memoryTypeIndex=kind)
         self.device_call("vkAllocateMemory", info, ffi.NULL, memory)
@@ -131,9 +156,14 @@ class VulkanGpu:
 
     def _memory_type(self, allowed: int, flags: int) -> int:
         for index in range(self._memory.memoryTypeCount):
-            if allowed >> index & 1 and self._memory.memoryTypes[index].propertyFlags & flags == flags:
+            if (
+                allowed >> index & 1
+                and self._memory.memoryTypes[index].propertyFlags & flags == flags
+            ):
                 return index
-        raise VulkanError(because("no-memory-type", allowed=f"{allowed:#x}", properties=f"{flags:#x}"))
+        raise VulkanError(
+            because("no-memory-type", allowed=f"{allowed:#x}", properties=f"{flags:#x}")
+        )
 
     @functools.cache  # noqa: B019
     def kernel(self, name: str) -> Pipeline:
@@ -148,7 +178,9 @@ class VulkanGpu:
         bindings = ffi.new("VkDescriptorSetLayoutBinding *", binding)
         set_layout = ffi.new("VkDescriptorSetLayout *")
         set_layout[0] = self.create("DescriptorSetLayout", bindingCount=1, pBindings=bindings)
-        push = ffi.new("VkPushConstantRange *", {"stageFlags": vk.VK_SHADER_STAGE_COMPUTE_BIT, "size": 4})
+        push = ffi.new(
+            "VkPushConstantRange *", {"stageFlags": vk.VK_SHADER_STAGE_COMPUTE_BIT, "size": 4}
+        )
         layout = self.create(
             "PipelineLayout",
             setLayoutCount=1,

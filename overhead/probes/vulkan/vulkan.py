@@ -1,4 +1,6 @@
-"""Raw Vulkan: the smallest program that does the same work as WebGPU. Its cost is subtracted from the WebGPU cost."""
+"""Raw Vulkan: the smallest program that does the same work as WebGPU. Its cost is subtracted from
+the WebGPU cost.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from overhead.results import Caller, Case, Pattern, Scalar, Target, because
 
 @register
 class Vulkan(Probe):
-    """Raw Vulkan. The step is SPIR-V, with the barriers that WebGPU implies. The callers are ``native`` and ``ffi``."""
+    """Raw Vulkan. The step is SPIR-V, with the barriers that WebGPU implies. The callers are
+    ``native`` and ``ffi``.
+    """
 
     name = "vulkan"
     title = "raw Vulkan"
@@ -25,7 +29,9 @@ class Vulkan(Probe):
     same_calls = True
 
     def environments(self) -> list[dict[str, str]]:
-        """An empty dict, and variables with which only SwiftShader, a driver that computes on the CPU, is found."""
+        """An empty dict, and variables with which only SwiftShader, a driver that computes on the
+        CPU, is found.
+        """
         return adapters.driver_environments()
 
     def targets(self) -> list[Target]:
@@ -39,14 +45,19 @@ class Vulkan(Probe):
                 device=adapter.device,
                 software=adapter.software,
                 driver=adapter.driver,
-                versions={"vulkan-loader": loader, "vulkan-device": ".".join(map(str, adapter.version))},
+                versions={
+                    "vulkan-loader": loader,
+                    "vulkan-device": ".".join(map(str, adapter.version)),
+                },
                 options={"index": adapter.index},
             )
             for adapter in adapters.adapters()
         ]
 
     def space(self, target: Target) -> Space:
-        """The cases of the step. The base case has one submission per unit, from compiled code if numba is there."""
+        """The cases of the step. The base case has one submission per unit, from compiled code if
+        numba is there.
+        """
         caller: Caller = "native" if importlib.util.find_spec("numba") else "ffi"
         base = Case(pattern="per-submit", caller=caller)
         axes: dict[str, list[Scalar | None]] = {
@@ -56,19 +67,29 @@ class Vulkan(Probe):
             "bindgroup": [None, "rotated"],
         }
         early = [vary(base, "pattern", pattern) for pattern in ("one-pass", "wait-each")]
-        return Space(base, axes, list(_extra(caller)), lambda case: is_accepted(check_case, case), early)
+        return Space(
+            base, axes, list(_extra(caller)), lambda case: is_accepted(check_case, case), early
+        )
 
     def open(self, target: Target, case: Case) -> Chain:
-        """A chain of the class for the case's pattern. Raises ``Unavailable`` if the adapter is gone."""
+        """A chain of the class for the case's pattern. Raises ``Unavailable`` if the adapter is
+        gone.
+        """
         check_case(case)
         index = int(target.options.get("index", 0))
         found = next((adapter for adapter in adapters.adapters() if adapter.index == index), None)
         if found is None or (found.name, found.device) != (target.adapter, target.device):
-            raise Unavailable(because("adapter-is-another-now", index=index, adapter=target.adapter))
+            raise Unavailable(
+                because("adapter-is-another-now", index=index, adapter=target.adapter)
+            )
         return CHAINS[case.pattern](gpu(index), case)
 
 
-_PARAMETERS: AllowedValues = {"bindgroup": ("once", "rotated"), "wait": ("idle", "fence"), "k": None}
+_PARAMETERS: AllowedValues = {
+    "bindgroup": ("once", "rotated"),
+    "wait": ("idle", "fence"),
+    "k": None,
+}
 _PLAIN: tuple[Pattern, ...] = ("one-pass", "wait-each", "fused")
 
 
@@ -78,13 +99,20 @@ def _extra(caller: Caller) -> Iterator[Case]:
         for k in (4, 16, 64, 256) if each == caller else (16, 64):
             yield Case(pattern="per-k", caller=each, params={"k": k})
         yield Case(pattern="one-pass", caller=each, params={"bindgroup": "rotated"})
-        yield Case(pattern="per-submit", caller=each, dependency="independent", params={"bindgroup": "rotated"})
+        yield Case(
+            pattern="per-submit",
+            caller=each,
+            dependency="independent",
+            params={"bindgroup": "rotated"},
+        )
         yield Case(pattern="replay", caller=each, unit="node")
         for plain in _PLAIN:
             yield Case(pattern=plain, caller=each)
         yield Case(pattern="per-submit", caller=each, params={"bindgroup": "rotated"})
     rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
-    yield Case(pattern="replay", caller=caller, unit="node", dependency="independent", params=rotated)
+    yield Case(
+        pattern="replay", caller=caller, unit="node", dependency="independent", params=rotated
+    )
     yield Case(pattern="wait-each", caller=caller, params={"wait": "fence"})
 
 

@@ -1,4 +1,6 @@
-"""The cases of the step on WebGPU: their parameters, the steps of their loops by name, and those of a target."""
+"""The cases of the step on WebGPU: their parameters, the steps of their loops by name, and those of
+a target.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ class StepSpec:
 
     @property
     def overlap(self) -> Overlap:
-        """``pipelined`` if the device can start while the host is still issuing units, else ``serial``."""
+        """``pipelined`` if the device can start while the host is still issuing units, else
+        ``serial``.
+        """
         return "pipelined" if self.pattern in ("per-submit", "per-k") else "serial"
 
     @property
@@ -85,7 +89,8 @@ class StepSpec:
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps of a loop by name. Head and tail run once per group of ``per`` units, body runs once per unit.
+    """The steps of a loop by name. Head and tail run once per group of ``per`` units, body runs
+    once per unit.
 
     ``per`` = 0: all units are one group. Each name is also a stage that can be timed.
     """
@@ -116,7 +121,9 @@ def steps(spec: StepSpec) -> Steps:
 
 
 def space(target: Target) -> Space:
-    """The cases of a target, the most informative first. The base has one dispatch per submission, from Python."""
+    """The cases of a target, the most informative first. The base has one dispatch per submission,
+    from Python.
+    """
     dawn = target.stack == "dawn"
     axes: dict[str, list[Scalar | None]] = {
         "caller": ["ffi"],
@@ -128,7 +135,9 @@ def space(target: Target) -> Space:
         "dependency": ["independent"],
     }
     base = Case(pattern="per-submit")
-    early = [vary(base, "pattern", name) for name in ("one-pass", "fused", "wait-each", "read-each")]
+    early = [
+        vary(base, "pattern", name) for name in ("one-pass", "fused", "wait-each", "read-each")
+    ]
     early = [vary(base, "caller", "native"), *early, vary(base, "caller", "ffi")]
     return Space(base, axes, list(_extra_cases(dawn)), _offers, early)
 
@@ -138,14 +147,25 @@ def _extra_cases(dawn: bool) -> Iterator[Case]:
     for caller in callers:
         for k in (4, 16, 64, 256) if caller == "binding" else (16, 64):
             yield Case(pattern="per-k", caller=caller, params={"k": k})
-        yield Case(pattern="per-submit", caller=caller, dependency="independent", params={"bindgroup": "rotated"})
+        yield Case(
+            pattern="per-submit",
+            caller=caller,
+            dependency="independent",
+            params={"bindgroup": "rotated"},
+        )
         yield Case(pattern="per-submit", caller=caller, params={"bindgroup": "rotated"})
         yield Case(pattern="one-pass", caller=caller, params={"bindgroup": "rotated"})
     base = Case(pattern="per-submit")
-    for caller, pattern in itertools.product(callers[1:], ("one-pass", "per-pass", "fused", "wait-each")):
+    for caller, pattern in itertools.product(
+        callers[1:], ("one-pass", "per-pass", "fused", "wait-each")
+    ):
         yield vary(vary(base, "caller", caller), "pattern", pattern)
     for pattern in ("per-submit", "one-pass") if dawn else ():
-        yield vary(Case(pattern="per-submit", caller="native", params={"validation": "skip"}), "pattern", pattern)
+        yield vary(
+            Case(pattern="per-submit", caller="native", params={"validation": "skip"}),
+            "pattern",
+            pattern,
+        )
 
 
 def _offers(case: Case) -> bool:

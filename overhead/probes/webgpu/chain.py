@@ -1,4 +1,6 @@
-"""A WebGPU chain: one case of the step, open on a device. Its loop is Python statements, or C calls of webgpu.h."""
+"""A WebGPU chain: one case of the step, open on a device. Its loop is Python statements, or C calls
+of webgpu.h.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ import numpy as np
 
 from overhead.probes.base import Chain, DeviceTime, Unverified
 from overhead.probes.common.availability import longest_fused_chain
-from overhead.probes.common.loops import Script, Stages, Statement, compile_python, compile_python_stages
+from overhead.probes.common.loops import (
+    Script,
+    Stages,
+    Statement,
+    compile_python,
+    compile_python_stages,
+)
 from overhead.probes.common.native_loop import (
     Cycle,
     NativeCall,
@@ -47,7 +55,9 @@ _CALLS: Mapping[str, tuple[str, GivenArguments, Slot | None]] = {
 
 
 class WebGpuChain(Chain):
-    """A chain of one case of the step. ``__init__`` replaces ``issue`` and ``wait`` by faster functions."""
+    """A chain of one case of the step. ``__init__`` replaces ``issue`` and ``wait`` by faster
+    functions.
+    """
 
     def __init__(self, target: Target, case: Case) -> None:
         self.spec = spec = StepSpec.of(case)
@@ -124,7 +134,8 @@ class WebGpuChain(Chain):
                 because("reading-back-failed", kind=type(error).__name__, text=str(error)[:300])
             ) from error
         self._total += sum(
-            (now - before) % lcg.PERIOD for now, before in zip(steps_read, self._steps_read, strict=True)
+            (now - before) % lcg.PERIOD
+            for now, before in zip(steps_read, self._steps_read, strict=True)
         )
         self._steps_read = steps_read
         self.aside = self._clock.steps if "_clock" in vars(self) else 0
@@ -141,7 +152,9 @@ class WebGpuChain(Chain):
         return DeviceClock(self, self.resources)
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
-        """Durations of each step of the loop by name, ns, with a clock reading each; ``clock`` is a reading alone."""
+        """Durations of each step of the loop by name, ns, with a clock reading each; ``clock`` is a
+        reading alone.
+        """
         self.prepare(n)
         found = self._stages(n)
         self.wait()
@@ -154,7 +167,9 @@ class WebGpuChain(Chain):
         return compile_stages(self._loop, self.spec.caller)
 
     def window(self) -> dict[str, Scalar]:
-        """The settings of the timed calls, as names and values: what one call covers, bind groups, wait, validation."""
+        """The settings of the timed calls, as names and values: what one call covers, bind groups,
+        wait, validation.
+        """
         spec = self.spec
         changed: dict[str, Scalar] = {"indirect": spec.indirect, "validation": spec.validation}
         return webgpu_window(spec.pattern, spec.per, spec.bindgroup, self._wait_name, **changed)
@@ -193,12 +208,21 @@ def _python_statements(steps: Steps, resources: StepResources, wait: Callable[[]
     }
     if spec.indirect:
         lines["dispatch"] = "compute.dispatch_workgroups_indirect(indirect, 0)"
-    names = {**vars(resources), "data": resources.data[0], "group": resources.groups[0], "wait": wait}
+    names = {
+        **vars(resources),
+        "data": resources.data[0],
+        "group": resources.groups[0],
+        "wait": wait,
+    }
 
     def render(part: tuple[str, ...]) -> tuple[Statement, ...]:
         return tuple(Statement(lines[step], step) for step in part)
 
-    used = set(re.findall(r"\w+", " ".join(lines[step] for step in (*steps.head, *steps.body, *steps.tail))))
+    used = set(
+        re.findall(
+            r"\w+", " ".join(lines[step] for step in (*steps.head, *steps.body, *steps.tail))
+        )
+    )
     bound = {name: value for name, value in names.items() if name in used}
     return Script(render(steps.head), render(steps.body), render(steps.tail), steps.per, bound)
 
@@ -206,7 +230,8 @@ def _python_statements(steps: Steps, resources: StepResources, wait: Callable[[]
 def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments]) -> NativeProgram:
     """The loop as C calls of webgpu.h. ``given``: by step, the arguments that depend on the case.
 
-    The calls keep the objects among their arguments alive, but not what these point to. Raises ``NativeUnavailable``.
+    The calls keep the objects among their arguments alive, but not what these point to. Raises
+    ``NativeUnavailable``.
     """
     submitted = library.ffi.new("WGPUCommandBuffer[1]")
 
@@ -223,11 +248,15 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
             store = Store("commands", put, library.address(submitted), _COMMANDS, step)
             return store, call("QueueSubmit", step, *given[step], 1, submitted)
         if step == "release":
-            return call("CommandEncoderRelease", step, _ENCODER), call("CommandBufferRelease", step, _COMMANDS)
+            return call("CommandEncoderRelease", step, _ENCODER), call(
+                "CommandBufferRelease", step, _COMMANDS
+            )
         name, args, result = _CALLS[step]
         return (call(name, step, *args, *given.get(step, ()), result=result),)
 
-    head, body, tail = (tuple(itertools.chain(*map(of, part))) for part in (steps.head, steps.body, steps.tail))
+    head, body, tail = (
+        tuple(itertools.chain(*map(of, part))) for part in (steps.head, steps.body, steps.tail)
+    )
     return NativeProgram(head, body, tail, steps.per)
 
 

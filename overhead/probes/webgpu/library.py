@@ -1,7 +1,7 @@
 """One interface to wgpu-native and Dawn: modules, C functions, errors, waits.
 
-Both have the API of wgpu-py and webgpu.h. This module uses private attributes of the bindings (handles, C library,
-error handler), so ``pyproject.toml`` limits their versions.
+Both have the API of wgpu-py and webgpu.h. This module uses private attributes of the bindings
+(handles, C library, error handler), so ``pyproject.toml`` limits their versions.
 """
 
 from __future__ import annotations
@@ -19,16 +19,28 @@ from typing import Any
 
 from overhead.errors import first_line_of
 from overhead.probes.base import Unavailable, Unsupported, Unverified, device_id
-from overhead.probes.common.native_loop import Cycle, NativeCall, NativeUnavailable, Slot, Store, address_of
+from overhead.probes.common.native_loop import (
+    Cycle,
+    NativeCall,
+    NativeUnavailable,
+    Slot,
+    Store,
+    address_of,
+)
 from overhead.results import because
 
 _FOREVER = 2**64 - 1
-_BINDINGS = {"wgpu-native": ("wgpu", "wgpu.backends.wgpu_native"), "dawn": ("wgpudawn", "wgpudawn.backends.dawn")}
+_BINDINGS = {
+    "wgpu-native": ("wgpu", "wgpu.backends.wgpu_native"),
+    "dawn": ("wgpudawn", "wgpudawn.backends.dawn"),
+}
 """The package of each library, and the module of its backend."""
 
 
 class Library:
-    """A loaded library: wgpu-native or Dawn, by the name of its stack. ``versions``: by package and library."""
+    """A loaded library: wgpu-native or Dawn, by the name of its stack. ``versions``: by package and
+    library.
+    """
 
     def __init__(self, stack: str) -> None:
         # Without this variable, the EGL of Mesa prints an error for every adapter.
@@ -57,22 +69,32 @@ class Library:
         return self.stack == "dawn"
 
     def adapters(self) -> list[Any]:
-        """All adapters of this machine. The binding of Dawn itself lists only one of several of the same model."""
+        """All adapters of this machine. The binding of Dawn itself lists only one of several of the
+        same model.
+        """
         try:
             return list(self.webgpu.gpu._enumerate_all_adapters())
         except (AttributeError, TypeError):  # wgpu-native, or Dawn built without its list
             return list(self.webgpu.gpu.enumerate_adapters_sync())
 
     def device_of(self, adapter: Any) -> str:
-        """The id of the adapter's device, as of ``base.device_id``; empty where the library does not tell it."""
+        """The id of the adapter's device, as of ``base.device_id``; empty where the library does
+        not tell it.
+        """
         try:
             uuid = self.extras.get_adapter_properties(adapter)["vulkan_uuids"]["device_uuid"]
-        except (AttributeError, KeyError, RuntimeError):  # wgpu-native, another API, or a build without it
+        except (
+            AttributeError,
+            KeyError,
+            RuntimeError,
+        ):  # wgpu-native, another API, or a build without it
             return ""
         return device_id(uuid)
 
     def forget_errors(self) -> list[str]:
-        """Return and clear the messages of the errors that the library reported since the previous call."""
+        """Return and clear the messages of the errors that the library reported since the previous
+        call.
+        """
         found = [*self._errors, *(message for _, message in self._pending)]
         self._errors.clear()
         self._pending.clear()
@@ -85,23 +107,34 @@ class Library:
         """
         found = self.forget_errors()
         if found:
-            raise Unverified(because("errors-reported", errors=len(found), stack=self.stack, text=_one_line(found[0])))
+            raise Unverified(
+                because(
+                    "errors-reported", errors=len(found), stack=self.stack, text=_one_line(found[0])
+                )
+            )
 
     def symbol(self, name: str) -> tuple[Callable[..., Any], int]:
         """A C function as a Python callable, and its address. Raises ``NativeUnavailable``."""
         try:
             return getattr(self.lib, name), self.address(self.ffi.addressof(self.lib, name))
         except AttributeError:
-            raise NativeUnavailable(because("stack-exports-no-symbol", stack=self.stack, symbol=name)) from None
+            raise NativeUnavailable(
+                because("stack-exports-no-symbol", stack=self.stack, symbol=name)
+            ) from None
 
     def address(self, pointer: Any) -> int:
         """A handle or pointer as an integer."""
         return int(self.ffi.cast("uintptr_t", pointer))
 
     def call(self, name: str, *args: Any, stage: str, result: Slot | None = None) -> NativeCall:
-        """A call of a C function, run later by a loop. Arguments: numbers, slots, cffi objects, or a ``Cycle``."""
+        """A call of a C function, run later by a loop. Arguments: numbers, slots, cffi objects, or
+        a ``Cycle``.
+        """
         function, address = self.symbol(name)
-        words = tuple(Cycle(tuple(map(self._word, a.values))) if isinstance(a, Cycle) else self._word(a) for a in args)
+        words = tuple(
+            Cycle(tuple(map(self._word, a.values))) if isinstance(a, Cycle) else self._word(a)
+            for a in args
+        )
         return NativeCall(name, function, address, words, result=result, stage=stage, ffi_args=args)
 
     def _word(self, arg: Any) -> Any:
@@ -110,7 +143,9 @@ class Library:
     def waiter(self, device: Any, queue: Any) -> Callable[[], None]:
         """The cheapest function that waits for all submitted work."""
         if not self.is_dawn and _sleeps_while_waiting(device):
-            return functools.partial(_poll_until_empty, self.lib.wgpuDevicePoll, device._internal, self.ffi.NULL)
+            return functools.partial(
+                _poll_until_empty, self.lib.wgpuDevicePoll, device._internal, self.ffi.NULL
+            )
         if not self.is_dawn:
             return functools.partial(self.lib.wgpuDevicePoll, device._internal, 1, self.ffi.NULL)
         done, wait_any = self.lib.wgpuQueueOnSubmittedWorkDone, self.lib.wgpuInstanceWaitAny
@@ -148,21 +183,39 @@ class Library:
             # Windows passes a struct of more than eight bytes as a pointer to it.
             words = (self.address(handle), self.address(self.ffi.addressof(info)))
         else:
-            # System V passes the first six words in registers, and the struct as five words on the stack.
-            fields = [int(word) for word in self.ffi.unpack(self.ffi.cast("uint64_t *", self.ffi.addressof(info)), 5)]
+            # System V passes the first six words in registers, and the struct as five words on the
+            # stack.
+            fields = [
+                int(word)
+                for word in self.ffi.unpack(
+                    self.ffi.cast("uint64_t *", self.ffi.addressof(info)), 5
+                )
+            ]
             words = (self.address(handle), 0, 0, 0, 0, 0, *fields)
-        done = NativeCall(name, function, address, words, result=future, stage="wait", ffi_args=(handle, info))
+        done = NativeCall(
+            name, function, address, words, result=future, stage="wait", ffi_args=(handle, info)
+        )
         futures = self._futures
-        keep = Store("future", functools.partial(setattr, futures, "future"), self.address(futures), future, "wait")
+        keep = Store(
+            "future",
+            functools.partial(setattr, futures, "future"),
+            self.address(futures),
+            future,
+            "wait",
+        )
         instance = self._helpers.get_wgpu_instance()
-        return done, keep, self.call("wgpuInstanceWaitAny", instance, 1, futures, _FOREVER, stage="wait")
+        return (
+            done,
+            keep,
+            self.call("wgpuInstanceWaitAny", instance, 1, futures, _FOREVER, stage="wait"),
+        )
 
     @functools.cached_property
     def _done_info(self) -> Any:
         pointer = self.ffi.new("WGPUQueueWorkDoneCallbackInfo *")
         pointer.mode = self.lib.WGPUCallbackMode_WaitAnyOnly
-        # Dawn calls the callback even if it is NULL. Any C function without side effects works, because on every ABI
-        # in native_loop.ABIS the caller removes the arguments.
+        # Dawn calls the callback even if it is NULL. Any C function without side effects works,
+        # because on every ABI in native_loop.ABIS the caller removes the arguments.
         c_library = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
         pointer.callback = self.ffi.cast("WGPUQueueWorkDoneCallback", address_of(c_library, "labs"))
         self._done_pointer = pointer
@@ -180,10 +233,15 @@ def library(stack: str) -> Library:
         return Library(stack)
     except ModuleNotFoundError as error:
         raise Unavailable(
-            because("package-not-installed", package=error.name), because("install-extras", extras="wgpu")
+            because("package-not-installed", package=error.name),
+            because("install-extras", extras="wgpu"),
         ) from None
-    except Exception as error:  # RuntimeError, OSError, AttributeError: the binding does not match its library
-        reason = because("package-does-not-load", package=_BINDINGS[stack][0], text=first_line_of(error))
+    except (
+        Exception
+    ) as error:  # RuntimeError, OSError, AttributeError: the binding does not match its library
+        reason = because(
+            "package-does-not-load", package=_BINDINGS[stack][0], text=first_line_of(error)
+        )
         raise Unavailable(reason, because("install-extras", extras="wgpu")) from error
 
 
@@ -195,20 +253,24 @@ def wait_call(stack: str) -> str:
 def _sleeps_while_waiting(device: Any) -> bool:
     """True if a blocking poll of wgpu-native sleeps a millisecond between two looks at the device.
 
-    So it is on Metal up to wgpu 29 (gfx-rs/wgpu issue 8119), where it may also miss the end of long work (issue 9531).
+    So it is on Metal up to wgpu 29 (gfx-rs/wgpu issue 8119), where it may also miss the end of long
+    work (issue 9531).
     """
     return bool(device.adapter_info["backend_type"] == "Metal")
 
 
 def _poll_until_empty(poll: Callable[..., int], device: Any, null: Any) -> None:
-    # wgpu-native 29 returns a Rust bool where its header says uint32_t: only the low byte has a value.
+    # wgpu-native 29 returns a Rust bool where its header says uint32_t: only the low byte has a
+    # value.
     while not poll(device, 0, null) & 0xFF:
         pass
 
 
 @contextlib.contextmanager
 def captured_stderr() -> Iterator[list[str]]:
-    """A context that collects the lines that C code prints to standard error. The list is filled at its end."""
+    """A context that collects the lines that C code prints to standard error. The list is filled at
+    its end.
+    """
     lines: list[str] = []
     sys.stderr.flush()
     with tempfile.TemporaryFile() as file:

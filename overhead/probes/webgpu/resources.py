@@ -20,18 +20,26 @@ from overhead.results import Target, because
 COMPUTE_STAGE = 4
 """``GPUShaderStage.COMPUTE``."""
 STEP_BINDINGS = ("storage", "uniform")
-"""The bindings of the kernels of the step: the data, and for some kernels one word that they read."""
+"""The bindings of the kernels of the step: the data, and for some kernels one word that they
+read.
+"""
 
 
 class WebGpuSession:
-    """A device of an adapter. All chains that need the same validation, checks and limits share it."""
+    """A device of an adapter. All chains that need the same validation, checks and limits share
+    it.
+    """
 
-    def __init__(self, loaded: Library, target: Target, validation: str, robust: bool, limits: dict[str, int]) -> None:
+    def __init__(
+        self, loaded: Library, target: Target, validation: str, robust: bool, limits: dict[str, int]
+    ) -> None:
         self.library = loaded
         adapter = targets.adapter(loaded, target)
         for name, least in limits.items():
             if (offered := int(adapter.limits[name])) < least:
-                raise Unsupported(because("limit-too-low", limit=name, offered=offered, missing=least - offered))
+                raise Unsupported(
+                    because("limit-too-low", limit=name, offered=offered, missing=least - offered)
+                )
         features = [name for name in ("timestamp-query", "shader-f16") if name in adapter.features]
         if loaded.is_dawn:
             # With the toggle timestamp_quantization, Dawn rounds timestamps to 0.1 ms.
@@ -48,13 +56,17 @@ class WebGpuSession:
         elif validation == "skip":
             raise Unsupported(because("wgpu-native-validates"))
         else:
-            self.device = adapter.request_device_sync(required_features=features, required_limits=limits)
+            self.device = adapter.request_device_sync(
+                required_features=features, required_limits=limits
+            )
         self.queue = self.device.queue
         self.timestamps = "timestamp-query" in features
 
     @functools.cached_property
     def tick(self) -> float:
-        """ns per unit of a resolved timestamp. It is 1 for Dawn, which converts timestamps to ns."""
+        """ns per unit of a resolved timestamp. It is 1 for Dawn, which converts timestamps to
+        ns.
+        """
         if self.library.is_dawn:
             return 1.0
         return float(self.library.lib.wgpuQueueGetTimestampPeriod(self.queue._internal))
@@ -64,9 +76,13 @@ _sessions: dict[tuple[Any, ...], WebGpuSession] = {}
 
 
 def session(
-    target: Target, checks: str = "on", validation: str = "on", limits: Mapping[str, int] | None = None
+    target: Target,
+    checks: str = "on",
+    validation: str = "on",
+    limits: Mapping[str, int] | None = None,
 ) -> WebGpuSession:
-    """The shared device for these settings, opened at the first call. ``limits``: by name, the least that is needed.
+    """The shared device for these settings, opened at the first call. ``limits``: by name, the
+    least that is needed.
 
     Raises ``Unavailable`` or ``Unsupported``.
     """
@@ -79,7 +95,9 @@ def session(
 
 
 def bind_group_layout(device: Any, kinds: Iterable[str], uniform_bytes: int = 0) -> Any:
-    """The layout of buffers of these kinds at bindings 0, 1, ...; a uniform buffer has at least ``uniform_bytes``."""
+    """The layout of buffers of these kinds at bindings 0, 1, ...; a uniform buffer has at least
+    ``uniform_bytes``.
+    """
     least = {"uniform": uniform_bytes}
     return device.create_bind_group_layout(
         entries=[
@@ -104,11 +122,14 @@ def entries(buffers: Iterable[Any]) -> list[dict[str, Any]]:
 def compute_pipeline(device: Any, layout: Any, module: Any, entry_point: str = "main") -> Any:
     """A pipeline of an entry point of the shader module, with one bind group of this layout."""
     shared = device.create_pipeline_layout(bind_group_layouts=[layout])
-    return device.create_compute_pipeline(layout=shared, compute={"module": module, "entry_point": entry_point})
+    return device.create_compute_pipeline(
+        layout=shared, compute={"module": module, "entry_point": entry_point}
+    )
 
 
 def shader_module(session: WebGpuSession, text: str, checks: str) -> Any:
-    """A shader module of this WGSL. ``checks``: ``on`` for all that the library adds, ``off``, or ``unbounded-loops``.
+    """A shader module of this WGSL. ``checks``: ``on`` for all that the library adds, ``off``, or
+    ``unbounded-loops``.
 
     Raises ``Unsupported`` if the library cannot omit these checks.
     """
@@ -148,7 +169,9 @@ class DeviceBuffers:
         return made
 
     def write(self, buffer: Any, values: NDArray[Any]) -> None:
-        """Write to a buffer, and submit the write, because a pending write would be timed with the next sample."""
+        """Write to a buffer, and submit the write, because a pending write would be timed with the
+        next sample.
+        """
         self.queue.write_buffer(buffer, 0, values)
         self.queue.submit([])
 
@@ -171,7 +194,9 @@ class StepResources(DeviceBuffers):
         uniform = self.flags.UNIFORM | self.flags.COPY_DST
         self.uniform: Any = self.buffer(np.zeros(1, np.uint32), uniform) if fused else None
         self.indirect: Any = (
-            self.buffer(np.array([GROUPS, 1, 1], np.uint32), self.flags.INDIRECT | self.flags.COPY_DST)
+            self.buffer(
+                np.array([GROUPS, 1, 1], np.uint32), self.flags.INDIRECT | self.flags.COPY_DST
+            )
             if spec.indirect
             else None
         )
@@ -181,7 +206,9 @@ class StepResources(DeviceBuffers):
         shared = [self.uniform] if fused else []
         self.entries = [entries([data, *shared]) for data in self.data]
         self.groups = [
-            self.device.create_bind_group(layout=self.layout, entries=self.entries[i % len(self.entries)])
+            self.device.create_bind_group(
+                layout=self.layout, entries=self.entries[i % len(self.entries)]
+            )
             for i in range(RING if spec.bindgroup == "rotated" else len(self.entries))
         ]
 
@@ -192,7 +219,9 @@ class StepResources(DeviceBuffers):
         return made
 
     def read(self) -> list[int]:
-        """For each buffer, the number of steps from its seeds to its values, modulo 2^32. Raises ``Unverified``."""
+        """For each buffer, the number of steps from its seeds to its values, modulo 2^32. Raises
+        ``Unverified``.
+        """
         return [
             lcg.distance(seeds, np.frombuffer(self.queue.read_buffer(data), np.uint32))
             for seeds, data in zip(self.seeds, self.data, strict=True)

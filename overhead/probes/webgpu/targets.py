@@ -19,7 +19,9 @@ _LOADER_MENDS: Mapping[str, Why] = {
     "darwin": because("use-mac-with-metal"),
 }
 LOADER_MEND = _LOADER_MENDS.get(sys.platform, because("install-vendor-driver"))
-REFUSED_MEND = because("newer-driver-or-chromium") if sys.platform == "linux" else because("newer-driver")
+REFUSED_MEND = (
+    because("newer-driver-or-chromium") if sys.platform == "linux" else because("newer-driver")
+)
 _APIS: Mapping[str, Api] = {
     "Vulkan": "Vulkan",
     "Metal": "Metal",
@@ -32,7 +34,9 @@ Info = Mapping[str, Any]
 
 
 def targets(library: Library) -> list[Target]:
-    """The adapters that this process can use, as targets. Raises ``Unavailable`` with what the library printed."""
+    """The adapters that this process can use, as targets. Raises ``Unavailable`` with what the
+    library printed.
+    """
     with captured_stderr() as printed:
         adapters = _adapters(library)
     found = [target for _, target in adapters if _belongs_to_environment(target)]
@@ -43,33 +47,50 @@ def targets(library: Library) -> list[Target]:
 
 def _no_adapter_error(stack: str, printed: Iterable[str]) -> Unavailable:
     messages = [
-        line.removeprefix("Warning: ") for line in printed if line[:1].strip() and "XDG_RUNTIME_DIR" not in line
+        line.removeprefix("Warning: ")
+        for line in printed
+        if line[:1].strip() and "XDG_RUNTIME_DIR" not in line
     ]
     if messages:
-        return Unavailable(because("stack-refuses-driver", stack=stack, text="; ".join(messages)[:500]), REFUSED_MEND)
+        return Unavailable(
+            because("stack-refuses-driver", stack=stack, text="; ".join(messages)[:500]),
+            REFUSED_MEND,
+        )
     return Unavailable(because("no-driver-with-adapter"), LOADER_MEND)
 
 
 def adapter(library: Library, target: Target) -> Any:
-    """The adapter of a target, as an object of the library. Raises ``Unavailable`` if it no longer exists."""
+    """The adapter of a target, as an object of the library. Raises ``Unavailable`` if it no longer
+    exists.
+    """
     with captured_stderr():
         adapters = _adapters(library)
     for one, found in adapters:
         if found.key == target.key:
             return one
-    raise Unavailable(because("adapter-is-gone", adapter=target.adapter, api=target.api), LOADER_MEND)
+    raise Unavailable(
+        because("adapter-is-gone", adapter=target.adapter, api=target.api), LOADER_MEND
+    )
 
 
 def _adapters(library: Library) -> list[tuple[Any, Target]]:
-    """The adapters with their targets, without those of backends that are not measured, such as D3D11 and Null.
+    """The adapters with their targets, without those of backends that are not measured, such as
+    D3D11 and Null.
 
-    Adapters with the same API and name have the ids of their devices if the library tells them, else numbers.
+    Adapters with the same API and name have the ids of their devices if the library tells them,
+    else numbers.
     """
     named = []
     for adapter in library.adapters():
         info = adapter.info
         if (api := _APIS.get(info["backend_type"])) is not None:
-            named.append((adapter, api, (info["device"] or info["description"] or info["vendor"] or "unnamed")[:200]))
+            named.append(
+                (
+                    adapter,
+                    api,
+                    (info["device"] or info["description"] or info["vendor"] or "unnamed")[:200],
+                )
+            )
     on_vulkan = [is_software(adapter.info) for adapter, api, _ in named if api == "Vulkan"]
     times, seen = Counter(one[1:] for one in named), Counter[tuple[str, str]]()
     found = []
@@ -81,7 +102,9 @@ def _adapters(library: Library) -> list[tuple[Any, Target]]:
         if api == "D3D12" and under_wine():
             # Wine gives the adapter the name of some GPU. What computes is a device of Vulkan.
             software = all(on_vulkan)
-            driver.append("D3D12 on Vulkan by Wine" if on_vulkan else "D3D12 by Wine, on an unknown device")
+            driver.append(
+                "D3D12 on Vulkan by Wine" if on_vulkan else "D3D12 by Wine, on an unknown device"
+            )
         target = Target(
             stack=library.stack,
             api=api,

@@ -25,7 +25,9 @@ class _WebGpu(Probe):
         return driver_environments()
 
     def targets(self) -> list[Target]:
-        """The adapters of the library. Raises ``Unavailable`` if the library or an adapter is missing."""
+        """The adapters of the library. Raises ``Unavailable`` if the library or an adapter is
+        missing.
+        """
         return targets.targets(library(self.name))
 
     def space(self, target: Target) -> Space:
@@ -35,7 +37,11 @@ class _WebGpu(Probe):
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of a workload for a case with the parameter ``elements``, else of the step."""
-        return workload.open_case(target, case) if "elements" in case.params else WebGpuChain(target, case)
+        return (
+            workload.open_case(target, case)
+            if "elements" in case.params
+            else WebGpuChain(target, case)
+        )
 
 
 @register
@@ -51,7 +57,9 @@ class WgpuNative(_WebGpu):
 
 @register
 class Dawn(_WebGpu):
-    """Dawn, the library of Chromium, called through wgpudawn, which has the Python API of wgpu-py."""
+    """Dawn, the library of Chromium, called through wgpudawn, which has the Python API of
+    wgpu-py.
+    """
 
     name = "dawn"
     title = "WebGPU by Dawn (wgpudawn)"

@@ -30,13 +30,17 @@ _LIMITS = ("max-storage-buffer-binding-size", "max-buffer-size")
 
 
 def open_case(target: Target, case: Case) -> WorkChain:
-    """A chain of a workload that was compared with NumPy. Raises ``Unsupported`` or ``Unverified``."""
+    """A chain of a workload that was compared with NumPy. Raises ``Unsupported`` or
+    ``Unverified``.
+    """
     refuse_wgsl(case)
     return verified(WebGpuWork(target, case))
 
 
 class WebGpuWork(WorkChain):
-    """A workload in one pass with all dispatches, one submission per dispatch, or one dispatch of n steps."""
+    """A workload in one pass with all dispatches, one submission per dispatch, or one dispatch of n
+    steps.
+    """
 
     language = "wgsl"
 
@@ -49,7 +53,10 @@ class WebGpuWork(WorkChain):
         self.session = session(target, self._checks)
         self.library = self.session.library
         self.library.forget_errors()
-        if self.workload.precision == "float16" and "shader-f16" not in self.session.device.features:
+        if (
+            self.workload.precision == "float16"
+            and "shader-f16" not in self.session.device.features
+        ):
             raise Unsupported(because("adapter-has-no-f16"))
         self._zeros = np.zeros(self.elements, np.uint32)
         self.resources = DeviceBuffers(self.session)
@@ -71,17 +78,31 @@ class WebGpuWork(WorkChain):
         largest = max(state.nbytes, inputs.nbytes)
         if any(largest > int(device.limits[name]) for name in _LIMITS):
             raise Unsupported(because("device-binds-less", bytes=largest))
-        self._state, self._counters = self.resources.buffer(state, storage), self.resources.buffer(self._zeros, storage)
+        self._state, self._counters = (
+            self.resources.buffer(state, storage),
+            self.resources.buffer(self._zeros, storage),
+        )
         self._steps = self.resources.buffer(np.zeros(4, np.uint32), flags.UNIFORM | flags.COPY_DST)
-        buffers = (self._state, self._counters, self.resources.buffer(inputs, flags.STORAGE), self._steps)
+        buffers = (
+            self._state,
+            self._counters,
+            self.resources.buffer(inputs, flags.STORAGE),
+            self._steps,
+        )
         layout = bind_group_layout(device, WGSL_BINDINGS)
         self._group = device.create_bind_group(layout=layout, entries=entries(buffers))
         module = shader_module(self.session, self._text, self._checks)
-        self._pipelines = [compute_pipeline(device, layout, module, entry.name) for entry in self._entries]
+        self._pipelines = [
+            compute_pipeline(device, layout, module, entry.name) for entry in self._entries
+        ]
 
     def _loop(self) -> Any:
         encoder = "encoder = device.create_command_encoder()"
-        head = (encoder, "compute = encoder.begin_compute_pass()", "compute.set_bind_group(0, group)")
+        head = (
+            encoder,
+            "compute = encoder.begin_compute_pass()",
+            "compute.set_bind_group(0, group)",
+        )
         tail = ("compute.end()", "commands = encoder.finish()", "queue.submit([commands])")
         work = [
             (f"compute.set_pipeline(pipeline{i})", f"compute.dispatch_workgroups({entry.groups})")
@@ -128,7 +149,9 @@ class WebGpuWork(WorkChain):
         self._write(self._counters, self._zeros)
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
-        """The state and the counters, read from the buffers. Raises ``Unverified`` if the library reported an error."""
+        """The state and the counters, read from the buffers. Raises ``Unverified`` if the library
+        reported an error.
+        """
         self.wait()
         self.library.raise_errors()
         queue = self.session.queue
@@ -137,10 +160,14 @@ class WebGpuWork(WorkChain):
         return sources.unpack_state(self.workload, state, self.elements), counters
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time of n steps, or as many as fit into the queue, behind a long dispatch. Raises ``Unsupported``."""
+        """Device time of n steps, or as many as fit into the queue, behind a long dispatch. Raises
+        ``Unsupported``.
+        """
         before = self.get()[1]
         try:
-            return self._clock.measure(min(n, MOST_SUBMISSIONS) if self.case.pattern == "per-submit" else n)
+            return self._clock.measure(
+                min(n, MOST_SUBMISSIONS) if self.case.pattern == "per-submit" else n
+            )
         finally:
             self.aside += (self.get()[1] - before) % (1 << 32)
 
@@ -155,7 +182,12 @@ class WebGpuWork(WorkChain):
     def window(self) -> dict[str, Scalar]:
         """What is timed, as names and values for the results file."""
         held = wgsl_window(self.case.pattern, self._entries)
-        return {**super().window(), **held, "wait": self.library.wait_name(self.session.device), "checks": self._checks}
+        return {
+            **super().window(),
+            **held,
+            "wait": self.library.wait_name(self.session.device),
+            "checks": self._checks,
+        }
 
     def close(self) -> None:
         """Wait for all submitted work, then release the buffers."""

@@ -1,7 +1,9 @@
-"""What to do here: rules that each look at one run and say what would save time, where the intervals allow it.
+"""What to do here: rules that each look at one run and say what would save time, where the
+intervals allow it.
 
-A rule is a function with ``@rule`` in a module of this package. It takes the view of one run and returns a ``Finding``,
-or None where it does not apply or where the measurements do not resolve it. ``words.findings`` makes the sentences.
+A rule is a function with ``@rule`` in a module of this package. It takes the view of one run and
+returns a ``Finding``, or None where it does not apply or where the measurements do not resolve it.
+``words.findings`` makes the sentences.
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ MOST_FINDINGS = 6
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One thing to do. ``facts``: a dataclass of the rule's own, of which ``words.findings`` makes the sentences.
+    """One thing to do. ``facts``: a dataclass of the rule's own, of which ``words.findings`` makes
+    the sentences.
 
-    ``times``: how many times as long it takes without; 1 for a warning, which stands last. ``records``: keys of the
-    records that it rests on. ``rule`` is filled in by ``findings_of``.
+    ``times``: how many times as long it takes without; 1 for a warning, which stands last.
+    ``records``: keys of the records that it rests on. ``rule`` is filled in by ``findings_of``.
     """
 
     facts: object
@@ -45,7 +48,9 @@ _rules: Registry[Rule] = Registry("rule", __name__, in_slices="findings")
 
 
 def rule(name: str) -> Callable[[Rule], Rule]:
-    """Decorator that registers a function as the rule of that name. Raises ``UsageError`` if the name is taken."""
+    """Decorator that registers a function as the rule of that name. Raises ``UsageError`` if the
+    name is taken.
+    """
 
     def add(function: Rule) -> Rule:
         _rules.add(name, function, f"{function.__module__}.{function.__qualname__}")
@@ -55,9 +60,15 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
 
 def findings_of(view: View) -> list[Finding]:
-    """At most ``MOST_FINDINGS``: those that save the largest share of the time first, warnings last."""
+    """At most ``MOST_FINDINGS``: those that save the largest share of the time first, warnings
+    last.
+    """
     made = ((name, check(view)) for name, check in _rules.items().items())
-    found = [dataclasses.replace(finding, rule=name) for name, finding in made if finding is not None]
+    found = [
+        dataclasses.replace(finding, rule=name) for name, finding in made if finding is not None
+    ]
     warnings = [finding for finding in found if finding.times <= 1][:MOST_FINDINGS]
-    savings = sorted((finding for finding in found if finding.times > 1), key=lambda finding: -finding.times)
+    savings = sorted(
+        (finding for finding in found if finding.times > 1), key=lambda finding: -finding.times
+    )
     return savings[: MOST_FINDINGS - len(warnings)] + warnings

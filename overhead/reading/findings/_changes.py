@@ -13,7 +13,9 @@ from overhead.results import Record, Scalar, Value, ratio
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """``before`` and ``after``: cases of one run, both resolved; ``times``: the cost of before over that of after."""
+    """``before`` and ``after``: cases of one run, both resolved; ``times``: the cost of before over
+    that of after.
+    """
 
     target: TargetView
     before: Record
@@ -21,8 +23,12 @@ class Change:
     times: Value
 
 
-def change_above(least: float, target: TargetView, before: Record | None, after: Record | None) -> Change | None:
-    """The change between two cases; None unless both are resolved and the ratio's interval lies above ``least``."""
+def change_above(
+    least: float, target: TargetView, before: Record | None, after: Record | None
+) -> Change | None:
+    """The change between two cases; None unless both are resolved and the ratio's interval lies
+    above ``least``.
+    """
     if before is None or after is None:
         return None
     times = ratio(_resolved(before), _resolved(after))
@@ -30,29 +36,44 @@ def change_above(least: float, target: TargetView, before: Record | None, after:
 
 
 def _resolved(record: Record) -> Value | None:
-    """The cost of a unit (``complete``); None if it is noisy or missing, or if its interval reaches zero."""
+    """The cost of a unit (``complete``); None if it is noisy or missing, or if its interval reaches
+    zero.
+    """
     found = record.measured("complete")
-    return found if found and found.resolved and found.bounded and found.status in ("ok", "bimodal") else None
+    return (
+        found
+        if found and found.resolved and found.bounded and found.status in ("ok", "bimodal")
+        else None
+    )
 
 
 def changes(view: View, find_change: Callable[[TargetView], Change | None]) -> list[Change]:
-    """What ``find_change`` finds for the targets of the headline figure, the change with the largest factor first."""
+    """What ``find_change`` finds for the targets of the headline figure, the change with the
+    largest factor first.
+    """
     found = [one for target in targets_shown(view)[0] if (one := find_change(target)) is not None]
     return sorted(found, key=lambda one: -one.times.value)
 
 
-def variant(target: TargetView, params: Mapping[str, Scalar] | None = None, **fields: str) -> Record | None:
-    """The case that differs from the target's base case only in these parameters and fields; None if not measured.
+def variant(
+    target: TargetView, params: Mapping[str, Scalar] | None = None, **fields: str
+) -> Record | None:
+    """The case that differs from the target's base case only in these parameters and fields; None
+    if not measured.
 
     ``fields``: ``pattern`` or ``caller``.
     """
     base = target.base
     same = {name: getattr(base, name) for name in ("workload", "dependency", "pattern", "caller")}
-    return first_with(target.records, **{**same, **fields, "params": {**base.params, **(params or {})}})
+    return first_with(
+        target.records, **{**same, **fields, "params": {**base.params, **(params or {})}}
+    )
 
 
 def changes_finding(facts: object, found: list[Change]) -> Finding | None:
-    """The finding with these facts, on these changes, of which the first counts; None without a change."""
+    """The finding with these facts, on these changes, of which the first counts; None without a
+    change.
+    """
     if not found:
         return None
     records = tuple(record.key for one in found for record in (one.before, one.after))

@@ -6,7 +6,13 @@ import dataclasses
 import math
 
 from overhead.reading.findings import Finding, rule
-from overhead.reading.findings._changes import Change, change_above, changes, changes_finding, variant
+from overhead.reading.findings._changes import (
+    Change,
+    change_above,
+    changes,
+    changes_finding,
+    variant,
+)
 from overhead.reading.graphs import graphs
 from overhead.reading.view import TargetView, View, graph_maker
 from overhead.results import Value
@@ -26,10 +32,11 @@ class OnePassPays:
 
 @dataclasses.dataclass(frozen=True)
 class ReplayPays:
-    """A node of a CUDA graph costs less than the launch that it replaces. The first change is the one to name.
+    """A node of a CUDA graph costs less than the launch that it replaces. The first change is the
+    one to name.
 
-    ``maker``: who made its graph. ``pays_after``: the number of replays after which a graph of ``nodes`` nodes has paid
-    for its making; None where that is not known.
+    ``maker``: who made its graph. ``pays_after``: the number of replays after which a graph of
+    ``nodes`` nodes has paid for its making; None where that is not known.
     """
 
     changes: tuple[Change, ...]
@@ -40,7 +47,9 @@ class ReplayPays:
 
 @rule("batch")
 def one_pass(view: View) -> Finding | None:
-    """Advise one pass with many dispatches where it surely costs less than a submit for each; else None."""
+    """Advise one pass with many dispatches where it surely costs less than a submit for each; else
+    None.
+    """
 
     def batched(target: TargetView) -> Change | None:
         after = variant(target, pattern="one-pass") if target.base.pattern == "per-submit" else None
@@ -56,10 +65,16 @@ def replay(view: View) -> Finding | None:
     found: list[tuple[Change, Value | None]] = []
     for graph in graphs(view):
         target = graph.eager_target
-        one = change_above(_LEAST_TIMES, target, graph.eager, graph.record) if target is not None else None
+        one = (
+            change_above(_LEAST_TIMES, target, graph.eager, graph.record)
+            if target is not None
+            else None
+        )
         if one is not None:
             replays = graph.break_even(_NODES)
-            found.append((one, replays if replays is not None and math.isfinite(replays.ceiling) else None))
+            found.append(
+                (one, replays if replays is not None and math.isfinite(replays.ceiling) else None)
+            )
     if not found:
         return None
     found.sort(key=lambda pair: (pair[1] is None, -pair[0].times.value))

@@ -5,7 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 from overhead.reading.findings import Finding, rule
-from overhead.reading.findings._changes import Change, change_above, changes, changes_finding, variant
+from overhead.reading.findings._changes import (
+    Change,
+    change_above,
+    changes,
+    changes_finding,
+    variant,
+)
 from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetView, View
 
@@ -22,7 +28,9 @@ class CompiledCodePays:
 
 @dataclasses.dataclass(frozen=True)
 class ShortWayPays:
-    """A library's own shorter way to the same launch costs less: the largest saving first. ``advice``: what to do."""
+    """A library's own shorter way to the same launch costs less: the largest saving first.
+    ``advice``: what to do.
+    """
 
     changes: tuple[Change, ...]
     advice: str
@@ -30,11 +38,18 @@ class ShortWayPays:
 
 @rule("compiled")
 def from_compiled_code(view: View) -> Finding | None:
-    """Advise calls from compiled code where they surely cost less than the same calls from Python; else None."""
+    """Advise calls from compiled code where they surely cost less than the same calls from Python;
+    else None.
+    """
 
     def compiled(target: TargetView) -> Change | None:
-        usual = view.comparison("python-share", target.base.key) is not None and target.first.api != "CPU"
-        return change_above(_LEAST_TIMES, target, target.base, variant(target, caller="native") if usual else None)
+        usual = (
+            view.comparison("python-share", target.base.key) is not None
+            and target.first.api != "CPU"
+        )
+        return change_above(
+            _LEAST_TIMES, target, target.base, variant(target, caller="native") if usual else None
+        )
 
     found = changes(view, compiled)
     return changes_finding(CompiledCodePays(tuple(found)), found)
@@ -42,7 +57,9 @@ def from_compiled_code(view: View) -> Finding | None:
 
 @rule("short-way")
 def short_way(view: View) -> Finding | None:
-    """Advise a library's own shorter way to the same launch where it surely costs less; else None."""
+    """Advise a library's own shorter way to the same launch where it surely costs less; else
+    None.
+    """
 
     def shorter(target: TargetView) -> Change | None:
         way = target.facts.short_way
@@ -52,4 +69,8 @@ def short_way(view: View) -> Finding | None:
 
     found = changes(view, shorter)
     way = found[0].target.facts.short_way if found else None
-    return changes_finding(ShortWayPays(tuple(found), plain(way.advice, 120)), found) if way is not None else None
+    return (
+        changes_finding(ShortWayPays(tuple(found), plain(way.advice, 120)), found)
+        if way is not None
+        else None
+    )

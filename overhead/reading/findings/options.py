@@ -6,7 +6,13 @@ import dataclasses
 import math
 
 from overhead.reading.findings import Finding, rule
-from overhead.reading.findings._changes import Change, change_above, changes, changes_finding, variant
+from overhead.reading.findings._changes import (
+    Change,
+    change_above,
+    changes,
+    changes_finding,
+    variant,
+)
 from overhead.reading.view import View
 from overhead.results import Scalar
 
@@ -24,7 +30,9 @@ class IndirectCosts:
 
 @dataclasses.dataclass(frozen=True)
 class FreshBindGroupCosts:
-    """A new bind group for each dispatch costs more than one that is kept: the largest saving first."""
+    """A new bind group for each dispatch costs more than one that is kept: the largest saving
+    first.
+    """
 
     changes: tuple[Change, ...]
 
@@ -42,7 +50,9 @@ class TinyCompiledCosts:
 
 @rule("indirect")
 def dispatch_indirect(view: View) -> Finding | None:
-    """Advise against ``dispatchIndirect`` where it surely costs more than a direct dispatch; else None."""
+    """Advise against ``dispatchIndirect`` where it surely costs more than a direct dispatch; else
+    None.
+    """
     found = _costs_more(view, {"indirect": True}, _LEAST_TIMES)
     return changes_finding(IndirectCosts(tuple(found)), found)
 
@@ -56,19 +66,25 @@ def fresh_bind_group(view: View) -> Finding | None:
 
 @rule("torch-compile")
 def compile_tiny(view: View) -> Finding | None:
-    """Say from how many operations on ``torch.compile`` pays, where one is surely slower than in eager mode; else None.
+    """Say from how many operations on ``torch.compile`` pays, where one is surely slower than in
+    eager mode; else None.
 
-    A compiled step costs the CPU about the same for a few operations as for one, an eager one costs it per operation.
+    A compiled step costs the CPU about the same for a few operations as for one, an eager one costs
+    it per operation.
     """
     compilers = [view.best(stack) for stack in view.in_role("compiled-steps")]
     target = next(filter(None, compilers), None)
     if target is None or not target.has_step or target.first.api == "CPU":
         return None
-    slower = change_above(_LEAST_TIMES_COMPILED, target, variant(target), variant(target, {"mode": "eager"}))
+    slower = change_above(
+        _LEAST_TIMES_COMPILED, target, variant(target), variant(target, {"mode": "eager"})
+    )
     if slower is None or target.base.params.get("ops") != 1:
         return None
     return changes_finding(TinyCompiledCosts(slower, math.ceil(slower.times.value)), [slower])
 
 
 def _costs_more(view: View, params: dict[str, Scalar], least: float) -> list[Change]:
-    return changes(view, lambda target: change_above(least, target, variant(target, params), target.base))
+    return changes(
+        view, lambda target: change_above(least, target, variant(target, params), target.base)
+    )

@@ -5,7 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 from overhead.reading.findings import Finding, rule
-from overhead.reading.findings._changes import Change, change_above, changes, changes_finding, variant
+from overhead.reading.findings._changes import (
+    Change,
+    change_above,
+    changes,
+    changes_finding,
+    variant,
+)
 from overhead.reading.synchronising import Synchronised, synchronised
 from overhead.reading.view import TargetView, View
 from overhead.results import Figure, Record, Value
@@ -27,7 +33,8 @@ class WaitEachCosts:
 class SynchronisingCosts:
     """An act that waits in each step of a PyTorch loop slows it.
 
-    ``alone``: the cost of a step without it; ``adds``: ns that each act adds; ``slowdown``: of a step.
+    ``alone``: the cost of a step without it; ``adds``: ns that each act adds; ``slowdown``: of a
+    step.
     """
 
     act: str
@@ -53,7 +60,9 @@ def wait_for_each(view: View) -> Finding | None:
 
 @rule("synchronise")
 def synchronise_each_step(view: View) -> Finding | None:
-    """Advise against a synchronisation in each step of a PyTorch loop where it surely slows the step; else None."""
+    """Advise against a synchronisation in each step of a PyTorch loop where it surely slows the
+    step; else None.
+    """
     found = [s for s in synchronised(view) if s.every == 1 and s.act in _ACTS and _costly(s)]
     if not found:
         return None
@@ -70,4 +79,10 @@ def _costly(one: Synchronised) -> bool:
     """Whether the act is resolved on a GPU and makes the step surely slower."""
     known = one.record.status == "ok" and one.record.api != "CPU" and not one.record.software
     slower = one.slowdown
-    return known and one.cost is not None and one.cost.floor > 0 and slower is not None and slower.floor >= _LEAST_TIMES
+    return (
+        known
+        and one.cost is not None
+        and one.cost.floor > 0
+        and slower is not None
+        and slower.floor >= _LEAST_TIMES
+    )

@@ -1,4 +1,6 @@
-"""The key figures of this machine beside those of a reference run and of an earlier run, and over time."""
+"""The key figures of this machine beside those of a reference run and of an earlier run, and over
+time.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LOOKS, _OUTSIDE = (("#0b5394", "o"), (MUTED, "s")), "#b5432a"
-"""Colour and marker of the first run beside this one and of the second; the colour of a ratio outside the band."""
+"""Colour and marker of the first run beside this one and of the second; the colour of a ratio
+outside the band.
+"""
 _PANEL_COLUMNS, _PANEL_INCHES, _WORD_LETTERS = 3, 1.4, 32
 _Point = tuple[float, Value]
 
@@ -51,7 +55,9 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     view, reference = machines.own, machines.reference
     spreads = spreads_of(view, machines.others)
     created = view.fingerprint.created
-    earlier = [run for run in full_runs([view, *machines.others]) if run.fingerprint.created < created]
+    earlier = [
+        run for run in full_runs([view, *machines.others]) if run.fingerprint.created < created
+    ]
     runs = [*([reference] if reference else []), *earlier[-1:]]
     found = [one for run in runs if (one := beside(view, run, spreads)).pairs]
     if not found:
@@ -60,18 +66,33 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
         return
     sentences = [beside_sentence(one, other_run(one)) for one in found]
     yield Text(sentences)
-    shapes = {other_run(one): (marker, own) for one, (own, marker) in zip(found, _LOOKS, strict=False)}
-    title, read_as = picture_title(view.fingerprint.machine, found[0]), caption(found, spreads, view)
+    shapes = {
+        other_run(one): (marker, own) for one, (own, marker) in zip(found, _LOOKS, strict=False)
+    }
+    title, read_as = (
+        picture_title(view.fingerprint.machine, found[0]),
+        caption(found, spreads, view),
+    )
     draw = partial(dot_figure, _panels(found), UNIT, shapes, line_at_one=True, width=WIDE_INCHES)
-    yield Drawing("fingerprint", title, " ".join(sentences), read_as, draw, table=key_figure_table(view, found))
+    yield Drawing(
+        "fingerprint",
+        title,
+        " ".join(sentences),
+        read_as,
+        draw,
+        table=key_figure_table(view, found),
+    )
 
 
 _NEXT_RUN = 2
 """The column of the table of key figures that says where another run would put each."""
 
 
-def key_figure_table(view: View, found: Sequence[Beside] = (), *, next_run_meaning: str = "") -> Table:
-    """This run's key figures with intervals; for each other run its value and the ratio, or why it has none.
+def key_figure_table(
+    view: View, found: Sequence[Beside] = (), *, next_run_meaning: str = ""
+) -> Table:
+    """This run's key figures with intervals; for each other run its value and the ratio, or why it
+    has none.
 
     ``next_run_meaning``: what is said below the table where it has the column of the next run.
     """
@@ -86,9 +107,17 @@ def key_figure_table(view: View, found: Sequence[Beside] = (), *, next_run_meani
                 row += [value_with_interval(pair.other), factor_spread(pair.ratio)]
             else:
                 row += ["", WHY_APART[one.left_out[k.key]]]
-        said = "; ".join(filter(None, (k.of.text if k.of is not None and not device else "", remark(k))))
+        said = "; ".join(
+            filter(None, (k.of.text if k.of is not None and not device else "", remark(k)))
+        )
         rows.append([*row, Cell(said, hover=reason_text(k)) if said else ""])
-    columns = ["", "this run", NEXT_RUN, *(c for one in found for c in (other_run(one), "this over it")), ""]
+    columns = [
+        "",
+        "this run",
+        NEXT_RUN,
+        *(c for one in found for c in (other_run(one), "this over it")),
+        "",
+    ]
     numeric = range(1, len(columns) - 1)
     meanings = {_NEXT_RUN: next_run_meaning} if next_run_meaning else {}
     return Table(
@@ -103,12 +132,20 @@ def key_figure_table(view: View, found: Sequence[Beside] = (), *, next_run_meani
 
 
 def _panels(found: Sequence[Beside]) -> dict[str, list[DotRow]]:
-    """Rows by what bounds their figures: this run's value, the ratios, and at the end the values of the other runs."""
+    """Rows by what bounds their figures: this run's value, the ratios, and at the end the values of
+    the other runs.
+    """
     panels: dict[str, list[DotRow]] = {}
     for k in found[0].view.once(key_figures):
-        pairs = [(one.pairs[k.key], look) for one, look in zip(found, _LOOKS, strict=False) if k.key in one.pairs]
+        pairs = [
+            (one.pairs[k.key], look)
+            for one, look in zip(found, _LOOKS, strict=False)
+            if k.key in one.pairs
+        ]
         if pairs:
-            marks = [Mark(p.ratio, _OUTSIDE if p.outside else own, marker) for p, (own, marker) in pairs]
+            marks = [
+                Mark(p.ratio, _OUTSIDE if p.outside else own, marker) for p, (own, marker) in pairs
+            ]
             values, band = (
                 " · ".join(value_text(p.other) for p, _ in pairs),
                 next((p.band for p, _ in pairs if p.band), None),
@@ -120,22 +157,33 @@ def _panels(found: Sequence[Beside]) -> dict[str, list[DotRow]]:
 
 @register_across("over-time", "The runs of this machine over time", 30)
 def over_time(machines: Machines) -> Iterator[Part]:
-    """A panel for each key figure of two or more runs, and a table of the versions that changed; else nothing."""
+    """A panel for each key figure of two or more runs, and a table of the versions that changed;
+    else nothing.
+    """
     runs = full_runs([machines.own, *machines.others])
     panels: dict[str, list[_Point]] = {}
     for i, first in enumerate(runs):
         later = {run: beside(run, first, {}).pairs for run in runs[i:]}
         for key in later[first]:
-            points = [(_when(run), pairs[key].ratio) for run, pairs in later.items() if key in pairs]
+            points = [
+                (_when(run), pairs[key].ratio) for run, pairs in later.items() if key in pairs
+            ]
             if len(points) > 1:
                 panels.setdefault(key, points)
     panels = {label(k): panels[k.key] for k in machines.own.once(key_figures) if k.key in panels}
     if not panels:
         return
-    both = ((after, version_changes(before.fingerprint, after.fingerprint)) for before, after in pairwise(runs))
+    both = (
+        (after, version_changes(before.fingerprint, after.fingerprint))
+        for before, after in pairwise(runs)
+    )
     changes = [(run, plain(version_changes_text(changed), 300)) for run, changed in both if changed]
     rows = [(run_time(run.fingerprint.created), words) for run, words in changes]
-    table = Table("Versions that changed", ["run", "changes since the run before"], rows) if rows else None
+    table = (
+        Table("Versions that changed", ["run", "changes since the run before"], rows)
+        if rows
+        else None
+    )
     said = over_time_alternative(len(panels), len(runs))
     draw = partial(_over_time_figure, panels, {_when(run): words for run, words in changes})
     yield Drawing("over-time", "Key figures over time", said, OVER_TIME, draw, table=table)
@@ -149,14 +197,21 @@ def _when(run: View) -> float:
 
 
 @style()
-def _over_time_figure(panels: Mapping[str, Sequence[_Point]], changes: Mapping[float, str]) -> Figure:
+def _over_time_figure(
+    panels: Mapping[str, Sequence[_Point]], changes: Mapping[float, str]
+) -> Figure:
     """Panels that share both axes, with a vertical line and its words where a version changed."""
     from matplotlib.dates import DateFormatter
     from matplotlib.ticker import MaxNLocator
 
     rows = -(-len(panels) // _PANEL_COLUMNS)
     figure, axes = new_figure(
-        [_PANEL_INCHES] * rows, _PANEL_COLUMNS, around=0.4, width=WIDE_INCHES, sharex=True, sharey=True
+        [_PANEL_INCHES] * rows,
+        _PANEL_COLUMNS,
+        around=0.4,
+        width=WIDE_INCHES,
+        sharex=True,
+        sharey=True,
     )
     for ax in axes[len(panels) :]:
         ax.set_visible(False)

@@ -36,7 +36,9 @@ _MOST_REASONS = 20
 
 @register_across("chains", "The fastest way to run many steps", 10, page="chains")
 def chains_section(machines: Machines) -> Iterator[Part]:
-    """The cheapest way of each workload and size, or why there is no figure; then a table of all ways for each."""
+    """The cheapest way of each workload and size, or why there is no figure; then a table of all
+    ways for each.
+    """
     found = _chosen((machines.own, *machines.others))
     own = machines.own.fingerprint
     with_arms = [(view, group) for view, group in found if group.arms]
@@ -60,7 +62,8 @@ def chains_section(machines: Machines) -> Iterator[Part]:
 
 
 def _chosen(views: Sequence[View]) -> list[tuple[View, Group]]:
-    """All groups of each workload from one run: that with the most ways on a GPU, else with the most.
+    """All groups of each workload from one run: that with the most ways on a GPU, else with the
+    most.
 
     The run shown, which is the first, needs half as many.
     """
@@ -78,43 +81,74 @@ def _chosen(views: Sequence[View]) -> list[tuple[View, Group]]:
 
 
 def _other_runs(machines: Machines, found: Sequence[tuple[View, Group]]) -> list[str]:
-    """A sentence on the workloads that the picture of the first page takes from another run than this page."""
+    """A sentence on the workloads that the picture of the first page takes from another run than
+    this page.
+    """
     here = {group.workload: view.fingerprint.created for view, group in found}
-    first = {row.name: row.shown_run for row in rows(machines.own, machines.others) if row.shown_run}
+    first = {
+        row.name: row.shown_run for row in rows(machines.own, machines.others) if row.shown_run
+    }
     differ = [name for name in here if name in first and first[name] != here[name]]
     return [of_two_runs(differ)] if differ else []
 
 
 def _overview(found: Sequence[tuple[View, Group]], own: str) -> Table:
-    """A row for each workload and size: the cheapest way at the workload's own length, and that of the next stack."""
+    """A row for each workload and size: the cheapest way at the workload's own length, and that of
+    the next stack.
+    """
     rows: list[list[str | Cell]] = []
     for view, group in found:
         steps, created = steps_of(group.workload), view.fingerprint.created
         best, *arms = sorted(group.arms, key=lambda arm: arm.cost(steps).value)
         others = [arm for arm in arms if arm.record.stack != best.record.stack]
         nearest = (
-            [Cell(way(others[0]), others[0].record.stack), relative(others[0], best, steps)] if others else ["", ""]
+            [Cell(way(others[0]), others[0].record.stack), relative(others[0], best, steps)]
+            if others
+            else ["", ""]
         )
-        size, cheapest = [group.name, f"{group.elements:,}", f"{steps:,}"], Cell(way(best), best.record.stack)
+        size, cheapest = (
+            [group.name, f"{group.elements:,}", f"{steps:,}"],
+            Cell(way(best), best.record.stack),
+        )
         more = [f"{len(group.arms):,}", "" if created == own else run_time(created)]
         rows.append([*size, cheapest, time(best, steps), *nearest, *more])
     return Table(
         CHEAPEST,
-        ["workload", "elements", "steps", "fastest variant", MICRO, "fastest of another stack", "takes", "variants",
-         "run"],
-        rows, numeric=(1, 2, 4, 6, 7),
-    ).without_empty(7)  # fmt: skip
+        [
+            "workload",
+            "elements",
+            "steps",
+            "fastest variant",
+            MICRO,
+            "fastest of another stack",
+            "takes",
+            "variants",
+            "run",
+        ],
+        rows,
+        numeric=(1, 2, 4, 6, 7),
+    ).without_empty(7)
 
 
 def _table(group: Group, run: str) -> Table:
-    """All ways of a workload. ``run``: when their run was made, if that is not the run of the page."""
+    """All ways of a workload. ``run``: when their run was made, if that is not the run of the
+    page.
+    """
     steps = steps_of(group.workload)
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
     rows: list[list[str | Cell]] = []
     for arm in arms:
         name = Cell(plain(arm_label(arm), 90), arm.record.stack)
         total = beyond(arm, steps) + spread(arm.cost(steps) / 1e3)
-        rows.append([name, number(arm.slope / 1e3), total, relative(arm, arms[0], steps), spread(arm.fixed / 1e3)])
+        rows.append(
+            [
+                name,
+                number(arm.slope / 1e3),
+                total,
+                relative(arm, arms[0], steps),
+                spread(arm.fixed / 1e3),
+            ]
+        )
     for record in group.failed:
         reason = plain(why_no_speed(record), 120)
         rows.append([Cell(failed_way(record), record.stack), reason, "", "", ""])

@@ -1,4 +1,6 @@
-"""T(n) of one case with every process, the fitted line, and the residuals below it; and where a page shows it."""
+"""T(n) of one case with every process, the fitted line, and the residuals below it; and where a
+page shows it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,16 @@ from overhead.measure.fitting.line import LINE, Line, theil_sen
 from overhead.profiles import profiles
 from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetView, View, base_cases, by_patterns
-from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, SMALL, new_figure, plain_log_ticks, style, wrapped_label
+from overhead.report.core.draw import (
+    GRID_COLOUR,
+    INK,
+    MUTED,
+    SMALL,
+    new_figure,
+    plain_log_ticks,
+    style,
+    wrapped_label,
+)
 from overhead.report.core.lines import measured_points
 from overhead.report.core.page_list import slug, subpage
 from overhead.results import Profile, Record, Status
@@ -39,7 +50,9 @@ _MOST_OFF = 50.0
 
 
 def panels_of(view: View, stack: str) -> list[tuple[TargetView, Record]]:
-    """The cases that the page of a stack draws, in table order: base cases, and those with a status of ``DOUBTED``."""
+    """The cases that the page of a stack draws, in table order: base cases, and those with a status
+    of ``DOUBTED``.
+    """
     found = {}
     for target in (t for t in view.without_floor if t.stack == stack):
         own = base_cases(target) + [r for r in target.records if r.status in DOUBTED]
@@ -69,7 +82,9 @@ def panel_name(record: Record) -> str:
 
 
 def line_of(record: Record) -> tuple[Line | None, bool]:
-    """The line of the record's figures, in ns; where they have no value, one through its medians, and then False."""
+    """The line of the record's figures, in ns; where they have no value, one through its medians,
+    and then False.
+    """
     each, once = record.measured("complete"), record.measured("fixed")
     if each is not None and once is not None:
         return Line(each.value, once.value), True
@@ -79,11 +94,26 @@ def line_of(record: Record) -> tuple[Line | None, bool]:
 
 @style()
 def case_figure(
-    record: Record, processes: Sequence[ProcessMedians], profile: Profile, colour: str, *, width: float, title: str = ""
+    record: Record,
+    processes: Sequence[ProcessMedians],
+    profile: Profile,
+    colour: str,
+    *,
+    width: float,
+    title: str = "",
 ) -> Figure:
-    """T(n) above, and below how far each T(n) lies off the line, in percent. ``processes``: empty where not known."""
-    figure, (above, below) = new_figure([height * width for height in _HEIGHTS], around=0.2, width=width, sharex=True)
-    above.set(xscale="log", yscale="log", ylabel=f"T(n), {MICRO}", title=wrapped_label(title, int(width * 11)))
+    """T(n) above, and below how far each T(n) lies off the line, in percent. ``processes``: empty
+    where not known.
+    """
+    figure, (above, below) = new_figure(
+        [height * width for height in _HEIGHTS], around=0.2, width=width, sharex=True
+    )
+    above.set(
+        xscale="log",
+        yscale="log",
+        ylabel=f"T(n), {MICRO}",
+        title=wrapped_label(title, int(width * 11)),
+    )
     below.set(ylabel="off the line, %", xlabel=f"n, {plain(record.unit, 20)}")
     own, points, notes = colour, measured_points(record), []
     ladders = [np.array(list(p.ladder.items())) for p in processes if p.ladder]
@@ -91,8 +121,15 @@ def case_figure(
     if not ladders:
         notes.append(QUARTILES_ONLY)
         ladders = [np.array([(p.n, p.total) for p in points])]
-        above.vlines([p.n for p in points], [p.q1 / 1e3 for p in points], [p.q3 / 1e3 for p in points], color=own)
-    drawn: list[_Rows] = [(rows, {"marker": "o", "markersize": 3, "color": own}) for rows in ladders]
+        above.vlines(
+            [p.n for p in points],
+            [p.q1 / 1e3 for p in points],
+            [p.q3 / 1e3 for p in points],
+            color=own,
+        )
+    drawn: list[_Rows] = [
+        (rows, {"marker": "o", "markersize": 3, "color": own}) for rows in ladders
+    ]
     drawn += [(rows, {"marker": "x", "markersize": 4.5, "color": own}) for rows in anchors]
     for rows, look in drawn:
         above.plot(rows[:, 0], rows[:, 1] / 1e3, linestyle="", **look)
@@ -101,7 +138,13 @@ def case_figure(
         first, top = min(rows[0, 0] for rows in ladders), max(rows[-1, 0] for rows in ladders)
         n = np.geomspace(1, max(rows[-1, 0] for rows, _ in drawn), 60)
         fitted = line.intercept + line.slope * n
-        above.plot(n, np.where(fitted > 0, fitted, np.nan) / 1e3, "-" if of_figures else "--", color=INK, linewidth=1)
+        above.plot(
+            n,
+            np.where(fitted > 0, fitted, np.nan) / 1e3,
+            "-" if of_figures else "--",
+            color=INK,
+            linewidth=1,
+        )
         notes += [] if of_figures else [NO_FIGURE]
         allowed = max(profiles()[profile].target, LINE.misfit) * line.slope * (top - first)
         share = 100 * np.where(n <= top, allowed / np.maximum(fitted, 1e-9), ANCHOR_MAY_DIFFER)
@@ -114,11 +157,15 @@ def case_figure(
 
 
 def _residuals(ax: Axes, line: Line, drawn: Sequence[_Rows]) -> str:
-    """Draw each T(n) over the line in percent, joined within a process; returns how many lie beyond the axis."""
+    """Draw each T(n) over the line in percent, joined within a process; returns how many lie beyond
+    the axis.
+    """
     beyond, most = 0, 1.0
     for rows, look in drawn:
         predicted = line.intercept + line.slope * rows[:, 0]
-        off = 100 * np.divide(rows[:, 1] - predicted, predicted, out=np.full(len(rows), np.nan), where=predicted > 0)
+        off = 100 * np.divide(
+            rows[:, 1] - predicted, predicted, out=np.full(len(rows), np.nan), where=predicted > 0
+        )
         ax.plot(rows[:, 0], off, linewidth=0.5, **look)
         inside = np.abs(off) <= _MOST_OFF
         beyond += int(np.count_nonzero(~inside))
@@ -129,5 +176,8 @@ def _residuals(ax: Axes, line: Line, drawn: Sequence[_Rows]) -> str:
 
 
 def _note(ax: Axes, text: str, x: float, y: float) -> None:
-    aligned: dict[str, Any] = {"ha": "left" if x < 0.5 else "right", "va": "bottom" if y < 0.5 else "top"}
+    aligned: dict[str, Any] = {
+        "ha": "left" if x < 0.5 else "right",
+        "va": "bottom" if y < 0.5 else "top",
+    }
     ax.annotate(text, (x, y), xycoords="axes fraction", fontsize=SMALL, color=MUTED, **aligned)

@@ -40,12 +40,16 @@ LEAST_RATIOS = (0.75, 1.35)
 _MOST_ROWS = 40
 """Rows of a panel: more than these cannot be compared by eye."""
 _FURTHEST = 10
-"""An interval is drawn up to this multiple of its value, and down to this part of it; an arrow says that it goes on."""
+"""An interval is drawn up to this multiple of its value, and down to this part of it; an arrow says
+that it goes on.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Mark:
-    """A dot with its interval, ``at`` a value in the unit of the axis; hollow if not ``ok``. ``small``: published."""
+    """A dot with its interval, ``at`` a value in the unit of the axis; hollow if not ``ok``.
+    ``small``: published.
+    """
 
     at: Value
     colour: str
@@ -55,9 +59,11 @@ class Mark:
 
 @dataclasses.dataclass(frozen=True)
 class DotRow:
-    """A row of dots, with their values at its end. ``note``: text in place of missing dots; ``end``: of the values.
+    """A row of dots, with their values at its end. ``note``: text in place of missing dots;
+    ``end``: of the values.
 
-    ``band``: a factor; where the dots are ratios, an area around 1 reaches up to it and down to its inverse.
+    ``band``: a factor; where the dots are ratios, an area around 1 reaches up to it and down to its
+    inverse.
     """
 
     label: str
@@ -80,9 +86,9 @@ def dot_figure(
 ) -> Figure:
     """A panel of rows below each title, on one log axis or, unless ``share_axis``, each on its own.
 
-    ``unit``: below each axis; ``shapes``: the legend, as ``add_marker_legend`` takes it; ``line_at_one``: a line at 1;
-    ``joined``: a bar between the marks of a row. Of very many rows the first and the last are drawn; a row between
-    them tells how many are left out.
+    ``unit``: below each axis; ``shapes``: the legend, as ``add_marker_legend`` takes it;
+    ``line_at_one``: a line at 1; ``joined``: a bar between the marks of a row. Of very many rows
+    the first and the last are drawn; a row between them tells how many are left out.
     """
     drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
     heights = [_ROW_INCHES * len(rows) for rows in drawn.values()]
@@ -127,10 +133,18 @@ def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool, letters: int) -> None
     for y, row in enumerate(rows):
         shown = [m for m in row.marks if m.at.value > 0]
         if row.band is not None:
-            ax.fill_betweenx([y - 0.42, y + 0.42], 1 / row.band, row.band, color=BAND_COLOUR, linewidth=0)
+            ax.fill_betweenx(
+                [y - 0.42, y + 0.42], 1 / row.band, row.band, color=BAND_COLOUR, linewidth=0
+            )
         step = 0.0 if joined else 0.5 / max(len(shown), 2)
         if joined and shown:
-            ax.plot([shown[0].at.value, shown[-1].at.value], [y, y], color=shown[0].colour, linewidth=5, alpha=0.25)
+            ax.plot(
+                [shown[0].at.value, shown[-1].at.value],
+                [y, y],
+                color=shown[0].colour,
+                linewidth=5,
+                alpha=0.25,
+            )
         for i, m in enumerate(shown):
             _dot(ax, y + (i - (len(shown) - 1) / 2) * step, m)
         if not shown:
@@ -148,10 +162,20 @@ def _dot(ax: Axes, y: float, m: Mark) -> None:
     at = m.at
     low, high = at.value / _FURTHEST, at.value * _FURTHEST
     if at.low is not None and at.high is not None:
-        ax.plot([max(at.low, low), min(at.high, high)], [y, y], color=m.colour, linewidth=1.6, zorder=2)
+        ax.plot(
+            [max(at.low, low), min(at.high, high)], [y, y], color=m.colour, linewidth=1.6, zorder=2
+        )
         beyond = [(low, "<")] * (at.low < low) + [(high, ">")] * (at.high > high)
         for end, arrow in beyond:
             ax.plot([end], [y], arrow, markersize=4, color=m.colour)
     inside = m.colour if at.status == "ok" else PAPER
     size = _SMALL_MARK if m.small else _MARK
-    ax.plot([at.value], [y], m.marker, markersize=size, color=m.colour, markerfacecolor=inside, markeredgewidth=1.2)
+    ax.plot(
+        [at.value],
+        [y],
+        m.marker,
+        markersize=size,
+        color=m.colour,
+        markerfacecolor=inside,
+        markeredgewidth=1.2,
+    )

@@ -1,4 +1,5 @@
-"""Draw figures with matplotlib: the common style, panels below each other, axes, legends, and SVG output.
+"""Draw figures with matplotlib: the common style, panels below each other, axes, legends, and SVG
+output.
 
 Mathematics and TeX in text are off, because names come from files.
 """
@@ -37,7 +38,9 @@ _LEGEND_LETTERS = 80
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Context manager that sets matplotlib to the style of the report, and restores the user's settings at the end."""
+    """Context manager that sets matplotlib to the style of the report, and restores the user's
+    settings at the end.
+    """
     import matplotlib
     import seaborn
 
@@ -46,40 +49,78 @@ def style() -> Iterator[None]:
         warnings.filterwarnings("ignore", message="constrained_layout not applied")
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(seaborn.axes_style("whitegrid"))
-        matplotlib.rcParams.update({
-            "text.hinting": "none",
-            "text.parse_math": False, "text.usetex": False, "svg.fonttype": "none", "svg.hashsalt": "overhead",
-            "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 8.5,
-            "axes.titlesize": 8.5, "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.labelsize": SMALL,
-            "axes.linewidth": 0.8, "axes.axisbelow": True, "axes.formatter.use_mathtext": False,
-            "axes.spines.top": False, "axes.spines.right": False,
-            "xtick.labelsize": 8, "ytick.labelsize": SMALL, "legend.fontsize": 8, "legend.frameon": False,
-            "text.color": INK, "axes.labelcolor": INK, "axes.titlecolor": INK, "xtick.color": INK, "ytick.color": INK,
-            "xtick.labelcolor": INK, "ytick.labelcolor": INK, "axes.edgecolor": MUTED, "grid.color": GRID_COLOUR,
-            "grid.linewidth": 0.7, "figure.facecolor": PAPER, "axes.facecolor": PAPER, "savefig.facecolor": PAPER,
-            "savefig.dpi": 150, "lines.solid_capstyle": "butt",
-        })  # fmt: skip
+        matplotlib.rcParams.update(
+            {
+                "text.hinting": "none",
+                "text.parse_math": False,
+                "text.usetex": False,
+                "svg.fonttype": "none",
+                "svg.hashsalt": "overhead",
+                "font.family": "sans-serif",
+                "font.sans-serif": ["DejaVu Sans"],
+                "font.size": 8.5,
+                "axes.titlesize": 8.5,
+                "axes.titlelocation": "left",
+                "axes.titleweight": "bold",
+                "axes.labelsize": SMALL,
+                "axes.linewidth": 0.8,
+                "axes.axisbelow": True,
+                "axes.formatter.use_mathtext": False,
+                "axes.spines.top": False,
+                "axes.spines.right": False,
+                "xtick.labelsize": 8,
+                "ytick.labelsize": SMALL,
+                "legend.fontsize": 8,
+                "legend.frameon": False,
+                "text.color": INK,
+                "axes.labelcolor": INK,
+                "axes.titlecolor": INK,
+                "xtick.color": INK,
+                "ytick.color": INK,
+                "xtick.labelcolor": INK,
+                "ytick.labelcolor": INK,
+                "axes.edgecolor": MUTED,
+                "grid.color": GRID_COLOUR,
+                "grid.linewidth": 0.7,
+                "figure.facecolor": PAPER,
+                "axes.facecolor": PAPER,
+                "savefig.facecolor": PAPER,
+                "savefig.dpi": 150,
+                "lines.solid_capstyle": "butt",
+            }
+        )
         yield
 
 
 def new_figure(
-    heights: Sequence[float], columns: int = 1, *, around: float = 0.6, width: float = FIGURE_WIDTH_INCHES,
-    shares: Sequence[float] | None = None, **axes: Any,
-) -> tuple[Figure, list[Axes]]:  # fmt: skip
+    heights: Sequence[float],
+    columns: int = 1,
+    *,
+    around: float = 0.6,
+    width: float = FIGURE_WIDTH_INCHES,
+    shares: Sequence[float] | None = None,
+    **axes: Any,
+) -> tuple[Figure, list[Axes]]:
     """A new figure with a grid of axes, and these in reading order.
 
-    ``heights``: inches of each row; ``around``: inches for its title and labels; ``shares``: widths of the columns as
-    parts of their sum, else all are alike; ``axes``: options of ``subplots``.
+    ``heights``: inches of each row; ``around``: inches for its title and labels; ``shares``: widths
+    of the columns as parts of their sum, else all are alike; ``axes``: options of ``subplots``.
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, sum(heights) + around * len(heights) + 0.3), layout="constrained")
+    figure = Figure(
+        figsize=(width, sum(heights) + around * len(heights) + 0.3), layout="constrained"
+    )
     ratios = {"height_ratios": list(heights), "width_ratios": shares}
-    return figure, list(figure.subplots(len(heights), columns, squeeze=False, gridspec_kw=ratios, **axes).flat)
+    return figure, list(
+        figure.subplots(len(heights), columns, squeeze=False, gridspec_kw=ratios, **axes).flat
+    )
 
 
 def wrapped_label(label: str | TargetLabel, letters: int = 40) -> str:
-    """The label broken into lines of at most so many letters; the device of a target begins a line."""
+    """The label broken into lines of at most so many letters; the device of a target begins a
+    line.
+    """
     text = plain(label if isinstance(label, str) else label.text, 120)
     parts = [text]
     if isinstance(label, TargetLabel) and label.device and len(text) > letters / 2:
@@ -90,7 +131,8 @@ def wrapped_label(label: str | TargetLabel, letters: int = 40) -> str:
 def plain_log_ticks(axis: Any, close: float = 100.0) -> None:
     """Label the ticks 0.1, 1, 10, 1,000, 10k, 1M instead of powers.
 
-    Up to the ratio ``close`` of its ends the axis has ticks at 2 and 5 too; on a longer one labels would overlap.
+    Up to the ratio ``close`` of its ends the axis has ticks at 2 and 5 too; on a longer one labels
+    would overlap.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -107,17 +149,24 @@ def _tick(value: float, _position: int | None = None) -> str:
 
 
 def add_marker_legend(figure: Figure, shapes: Mapping[str, str | tuple[str, str]]) -> None:
-    """Add a legend of markers (matplotlib's names, or these with their colours) by what they stand for.
+    """Add a legend of markers (matplotlib's names, or these with their colours) by what they stand
+    for.
 
-    It stands above the drawing, in as many columns as the width allows. Without markers there is none.
+    It stands above the drawing, in as many columns as the width allows. Without markers there is
+    none.
     """
     from matplotlib.lines import Line2D
 
-    looks = [(plain(name, 60), (look, MUTED) if isinstance(look, str) else look) for name, look in shapes.items()]
+    looks = [
+        (plain(name, 60), (look, MUTED) if isinstance(look, str) else look)
+        for name, look in shapes.items()
+    ]
     if looks:
         kept: dict[str, Any] = {"linestyle": "", "markersize": 5}
         handles = [Line2D([], [], marker=m, color=c, label=name, **kept) for name, (m, c) in looks]
-        columns = max(1, min(len(looks), _LEGEND_LETTERS // (max(len(name) for name, _ in looks) + 5)))
+        columns = max(
+            1, min(len(looks), _LEGEND_LETTERS // (max(len(name) for name, _ in looks) + 5))
+        )
         figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.3)
 
 

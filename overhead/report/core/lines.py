@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetLabel
-from overhead.report.core.draw import PAPER, SMALL, new_figure, plain_log_ticks, style, wrapped_label
+from overhead.report.core.draw import (
+    PAPER,
+    SMALL,
+    new_figure,
+    plain_log_ticks,
+    style,
+    wrapped_label,
+)
 from overhead.results import Point, Record, Value
 
 if TYPE_CHECKING:
@@ -59,7 +66,14 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
                     least = max(y_at.low, y_at.value / _FURTHEST)
                     ax.plot([x, x], [least, y_at.high], color=line.colour, linewidth=1.4)
                 inside = line.colour if y_at.status == "ok" else PAPER
-                ax.plot([x], [y_at.value], line.marker, markersize=4.5, color=line.colour, markerfacecolor=inside)
+                ax.plot(
+                    [x],
+                    [y_at.value],
+                    line.marker,
+                    markersize=4.5,
+                    color=line.colour,
+                    markerfacecolor=inside,
+                )
         plain_log_ticks(ax.xaxis)
         plain_log_ticks(ax.yaxis)
         ax.set_title(wrapped_label(panel.title, 68 // columns))
@@ -74,4 +88,8 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
 
 def measured_points(record: Record) -> list[Point]:
     """The points (n, times in ns) of the record's curve that can be drawn."""
-    return [p for p in record.curve if p.n > 0 and 0 < p.total < _LONGEST_NS and max(p.q3, p.issue) < _LONGEST_NS]
+    return [
+        p
+        for p in record.curve
+        if p.n > 0 and 0 < p.total < _LONGEST_NS and max(p.q3, p.issue) < _LONGEST_NS
+    ]

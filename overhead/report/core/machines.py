@@ -24,11 +24,13 @@ _USUAL_REFERENCE = "H100"
 
 @dataclasses.dataclass(frozen=True)
 class Machines:
-    """``views``: one for each machine, of the run that its page shows: first the one shown in full, then the newest.
+    """``views``: one for each machine, of the run that its page shows: first the one shown in full,
+    then the newest.
 
-    ``runs``: all runs of all machines. ``others``: further runs of the first machine, the newest first, that form
-    figures in the same way and set the same variables. ``skipped``: files that could not be read. ``reference``: the
-    run that the first machine is set beside; None without one.
+    ``runs``: all runs of all machines. ``others``: further runs of the first machine, the newest
+    first, that form figures in the same way and set the same variables. ``skipped``: files that
+    could not be read. ``reference``: the run that the first machine is set beside; None without
+    one.
     """
 
     views: Sequence[View]
@@ -52,27 +54,36 @@ class Machines:
 
 
 def from_paths(paths: Sequence[Path], reference: str = "") -> Machines:
-    """The machines of the runs in these files and folders. Raises ``BadFile``, and ``UsageError`` for the reference.
+    """The machines of the runs in these files and folders. Raises ``BadFile``, and ``UsageError``
+    for the reference.
 
-    The machine of the newest run in the first path that has one is shown in full. Runs of workloads alone count only if
-    there is no other run. ``reference``: the path of a run, or a part of the id or name of a machine among these;
-    by default another kind of machine with a GPU, an H100 first.
+    The machine of the newest run in the first path that has one is shown in full. Runs of workloads
+    alone count only if there is no other run. ``reference``: the path of a run, or a part of the id
+    or name of a machine among these; by default another kind of machine with a GPU, an H100 first.
     """
     return _machines(*load_paths(paths), reference)
 
 
-def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()) -> Machines:
-    """The machines of these runs in memory; that of the newest is shown in full. Raises ``UsageError`` without runs."""
+def from_fingerprints(
+    fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()
+) -> Machines:
+    """The machines of these runs in memory; that of the newest is shown in full. Raises
+    ``UsageError`` without runs.
+    """
     runs = [Loaded(Path(), run) for run in fingerprints]
     if not runs:
         raise UsageError("no run to draw")
     return _machines(runs, skipped)
 
 
-def _machines(loaded: Sequence[Loaded], skipped: Sequence[Skipped], reference: str = "") -> Machines:
+def _machines(
+    loaded: Sequence[Loaded], skipped: Sequence[Skipped], reference: str = ""
+) -> Machines:
     first = min(one.argument for one in loaded)
     runs = [View(one.fingerprint, one.path) for one in loaded]
-    shown = max((run for run, one in zip(runs, loaded, strict=True) if one.argument == first), key=_rank)
+    shown = max(
+        (run for run, one in zip(runs, loaded, strict=True) if one.argument == first), key=_rank
+    )
     by_machine: dict[str, list[View]] = {shown.fingerprint.machine.id: []}
     for run in sorted(runs, key=_rank, reverse=True):
         by_machine.setdefault(run.fingerprint.machine.id, []).append(run)
@@ -92,7 +103,8 @@ def _machines(loaded: Sequence[Loaded], skipped: Sequence[Skipped], reference: s
 
 
 def _usual(views: Sequence[View]) -> View | None:
-    """Of the other kinds of machine with a GPU an H100, else the newest; None for a machine without a GPU.
+    """Of the other kinds of machine with a GPU an H100, else the newest; None for a machine without
+    a GPU.
 
     That has hardly a figure in common with one that has a GPU.
     """
@@ -104,15 +116,22 @@ def _usual(views: Sequence[View]) -> View | None:
 
 
 def _named(views: Sequence[View], reference: str) -> View:
-    """The run in that file, or of the one machine with that id or name. Raises ``BadFile`` and ``UsageError``."""
+    """The run in that file, or of the one machine with that id or name. Raises ``BadFile`` and
+    ``UsageError``.
+    """
     if os.path.isfile(reference):
         return View(load(reference))
-    names = {view: f"{view.fingerprint.machine.id} {machine_name(view.fingerprint.machine)}" for view in views}
+    names = {
+        view: f"{view.fingerprint.machine.id} {machine_name(view.fingerprint.machine)}"
+        for view in views
+    }
     found = [view for view, name in names.items() if reference.lower() in name.lower()]
     if len(found) != 1:
         many = f"{len(found)} machines have" if found else "no file, and no other machine has"
         known = listed([*names.values()]) or "none"
-        raise UsageError(f"--reference {plain(reference)}: {many} this id or name; the others here: {known}")
+        raise UsageError(
+            f"--reference {plain(reference)}: {many} this id or name; the others here: {known}"
+        )
     return found[0]
 
 

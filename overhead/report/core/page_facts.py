@@ -1,7 +1,8 @@
 """What each number of a page is: the figures and the arithmetic behind it, as JSON beside the page.
 
-A number stands in a *block* of the page: a paragraph, a cell, an item, or a text of a drawing. Its place is the name of
-the section and the number of the block in it. ``tests/recompute`` forms each number again from the files of the runs.
+A number stands in a *block* of the page: a paragraph, a cell, an item, or a text of a drawing. Its
+place is the name of the section and the number of the block in it. ``tests/recompute`` forms each
+number again from the files of the runs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from typing import Any
 from overhead.results import Fingerprint, Origin
 from overhead.words.printed import Printed
 
-BLOCK_TAGS = frozenset({"p", "li", "td", "th", "dt", "dd", "figcaption", "caption", "summary", "h1", "h3", "div"})
+BLOCK_TAGS = frozenset(
+    {"p", "li", "td", "th", "dt", "dd", "figcaption", "caption", "summary", "h1", "h3", "div"}
+)
 _NUMBER = re.compile(r"(?<![\w.,:/−-])[−-]?\d[\d,]*(?:\.\d+)?(?![\w]|[-:/]\d)")
 """A number that is no part of a name, a date or a time."""
 BEFORE_SECTIONS, AFTER_SECTIONS = "head", "foot"
@@ -43,7 +46,9 @@ class Block:
 
 
 class _Blocks(HTMLParser):
-    """Cuts a page into blocks: text between the tags of ``BLOCK_TAGS``, and the texts of drawings."""
+    """Cuts a page into blocks: text between the tags of ``BLOCK_TAGS``, and the texts of
+    drawings.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +107,11 @@ def drawn_texts(svg: str) -> Iterator[str]:
     on_axes = set()
     for group in root.iter():
         if re.match(r"[xy]tick", group.get("id") or ""):
-            on_axes |= {text for text in group.iter(_SVG_TEXT) if re.fullmatch(r"[\d.,/µs %×−-]*", text.text or "")}
+            on_axes |= {
+                text
+                for text in group.iter(_SVG_TEXT)
+                if re.fullmatch(r"[\d.,/µs %×−-]*", text.text or "")
+            }
     for text in root.iter(_SVG_TEXT):
         if text not in on_axes:
             yield " ".join((text.text or "").split())
@@ -120,7 +129,9 @@ Sources = Mapping[int, dict[str, Any]]
 """By identity of a figure, a record or a run: what it is in the files."""
 
 
-def facts(page: str, printed: Mapping[str, Sequence[Printed]], sources: Sources) -> list[dict[str, Any]]:
+def facts(
+    page: str, printed: Mapping[str, Sequence[Printed]], sources: Sources
+) -> list[dict[str, Any]]:
     """For each number of the page that shows a figure: its place, text, value, interval and origin.
 
     ``printed``: by the name of a section the figures that became text while the section was made.
@@ -128,7 +139,8 @@ def facts(page: str, printed: Mapping[str, Sequence[Printed]], sources: Sources)
     around = (BEFORE_SECTIONS, AFTER_SECTIONS)
     of_sections = [own for section, own in printed.items() if section not in around]
     everything = list(itertools.chain.from_iterable(of_sections))
-    # A section may show what was put into words for an earlier one: its own texts first, then those of all.
+    # A section may show what was put into words for an earlier one: its own texts first, then those
+    # of all.
     by_section = {section: _PrintedTexts([*own, *everything]) for section, own in printed.items()}
     found: list[dict[str, Any]] = []
     for block in blocks(page):
@@ -138,8 +150,12 @@ def facts(page: str, printed: Mapping[str, Sequence[Printed]], sources: Sources)
     return found
 
 
-def line_facts(text: str, printed: Sequence[Printed], runs: Iterable[Fingerprint]) -> list[dict[str, Any]]:
-    """The same for a document in Markdown, of which a line is a block: its place is ``line 12``. Code is none."""
+def line_facts(
+    text: str, printed: Sequence[Printed], runs: Iterable[Fingerprint]
+) -> list[dict[str, Any]]:
+    """The same for a document in Markdown, of which a line is a block: its place is ``line 12``.
+    Code is none.
+    """
     sources, texts = sources_of(runs), _PrintedTexts(printed)
     found: list[dict[str, Any]] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -159,10 +175,11 @@ def _facts_of(block: Block, texts: _PrintedTexts, sources: Sources) -> Iterator[
 class _PrintedTexts:
     """The figures that became text for one section, to be found again in its blocks.
 
-    Figures are looked for in the finished page, because a mark in a text would count in the widths of drawings and
-    terminals, and a text passes through sentences that know nothing of marks. Texts are made in about the order in
-    which they stand. So of several figures with one text, that is meant which was made next after the figure found
-    before. Where that guess is wrong, the fact names another figure that rounds to the same text.
+    Figures are looked for in the finished page, because a mark in a text would count in the widths
+    of drawings and terminals, and a text passes through sentences that know nothing of marks. Texts
+    are made in about the order in which they stand. So of several figures with one text, that is
+    meant which was made next after the figure found before. Where that guess is wrong, the fact
+    names another figure that rounds to the same text.
     """
 
     def __init__(self, printed: Sequence[Printed]) -> None:
@@ -172,7 +189,8 @@ class _PrintedTexts:
         for number, one in enumerate(printed):
             if one.value.origin is not None:
                 self._at[one.text].append(number)
-        # By the number that a text begins with: a section has hundreds of texts, and each could stand in each block.
+        # By the number that a text begins with: a section has hundreds of texts, and each could
+        # stand in each block.
         self._by_start: dict[str, list[str]] = defaultdict(list)
         for text in sorted(self._at, key=len, reverse=True):
             start = _NUMBER.match(text)
@@ -180,20 +198,28 @@ class _PrintedTexts:
                 self._by_start[start[0]].append(text)
 
     def shown_in(self, block: str) -> Iterator[Printed]:
-        """The figures whose texts the block has, in its order; of several that begin alike, the longest text."""
+        """The figures whose texts the block has, in its order; of several that begin alike, the
+        longest text.
+        """
         at = 0
         while number := _NUMBER.search(block, at):
             candidates = self._by_start.get(number[0], ())
             text = next((one for one in candidates if _stands_at(one, block, number.start())), "")
             if text:
-                self._last = next((place for place in self._at[text] if place > self._last), self._at[text][0])
+                self._last = next(
+                    (place for place in self._at[text] if place > self._last), self._at[text][0]
+                )
                 yield self._printed[self._last]
             at = number.start() + len(text) if text else number.end()
 
 
 def _stands_at(text: str, block: str, at: int) -> bool:
-    """Whether the text stands there as a whole, and not as the beginning of a longer number or word."""
-    return block.startswith(text, at) and re.match(r"[\w]|[.,:/-]\d", block[at + len(text) :]) is None
+    """Whether the text stands there as a whole, and not as the beginning of a longer number or
+    word.
+    """
+    return (
+        block.startswith(text, at) and re.match(r"[\w]|[.,:/-]\d", block[at + len(text) :]) is None
+    )
 
 
 def _as_json(origin: Origin, sources: Sources) -> dict[str, Any] | None:
@@ -219,11 +245,20 @@ def sources_of(runs: Iterable[Fingerprint]) -> Sources:
             for figure in record.figures:
                 found[id(figure)] = {"run": name, "record": record.key, "figure": figure.name}
         for comparison in run.comparisons:
-            about = {"comparison": comparison.name, "record": comparison.of, "against": comparison.against}
+            about = {
+                "comparison": comparison.name,
+                "record": comparison.of,
+                "against": comparison.against,
+            }
             for figure in comparison.figures:
                 found[id(figure)] = {"run": name, **about, "figure": figure.name}
         for peers in run.contention:
-            of_peers = {"record": peers.key, "way": peers.way, "peers": peers.peers, "placement": peers.placement}
+            of_peers = {
+                "record": peers.key,
+                "way": peers.way,
+                "peers": peers.peers,
+                "placement": peers.placement,
+            }
             for figure in peers.figures:
                 found[id(figure)] = {"run": name, **of_peers, "figure": figure.name}
     return found

@@ -1,4 +1,6 @@
-"""The pages of a report, in the order of the navigation. Each section names the page that it stands on."""
+"""The pages of a report, in the order of the navigation. Each section names the page that it stands
+on.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ PAGES_FOLDER = "pages"
 
 @dataclasses.dataclass(frozen=True)
 class ReportPage:
-    """A page. ``path``: its file in the folder of the report. ``parent``: the name of the page that it belongs to.
+    """A page. ``path``: its file in the folder of the report. ``parent``: the name of the page that
+    it belongs to.
 
-    ``order``: its place in the navigation. ``answers``: a sentence at its top on what the page answers.
+    ``order``: its place in the navigation. ``answers``: a sentence at its top on what the page
+    answers.
     """
 
     name: str
@@ -30,7 +34,9 @@ _pages: dict[str, ReportPage] = {}
 
 
 def register_page(name: str, title: str, order: int, answers: str) -> ReportPage:
-    """Add a page to the navigation, sorted by ``order``, and return it. A slice does so where its sections are."""
+    """Add a page to the navigation, sorted by ``order``, and return it. A slice does so where its
+    sections are.
+    """
     _pages[name] = ReportPage(name, title, f"{PAGES_FOLDER}/{name}.html", order, answers=answers)
     return _pages[name]
 
@@ -40,7 +46,8 @@ register_page(
     "chains",
     "CUDA graph or fused kernel",
     10,
-    "Which variant runs many dependent steps fastest: a CUDA graph, or one fused kernel (megakernel)?",
+    "Which variant runs many dependent steps fastest: a CUDA graph, or one fused kernel"
+    " (megakernel)?",
 )
 register_page(
     "synchronisation",
@@ -48,9 +55,16 @@ register_page(
     30,
     "What it costs to wait for the GPU or to read a value back, and what that does to a step.",
 )
-register_page("lines", "Behind the figures", 55, "The times behind each figure, and why some are noisy.")
+register_page(
+    "lines", "Behind the figures", 55, "The times behind each figure, and why some are noisy."
+)
 register_page("cases", "All cases", 60, "Every figure of this machine, and what is missing.")
-register_page("machines", "Machines and vendors", 70, "What a kernel launch costs on the devices of every vendor.")
+register_page(
+    "machines",
+    "Machines and vendors",
+    70,
+    "What a kernel launch costs on the devices of every vendor.",
+)
 METHOD = register_page(
     "method",
     "Method and terms",
@@ -74,10 +88,14 @@ def page_named(name: str) -> ReportPage:
 
 
 def subpage(parent: str, name: str, title: str) -> ReportPage:
-    """A page below the page named ``parent``, such as that of one workload. ``name``: letters, digits and hyphens."""
+    """A page below the page named ``parent``, such as that of one workload. ``name``: letters,
+    digits and hyphens.
+    """
     return ReportPage(name, title, f"{PAGES_FOLDER}/{parent}-{name}.html", parent=parent)
 
 
 def slug(name: str) -> str:
-    """The name as lower-case letters, digits and hyphens, safe for files and ids; "unnamed" if nothing is left."""
+    """The name as lower-case letters, digits and hyphens, safe for files and ids; "unnamed" if
+    nothing is left.
+    """
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:80] or "unnamed"

@@ -1,6 +1,7 @@
 """Write the pages, from one template, and their figures as SVG and PNG files.
 
-A section that fails costs only itself. The first place of each glossary term on a page links to the glossary.
+A section that fails costs only itself. The first place of each glossary term on a page links to the
+glossary.
 """
 
 from __future__ import annotations
@@ -31,8 +32,22 @@ from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
 from overhead.report.core.page_facts import AFTER_SECTIONS, BEFORE_SECTIONS, facts, sources_of
-from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPage, pages as known_pages, slug, subpage
-from overhead.report.core.registry import Build, MakeSection, registered, registered_across, registered_each
+from overhead.report.core.page_list import (
+    FRONT,
+    METHOD,
+    PAGES_FOLDER,
+    ReportPage,
+    pages as known_pages,
+    slug,
+    subpage,
+)
+from overhead.report.core.registry import (
+    Build,
+    MakeSection,
+    registered,
+    registered_across,
+    registered_each,
+)
 from overhead.results import StackFacts, facts_of
 from overhead.words.glossary import GLOSSARY, Term
 from overhead.words.printed import noting
@@ -61,7 +76,8 @@ _PAGES_WITH_SKIPPED = (FRONT.name, "machines")
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """A figure with its files already written, as the template needs it. No script runs in an image.
+    """A figure with its files already written, as the template needs it. No script runs in an
+    image.
 
     ``svg``: the picture in base64; ``rem``: its width.
     """
@@ -88,7 +104,8 @@ class Link:
 
 
 def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
-    """Write all pages and figures to the folder ``out`` and return the path of the first page. Raises ``OSError``.
+    """Write all pages and figures to the folder ``out`` and return the path of the first page.
+    Raises ``OSError``.
 
     ``documents``: the path from there to the documents, if all pages shall link to them.
     """
@@ -123,7 +140,8 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
             )
         printed = {section.name: section.printed for section in found[page]}
         known = facts(text, {**printed, BEFORE_SECTIONS: around, AFTER_SECTIONS: around}, sources)
-        # A page of a stack may have the name of another page: it is told apart by the page that it belongs to.
+        # A page of a stack may have the name of another page: it is told apart by the page that it
+        # belongs to.
         name = slug(f"{page.parent} {page.name}" if page.parent else page.name)
         path = f"{DOWNLOADS_FOLDER}/{name}.facts.json"
         site.fresh(path).write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=1))
@@ -131,9 +149,11 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
 
 
 def _claim(out: Path, inputs: Sequence[Path]) -> None:
-    """Make the folder one of our reports, or raise ``UsageError`` if it is a folder of something else.
+    """Make the folder one of our reports, or raise ``UsageError`` if it is a folder of something
+    else.
 
-    A new report begins with an empty first page, so that one that was interrupted can be made again.
+    A new report begins with an empty first page, so that one that was interrupted can be made
+    again.
     """
     front = out / FRONT.path
     made = page_of("report")
@@ -141,21 +161,25 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
     if front.is_file() and front.stat().st_size > 0:
         return
     others = list(out.glob(f"{PAGES_FOLDER}/*"))
-    is_report = bool(others) and all(page.is_file() and is_made(Output(page, made)) for page in others)
+    is_report = bool(others) and all(
+        page.is_file() and is_made(Output(page, made)) for page in others
+    )
     held = [str(out / folder) for folder in _FOLDERS if any(out.glob(f"{folder}/*"))]
     if held and not is_report:
         have = "has files" if len(held) == 1 else "have files"
         folders = " and ".join(held)
         raise CannotWrite(
-            f"{folders}: {have}, and {front}, which would show that a report made them, is not there; "
-            f"remove {folders}, or name another folder in --out"
+            f"{folders}: {have}, and {front}, which would show that a report made them, is not"
+            f" there; remove {folders}, or name another folder in --out"
         )
     front.unlink(missing_ok=True)  # an empty file, or a link to nothing
     front.write_text(rendered([], heading="", about="", drawn_from=""), encoding="utf-8")
 
 
 def _sections(site: Site, machines: Machines) -> dict[ReportPage, list[PageSection]]:
-    """The sections of every page, without those that have no parts. The pages are in the order of the navigation."""
+    """The sections of every page, without those that have no parts. The pages are in the order of
+    the navigation.
+    """
     view, others = machines.own, machines.others
     pages = known_pages()
     on_page: dict[str, list[tuple[int, MakeSection]]] = {page.name: [] for page in pages}
@@ -163,7 +187,9 @@ def _sections(site: Site, machines: Machines) -> dict[ReportPage, list[PageSecti
         make = partial(_from_one_run, s.build, view, others if s.any_run else ())
         on_page[s.page].append((s.order, (s.name, s.title, make)))
     for across in registered_across():
-        on_page[across.page].append((across.order, (across.name, across.title, partial(across.build, machines))))
+        on_page[across.page].append(
+            (across.order, (across.name, across.title, partial(across.build, machines)))
+        )
     found: dict[ReportPage, list[PageSection]] = {}
     for page in pages:
         own_sections = (made for _, made in sorted(on_page[page.name], key=operator.itemgetter(0)))
@@ -171,7 +197,9 @@ def _sections(site: Site, machines: Machines) -> dict[ReportPage, list[PageSecti
         for each in (each for each in registered_each() if each.page == page.name):
             titles = {name: title for one in (*others, view) for name, title in each.names(one)}
             for name, title in titles.items():
-                unused = site.unused_name(f"{page.name}-{name}", site.pages).removeprefix(f"{page.name}-")
+                unused = site.unused_name(f"{page.name}-{name}", site.pages).removeprefix(
+                    f"{page.name}-"
+                )
                 own = subpage(page.name, unused, title)
                 build = partial(_named, each.build, name)
                 section = (own.name, title, partial(_from_one_run, build, view, others))
@@ -184,12 +212,18 @@ def _named(build: Callable[[View, str], Iterable[Part]], name: str, view: View) 
 
 
 def _from_one_run(build: Build, shown: View, others: Sequence[View]) -> list[Part]:
-    """The section of the run shown, or, where it has nothing for it, of the run that gives it most, which is named."""
+    """The section of the run shown, or, where it has nothing for it, of the run that gives it most,
+    which is named.
+    """
     parts = list(build(shown))
     if _amount(parts):
         return parts
     amount, best, run = max(
-        ((_amount(found), found, other.fingerprint) for other in others if (found := list(build(other)))),
+        (
+            (_amount(found), found, other.fingerprint)
+            for other in others
+            if (found := list(build(other)))
+        ),
         key=operator.itemgetter(0),
         default=(0, parts, shown.fingerprint),
     )
@@ -199,8 +233,13 @@ def _from_one_run(build: Build, shown: View, others: Sequence[View]) -> list[Par
 
 def _amount(parts: Iterable[Part]) -> int:
     """How much a section shows: its drawings, and the rows of its tables."""
-    both = [(isinstance(part, Drawing), part.table if isinstance(part, Drawing) else part) for part in parts]
-    return sum(drawn + (len(table.rows) if isinstance(table, Table) else 0) for drawn, table in both)
+    both = [
+        (isinstance(part, Drawing), part.table if isinstance(part, Drawing) else part)
+        for part in parts
+    ]
+    return sum(
+        drawn + (len(table.rows) if isinstance(table, Table) else 0) for drawn, table in both
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,8 +248,8 @@ class Site:
 
     ``inputs``: the files that were read.
 
-    ``documents``: see ``write_pages``. ``figures``, ``pages``, ``tables``: the names of figures, subpages and files of
-    data that are in use. ``stacks``: the facts that the files carry.
+    ``documents``: see ``write_pages``. ``figures``, ``pages``, ``tables``: the names of figures,
+    subpages and files of data that are in use. ``stacks``: the facts that the files carry.
     """
 
     out: Path
@@ -223,9 +262,15 @@ class Site:
     stacks: Mapping[str, StackFacts] = dataclasses.field(default_factory=dict)
 
     def navigation(self, pages: Sequence[ReportPage], current: ReportPage) -> list[Link]:
-        """Links to the main pages, and below the main page that the reader is on to its own subpages."""
+        """Links to the main pages, and below the main page that the reader is on to its own
+        subpages.
+        """
         main = current.parent or current.name
-        documents = [Link(self.documents, "Documents", current=False, below=False)] if self.documents else []
+        documents = (
+            [Link(self.documents, "Documents", current=False, below=False)]
+            if self.documents
+            else []
+        )
         return documents + [
             Link(page.path, self._title(page), page is current, bool(page.parent))
             for page in pages
@@ -233,7 +278,9 @@ class Site:
         ]
 
     def _title(self, page: ReportPage) -> str:
-        return title_with_number(page.title, self.machines) if page.name == "machines" else page.title
+        return (
+            title_with_number(page.title, self.machines) if page.name == "machines" else page.title
+        )
 
     def sections(self, sections: Iterable[MakeSection], tables: str) -> list[PageSection]:
         """The sections that have parts, ready for the template. Their figures are written.
@@ -248,7 +295,9 @@ class Site:
         return [section for section in made if section.parts]
 
     def _ready(self, make: Callable[[], Iterable[Part]], tables: str) -> Iterator[Any]:
-        """The parts as the template needs them: for a drawing its figure, whose files are written, and its table."""
+        """The parts as the template needs them: for a drawing its figure, whose files are written,
+        and its table.
+        """
         for part in make():
             if not isinstance(part, Part):
                 raise TypeError(f"{part!r} is no part of a section")
@@ -258,7 +307,9 @@ class Site:
             name, figure = self.unused_name(part.name, self.figures), part.draw()
             text = draw.svg(figure)
             self.fresh(f"{_FIGURES_FOLDER}/{name}.svg").write_text(text, encoding="utf-8")
-            figure.set_layout_engine("none")  # what the SVG has, so that the PNG need not be laid out again
+            figure.set_layout_engine(
+                "none"
+            )  # what the SVG has, so that the PNG need not be laid out again
             with draw.style():
                 figure.savefig(self.fresh(f"{_FIGURES_FOLDER}/{name}.png"))
             inches = figure.get_figwidth()
@@ -285,7 +336,8 @@ class Site:
         return dataclasses.replace(table, file=path)
 
     def fresh(self, name: str) -> Path:
-        """The path in the folder, without a file. A page must not be written through a link, or wait for a pipe.
+        """The path in the folder, without a file. A page must not be written through a link, or
+        wait for a pipe.
 
         Raises ``UsageError`` for a file that was read.
         """
@@ -295,17 +347,23 @@ class Site:
         return path
 
     def unused_name(self, wanted: str, taken: set[str]) -> str:
-        """A new name for a file and an id, added to ``taken``. The wanted name may come from a fingerprint."""
+        """A new name for a file and an id, added to ``taken``. The wanted name may come from a
+        fingerprint.
+        """
         base = slug(wanted)
-        name = next(n for i in itertools.count(1) if (n := base if i == 1 else f"{base}-{i}") not in taken)
+        name = next(
+            n for i in itertools.count(1) if (n := base if i == 1 else f"{base}-{i}") not in taken
+        )
         taken.add(name)
         return name
 
-    def write_page(self, path: str, sections: Sequence[PageSection], links: Sequence[Link], **shown: Any) -> str:
+    def write_page(
+        self, path: str, sections: Sequence[PageSection], links: Sequence[Link], **shown: Any
+    ) -> str:
         """Write one page to ``path`` in the folder, and return its text.
 
-        ``shown``: ``heading`` and ``about``; ``skipped`` files, each with the reason; ``linked``, which adds links to
-        the glossary to a text; and ``answers``, the sentence at the top.
+        ``shown``: ``heading`` and ``about``; ``skipped`` files, each with the reason; ``linked``,
+        which adds links to the glossary to a text; and ``answers``, the sentence at the top.
         """
         text = rendered(
             sections,
@@ -319,8 +377,14 @@ class Site:
         return text
 
 
-def rendered(sections: Sequence[PageSection], *, stacks: Mapping[str, StackFacts] | None = None, **values: Any) -> str:
-    """One page as HTML. ``values``: what the template names, except its styles, its script and its colours.
+def rendered(
+    sections: Sequence[PageSection],
+    *,
+    stacks: Mapping[str, StackFacts] | None = None,
+    **values: Any,
+) -> str:
+    """One page as HTML. ``values``: what the template names, except its styles, its script and its
+    colours.
 
     ``stacks``: the facts that the files carry.
     """
@@ -342,7 +406,8 @@ def rendered(sections: Sequence[PageSection], *, stacks: Mapping[str, StackFacts
 
 
 def contained(section: str, make: Callable[[], Iterable[Any]]) -> list[Any]:
-    """The parts that ``make`` returns. If it raises, a sentence with the reason, and a line on standard error.
+    """The parts that ``make`` returns. If it raises, a sentence with the reason, and a line on
+    standard error.
 
     A section of another package may raise anything, ``SystemExit`` too.
     """
@@ -357,7 +422,9 @@ def contained(section: str, make: Callable[[], Iterable[Any]]) -> list[Any]:
 
 
 class GlossaryLinks:
-    """Called with a text of the page ``path``, it returns the text escaped, with a link where a term comes first."""
+    """Called with a text of the page ``path``, it returns the text escaped, with a link where a
+    term comes first.
+    """
 
     def __init__(self, path: str) -> None:
         up = "../" if "/" in path else ""
@@ -365,7 +432,9 @@ class GlossaryLinks:
         self._linked: set[str] = set()
 
     def __call__(self, text: str) -> Markup:
-        return Markup(_pattern().sub(self._link, str(escape(text))))  # escaped above; the links hold our own terms
+        return Markup(
+            _pattern().sub(self._link, str(escape(text)))
+        )  # escaped above; the links hold our own terms
 
     def _link(self, found: re.Match[str]) -> str:
         term = _by_form()[found[0].lower()]

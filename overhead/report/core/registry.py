@@ -1,6 +1,8 @@
-"""The sections of the pages: of one machine (in ``sections``, or in a plugin) and of all machines (in ``across``).
+"""The sections of the pages: of one machine (in ``sections``, or in a plugin) and of all machines
+(in ``across``).
 
-A section is a function that returns blocks, the parts of the section. It is registered by a decorator.
+A section is a function that returns blocks, the parts of the section. It is registered by a
+decorator.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ MakeSection = tuple[str, str, Callable[[], Iterable[Part]]]
 
 @dataclasses.dataclass(frozen=True)
 class Section(Generic[B]):
-    """A section. ``build`` takes the view of a machine's run, or all machines, and returns the parts in order.
+    """A section. ``build`` takes the view of a machine's run, or all machines, and returns the
+    parts in order.
 
     ``page``: name of the page in ``page_list`` where it stands. ``any_run``: see ``register``.
     """
@@ -42,7 +45,8 @@ class Section(Generic[B]):
 class SectionOfEach:
     """A section on a page of its own for each of several things, such as workloads.
 
-    ``names`` takes a view and returns name and title of each page; ``build`` takes the view and one name.
+    ``names`` takes a view and returns name and title of each page; ``build`` takes the view and one
+    name.
     """
 
     page: str
@@ -50,9 +54,13 @@ class SectionOfEach:
     build: BuildEach
 
 
-_sections: Registry[Section[Build]] = Registry("section", "overhead.report.sections", in_slices="sections")
+_sections: Registry[Section[Build]] = Registry(
+    "section", "overhead.report.sections", in_slices="sections"
+)
 _each: list[SectionOfEach] = []
-_across: Registry[Section[BuildAcross]] = Registry("section", "overhead.report.across", in_slices="across")
+_across: Registry[Section[BuildAcross]] = Registry(
+    "section", "overhead.report.across", in_slices="across"
+)
 
 
 def register(
@@ -60,8 +68,8 @@ def register(
 ) -> Callable[[Build], Build]:
     """Decorator that registers a function as a section of a page, sorted by ``order``.
 
-    Raises ``UsageError`` if the name is taken or there is no such page. ``any_run``: where the run shown gives it no
-    table or drawing, the run of the machine that gives it most is its source.
+    Raises ``UsageError`` if the name is taken or there is no such page. ``any_run``: where the run
+    shown gives it no table or drawing, the run of the machine that gives it most is its source.
     """
     page_named(page)
 
@@ -72,8 +80,12 @@ def register(
     return add
 
 
-def register_each(page: str, names: Callable[[View], Iterable[tuple[str, str]]]) -> Callable[[BuildEach], BuildEach]:
-    """Decorator that registers a function that builds a page below ``page`` for each of ``names(view)``."""
+def register_each(
+    page: str, names: Callable[[View], Iterable[tuple[str, str]]]
+) -> Callable[[BuildEach], BuildEach]:
+    """Decorator that registers a function that builds a page below ``page`` for each of
+    ``names(view)``.
+    """
     page_named(page)
 
     def add(build: BuildEach) -> BuildEach:
@@ -86,7 +98,8 @@ def register_each(page: str, names: Callable[[View], Iterable[tuple[str, str]]])
 def register_across(
     name: str, title: str, order: int, *, page: str = "machines"
 ) -> Callable[[BuildAcross], BuildAcross]:
-    """Decorator that registers a function as a section over all machines on a page, sorted by ``order``.
+    """Decorator that registers a function as a section over all machines on a page, sorted by
+    ``order``.
 
     Raises ``UsageError`` if the name is taken or there is no such page.
     """

@@ -1,4 +1,6 @@
-"""What the browser adds: its cost, one-off cost and wait beside those of the library inside it, on one adapter."""
+"""What the browser adds: its cost, one-off cost and wait beside those of the library inside it, on
+one adapter.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def _row(tax: Tax) -> DotRow:
 
 
 def tax_tables(view: View) -> list[Table]:
-    """A table for each browser: each of its cases, and the same case by each caller of the library inside it."""
+    """A table for each browser: each of its cases, and the same case by each caller of the library
+    inside it.
+    """
     groups: dict[str, list[Tax]] = {}
     for tax in view.once(taxes):
         groups.setdefault(tax.target.label, []).append(tax)
@@ -58,8 +62,12 @@ def _table(found: list[Tax]) -> Table:
     rows: list[list[str | Cell]] = []
     for tax in found:
         case = Cell(tax.target.pattern_label(tax.record), tax.target.stack)
-        lacking = one_line(why(tax.record, "complete")) if tax.record.value("complete") is None else ""
-        rows.append([case, "the browser", *_cells(tax.record, "", factor_spread(tax.single_ratio)), lacking])
+        lacking = (
+            one_line(why(tax.record, "complete")) if tax.record.value("complete") is None else ""
+        )
+        rows.append(
+            [case, "the browser", *_cells(tax.record, "", factor_spread(tax.single_ratio)), lacking]
+        )
         for caller in sorted({*tax.against, *tax.refused}):
             cells = _cells(tax.against.get(caller), factor_spread(tax.slope_ratio(caller)), "")
             name = Cell(through_library(tax, caller), tax.library)
@@ -85,7 +93,9 @@ def _table(found: list[Tax]) -> Table:
 
 
 def _cells(record: Record | None, ratio: str, single_ratio: str) -> list[str]:
-    """The cells of numbers. ``ratio``: of the slopes; ``single_ratio``: of a single dispatch to the slope."""
+    """The cells of numbers. ``ratio``: of the slopes; ``single_ratio``: of a single dispatch to the
+    slope.
+    """
     return [
         micro_cell(record, "complete"),
         ratio,

@@ -1,4 +1,6 @@
-"""Sections of the front page: the picture of what one dispatch costs through each stack, and findings."""
+"""Sections of the front page: the picture of what one dispatch costs through each stack, and
+findings.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def headline(view: View) -> Iterator[Part]:
     """The headline figure between sentences; sentences on the reasons where no cost is resolved."""
     costs = view.once(dispatch_costs)
     if costs is None or not any(row.marks for row in costs.rows):
-        yield Text([without_picture(costs, measured_elsewhere=_measured_elsewhere(view))], lead=True)
+        yield Text(
+            [without_picture(costs, measured_elsewhere=_measured_elsewhere(view))], lead=True
+        )
         said = [row_reasons(row) for row in costs.rows] if costs is not None else []
         lacking = view.fingerprint.unavailable
         said += [stack_reason(one) for one in lacking[:_MOST_REASONS]]
@@ -50,7 +54,13 @@ def headline(view: View) -> Iterator[Part]:
     yield Text(lead_sentences(costs), lead=True)
     drawn = rows_drawn(costs)
     read_as = caption(costs, [row for row in costs.rows if row not in drawn])
-    yield Drawing("headline", picture_title(costs), alternative(costs), read_as, partial(headline_figure, costs))
+    yield Drawing(
+        "headline",
+        picture_title(costs),
+        alternative(costs),
+        read_as,
+        partial(headline_figure, costs),
+    )
     missing = missing_sentences(view, "on the page All cases")
     remarks = (*trust_sentences(costs), software_sentence(view), speed_sentence(view), missing)
     yield Text([*limit_sentences(costs), *filter(None, remarks)])

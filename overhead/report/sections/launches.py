@@ -1,4 +1,6 @@
-"""What a node of a CUDA graph costs against a launch, what making the graph costs, and when that pays."""
+"""What a node of a CUDA graph costs against a launch, what making the graph costs, and when that
+pays.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from overhead.reading.graphs import graphs
 from overhead.reading.view import View
 from overhead.report.core.registry import register
 from overhead.words.format import spread
-from overhead.words.report.launches import COSTS, graph_name, launch_instead, pays_off, pays_off_heading
+from overhead.words.report.launches import (
+    COSTS,
+    graph_name,
+    launch_instead,
+    pays_off,
+    pays_off_heading,
+)
 
 _NODES = (10, 100, 1000)
 """Sizes of graphs whose break-even is told."""
@@ -17,7 +25,9 @@ _NODES = (10, 100, 1000)
 
 @register("launches", "What a CUDA graph costs", 25, page="chains", any_run=True)
 def launches(view: View) -> Iterator[Part]:
-    """A row for each CUDA graph: a node, the launch that it replaces, its making, and when that pays; else nothing."""
+    """A row for each CUDA graph: a node, the launch that it replaces, its making, and when that
+    pays; else nothing.
+    """
     rows: list[list[str | Cell]] = []
     for g in graphs(view):
         costs = [micro_cell(g.record, "complete"), launch_instead(g), micro_cell(g.record, "fixed")]

@@ -1,4 +1,6 @@
-"""The pages "Behind the figures": T(n) of each stack's base cases, and of its noisy, nonlinear and bimodal cases."""
+"""The pages "Behind the figures": T(n) of each stack's base cases, and of its noisy, nonlinear and
+bimodal cases.
+"""
 
 from __future__ import annotations
 
@@ -38,24 +40,43 @@ def lines(view: View) -> Iterator[Part]:
     for stack in (stack for stack in view.stacks if panels_of(view, stack)):
         statuses = Counter(r.status for t in view.executing if t.stack == stack for r in t.records)
         cases = Cell(str(statuses.total()), path=f"{page_named('cases').path}#filter={stack}")
-        counts = [statuses["ok"], *(statuses[status] for status in DOUBTED), len(panels_of(view, stack)[:MOST_PANELS])]
+        counts = [
+            statuses["ok"],
+            *(statuses[status] for status in DOUBTED),
+            len(panels_of(view, stack)[:MOST_PANELS]),
+        ]
         rows.append([Cell(stack, path=lines_path(stack)), cases, *map(str, counts)])
     if rows:
         yield Text(LINES_READ_AS)
         columns = ["stack", "cases", "ok", *DOUBTED, "drawn"]
-        yield Table("The cases of each stack, and how many its page draws", columns, rows, numeric=range(1, 7))
+        yield Table(
+            "The cases of each stack, and how many its page draws",
+            columns,
+            rows,
+            numeric=range(1, 7),
+        )
 
 
-@register_each(PAGE, lambda view: [(stack, stack) for stack in view.stacks if panels_of(view, stack)])
+@register_each(
+    PAGE, lambda view: [(stack, stack) for stack in view.stacks if panels_of(view, stack)]
+)
 def stack_lines(view: View, stack: str) -> Iterator[Part]:
-    """A panel for each base case of the stack and for each case that is noisy, nonlinear or bimodal."""
+    """A panel for each base case of the stack and for each case that is noisy, nonlinear or
+    bimodal.
+    """
     found = panels_of(view, stack)
     yield Text(LINES_READ_AS, folded="How to read the panels")
     if (left := len(found) - MOST_PANELS) > 0:
         yield Text([more_in_doubt(left)])
     for target, record in found[:MOST_PANELS]:
         draw = partial(_draw, view, record)
-        yield Drawing(panel_name(record), case_title(target, record), alternative(record), caption(record), draw)
+        yield Drawing(
+            panel_name(record),
+            case_title(target, record),
+            alternative(record),
+            caption(record),
+            draw,
+        )
 
 
 def _draw(view: View, record: Record) -> Figure:

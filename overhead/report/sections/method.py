@@ -1,4 +1,6 @@
-"""The page of the method: why no total is divided by a count, what makes a number valid, and the terms."""
+"""The page of the method: why no total is divided by a count, what makes a number valid, and the
+terms.
+"""
 
 from __future__ import annotations
 

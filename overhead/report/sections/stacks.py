@@ -1,4 +1,6 @@
-"""The table of stacks on the front page: a row for each stack and caller, with the intervals of its figures."""
+"""The table of stacks on the front page: a row for each stack and caller, with the intervals of its
+figures.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from overhead.report.core.registry import register
 from overhead.words.dispatch_costs import KIND_WORDS, remark as row_remark
 from overhead.words.format import ends_text
 from overhead.words.next_run import next_run_text
-from overhead.words.report.stacks import COLUMNS_OF_STACKS, TABLE_TITLE, TIME_COLUMNS, called, remark
+from overhead.words.report.stacks import (
+    COLUMNS_OF_STACKS,
+    TABLE_TITLE,
+    TIME_COLUMNS,
+    called,
+    remark,
+)
 
 _TIMES = range(2, 2 + len(TIME_COLUMNS))
 """The columns of times: behind the stack and its caller."""
@@ -22,7 +30,9 @@ _NO_FIGURES = [""] * (len(TIME_COLUMNS) + 1)
 
 @register("stacks", "The stacks", 25)
 def stacks(view: View) -> Iterator[Part]:
-    """A table of the headline's cases with their intervals, one caller a row, to sort and to filter."""
+    """A table of the headline's cases with their intervals, one caller a row, to sort and to
+    filter.
+    """
     costs = view.once(dispatch_costs)
     if costs is None:
         return

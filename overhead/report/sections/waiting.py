@@ -1,4 +1,6 @@
-"""What waiting costs: a wait after each unit, ways to wait, and a synchronisation after every step."""
+"""What waiting costs: a wait after each unit, ways to wait, and a synchronisation after every
+step.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ _Groups = dict[tuple[TargetLabel, StepKind], list[Synchronised]]
 
 @dataclass(frozen=True)
 class _Row:
-    """What follows each unit of the target's base case (``act``), and that case; None where it was not measured."""
+    """What follows each unit of the target's base case (``act``), and that case; None where it was
+    not measured.
+    """
 
     target: TargetView
     act: str
@@ -62,7 +66,9 @@ class _Row:
 
     @property
     def alone(self) -> Value | None:
-        """T(1), one unit and its wait, with an interval; None of another act than the wait of the base case."""
+        """T(1), one unit and its wait, with an interval; None of another act than the wait of the
+        base case.
+        """
         single = self.target.base.measured("naive") if self.act == _base_act(self.target) else None
         return single if single is not None and single.bounded else None
 
@@ -87,14 +93,22 @@ class _Row:
 
 
 def _short(record: Record | None) -> str | Cell:
-    """The cost as ``cost_or_range`` has it, but without the interval of an ``ok`` figure, which a pointer shows."""
+    """The cost as ``cost_or_range`` has it, but without the interval of an ``ok`` figure, which a
+    pointer shows.
+    """
     figure, cost = record.figure("complete") if record is not None else None, cost_or_range(record)
-    return Cell(micro(figure), hover=cost) if cost and figure is not None and figure.status == "ok" else cost
+    return (
+        Cell(micro(figure), hover=cost)
+        if cost and figure is not None and figure.status == "ok"
+        else cost
+    )
 
 
 @register("waiting", "What synchronisation costs", 20)
 def waiting(view: View) -> Iterator[Part]:
-    """What a wait or a read after each unit does to it, through each stack: up to two sentences, and a table."""
+    """What a wait or a read after each unit does to it, through each stack: up to two sentences,
+    and a table.
+    """
     targets = sorted(waiting_targets(view), key=lambda t: t.base.value("naive") or float("inf"))
     rows = [row for t in targets for row in _rows(view, t) if row.is_measured]
     if not rows:
@@ -112,7 +126,11 @@ def waiting(view: View) -> Iterator[Part]:
 
 def _rows(view: View, target: TargetView) -> list[_Row]:
     """The acts of the base case, those first that cost most; else its wait."""
-    own = [s for s in synchronised(view) if s.every == 1 and s.alone is not None and s.alone.key == target.base.key]
+    own = [
+        s
+        for s in synchronised(view)
+        if s.every == 1 and s.alone is not None and s.alone.key == target.base.key
+    ]
     acts = [_Row(target, s.act, s.record) for s in own]
     wait = _Row(target, _base_act(target), waited_each(target))
     acts.sort(key=lambda row: -((row.waited and row.waited.value("complete")) or 0.0))
@@ -132,21 +150,33 @@ def waits(view: View) -> Iterator[Part]:
         return
     yield Text([WAITS_READ_AS])
     names = [*WAIT_FIGURES, "fixed", *_PERCENTILES]
-    titles = [*WAIT_FIGURES.values(), *(f"{name}, {MICRO}" for name in (figure_column("fixed"), *_PERCENTILES))]
+    titles = [
+        *WAIT_FIGURES.values(),
+        *(f"{name}, {MICRO}" for name in (figure_column("fixed"), *_PERCENTILES)),
+    ]
     yield Table(
         "Ways to wait, by function",
         ["target", "pattern", "called", *titles],
         [
-            [Cell(wait_label(t, r), t.stack), r.pattern, CALLER_WORDS[r.caller], *(micro_cell(r, n) for n in names)]
+            [
+                Cell(wait_label(t, r), t.stack),
+                r.pattern,
+                CALLER_WORDS[r.caller],
+                *(micro_cell(r, n) for n in names),
+            ]
             for t, r in rows
         ],
         numeric=range(3, 10),
     )
 
 
-@register("synchronisation", "What a synchronisation costs", 65, page="synchronisation", any_run=True)
+@register(
+    "synchronisation", "What a synchronisation costs", 65, page="synchronisation", any_run=True
+)
 def synchronisation(view: View) -> Iterator[Part]:
-    """What each synchronising act adds to a step of PyTorch: a figure, a table; and acts in a CUDA graph."""
+    """What each synchronising act adds to a step of PyTorch: a figure, a table; and acts in a CUDA
+    graph.
+    """
     found = synchronised(view)
     groups: _Groups = {}
     for s in found:
@@ -157,21 +187,29 @@ def synchronisation(view: View) -> Iterator[Part]:
         yield _drawing(drawn, _table(groups)) if drawn else _table(groups)
     if verdicts := in_capture(view):
         rows = [[act_name(name), plain(text)] for name, text in verdicts.items()]
-        yield Table("Synchronisations in a captured step", ["synchronisation", "in a CUDA graph"], rows)
+        yield Table(
+            "Synchronisations in a captured step", ["synchronisation", "in a CUDA graph"], rows
+        )
 
 
 def _drawing(groups: _Groups, table: Table) -> Drawing:
     panels = {}
     for (target, step), group in groups.items():
         acts = list(dict.fromkeys(s.act for s in group))
-        marks = {act: [_mark(s, s.cost) for s in group if s.act == act and s.cost is not None] for act in acts}
-        panels[target.followed_by(f": {step_text(step)}")] = [DotRow(act_name(act), marks[act]) for act in acts]
+        marks = {
+            act: [_mark(s, s.cost) for s in group if s.act == act and s.cost is not None]
+            for act in acts
+        }
+        panels[target.followed_by(f": {step_text(step)}")] = [
+            DotRow(act_name(act), marks[act]) for act in acts
+        ]
     rhythms = sorted({s.every for group in groups.values() for s in group})
     shapes = {after_every(k): _RHYTHM_MARKERS.get(k, _OTHER_MARKER) for k in rhythms}
     return Drawing(
         "synchronisation",
         "What one synchronisation adds to a step",
-        "What each synchronisation adds to a step, by how often it is done; the numbers are in the table below.",
+        "What each synchronisation adds to a step, by how often it is done; the numbers are in the"
+        " table below.",
         SYNCHRONISATIONS_CAPTION,
         partial(dot_figure, panels, f"{MICRO} for each synchronisation", shapes),
         table=table,
@@ -189,10 +227,34 @@ def _table(groups: _Groups) -> Table:
     rows: list[list[str | Cell]] = []
     for (target, step), group in groups.items():
         for s in group:
-            alone, cost, slow = s.alone.measured("complete") if s.alone else None, s.cost, s.slowdown
-            numbers = [*(spread(one / 1e3) if one else "" for one in (alone, cost)), factor_spread(slow)]
+            alone, cost, slow = (
+                s.alone.measured("complete") if s.alone else None,
+                s.cost,
+                s.slowdown,
+            )
+            numbers = [
+                *(spread(one / 1e3) if one else "" for one in (alone, cost)),
+                factor_spread(slow),
+            ]
             target_cell = Cell(target.text, s.target.stack)
-            rows.append([target_cell, step_text(step), act_name(s.act), after_every(s.every), *numbers, remark(s)])
-    columns = ["target", "step", "synchronisation", "when", f"without it, {MICRO}", f"it adds, {MICRO}",
-               "the step takes", "remark"]  # fmt: skip
+            rows.append(
+                [
+                    target_cell,
+                    step_text(step),
+                    act_name(s.act),
+                    after_every(s.every),
+                    *numbers,
+                    remark(s),
+                ]
+            )
+    columns = [
+        "target",
+        "step",
+        "synchronisation",
+        "when",
+        f"without it, {MICRO}",
+        f"it adds, {MICRO}",
+        "the step takes",
+        "remark",
+    ]
     return Table("Synchronisations", columns, rows, numeric=(4, 5, 6))

@@ -9,10 +9,10 @@ from overhead.words.contention.peers import PEER_WORDS, label_without_software
 from overhead.words.format import MICRO
 
 PEERS_CAPTION = (
-    "Left: the cost for each caller while K callers run the same case. Right: how much work K callers do in the time "
-    "in "
-    "which one caller alone does 1. Solid lines: from Python. Dotted: from compiled code. Dashed: not measured, but K "
-    "times one caller alone. Hollow: noisy. All axes are logarithmic."
+    "Left: the cost for each caller while K callers run the same case. Right: how much work K"
+    " callers do in the time in which one caller alone does 1. Solid lines: from Python. Dotted:"
+    " from compiled code. Dashed: not measured, but K times one caller alone. Hollow: noisy. All"
+    " axes are logarithmic."
 )
 WORK_TITLE = "Work of all together in the same time; one alone does 1"
 PROPORTIONAL = "K times one alone"
@@ -21,7 +21,9 @@ _SHORT = {"native": ", compiled", "ffi": ", no wrappers", "browser": ", JavaScri
 
 def title(way: Way) -> str:
     """What the figure shows."""
-    return f"{PEER_WORDS[way].title}: the cost of one dispatch or launch, and the work of all together"
+    return (
+        f"{PEER_WORDS[way].title}: the cost of one dispatch or launch, and the work of all together"
+    )
 
 
 def cost_title(way: Way) -> str:

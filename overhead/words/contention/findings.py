@@ -17,14 +17,21 @@ _CONDITIONS: dict[Way, str] = {
 @words_for(DoLessTogether)
 def do_less_together(found: DoLessTogether) -> FindingWords:
     worst = found.losses[0]
-    advice = f"Use {PEER_WORDS[found.way].advice}{', or several processes' if found.processes else ''}"
-    together = f"{worst.peers} {found.way} together do {number(worst.ratio)} times as much work as one alone"
+    advice = (
+        f"Use {PEER_WORDS[found.way].advice}{', or several processes' if found.processes else ''}"
+    )
+    together = (
+        f"{worst.peers} {found.way} together do {number(worst.ratio)} times as much work as one"
+        " alone"
+    )
     title = f"{advice}: {together} through {name(worst.row)}, {called(worst.row)}."
     cases = [
         f"{name(one.row)} {called(one.row)}, {one.peers} {found.way}: {factor_spread(one.ratio)}"
         for one in found.losses
     ]
     if found.processes:
-        cases.append(f"{worst.peers} processes through {name(worst.row)}: {factor_spread(found.processes)}")
+        cases.append(
+            f"{worst.peers} processes through {name(worst.row)}: {factor_spread(found.processes)}"
+        )
     named = f"A case is listed if its whole interval is below {found.below:g}."
     return FindingWords(title, f"{'; '.join(cases)}. {named} {_CONDITIONS[found.way]}")

@@ -15,12 +15,14 @@ from overhead.words.names import CALLER_WORDS
 
 PAGE_TITLE = "Many at once"
 ABOUT_MANY_AT_ONCE = (
-    "What a kernel launch costs while other processes or threads of the same machine launch kernels too."
+    "What a kernel launch costs while other processes or threads of the same machine launch kernels"
+    " too."
 )
 ADDS_A_TENSOR = "On this page PyTorch runs x.add_(y); on the first page PyTorch runs x.add_(1)."
 RANGE_IS_NOISY = "A range without a value is the interval of a noisy cost."
 RANGE_ABOVE = (
-    "K callers do at most K times as much work as one caller. If a range goes above K, the cost at K=1 is noisy."
+    "K callers do at most K times as much work as one caller. If a range goes above K, the cost at"
+    " K=1 is noisy."
 )
 MEDIAN_DEVICE = "The cost at K=1 is the median of the devices."
 WHAT_LIMITS = "What limits"
@@ -37,9 +39,14 @@ _CALLERS: dict[Caller, str] = {
 }
 """Callers in the column "called from"."""
 _LIMITS: dict[Limit, str] = {
-    "": "none clear", "processors": "too few CPU cores", "interpreter": "Python's lock", "lock": "shared lock",
-    "slices": "time slices", "device": "the device", "unknown": "not known",
-}  # fmt: skip
+    "": "none clear",
+    "processors": "too few CPU cores",
+    "interpreter": "Python's lock",
+    "lock": "shared lock",
+    "slices": "time slices",
+    "device": "the device",
+    "unknown": "not known",
+}
 """What limits, in the table; docs/contention.md tells what each means."""
 _DRIVER_LOCK = "driver lock"
 """A lock where the peers are processes: these share no lock of Python or of a library."""
@@ -64,13 +71,21 @@ class WayWords:
 
 PEER_WORDS: dict[Way, WayWords] = {
     "processes": WayWords(
-        "Processes on one device", "{} processes on one device together do", "one process for each device"
+        "Processes on one device",
+        "{} processes on one device together do",
+        "one process for each device",
     ),
     "threads": WayWords(
-        "Threads of one process", "{} threads of one process together do", "one thread for all launches"
+        "Threads of one process",
+        "{} threads of one process together do",
+        "one thread for all launches",
     ),
-    "devices": WayWords("A process for each device", "{} processes, each on its own device, together do"),
-    "busy": WayWords("While other processes are busy", "while {} other processes are busy, a launch costs"),
+    "devices": WayWords(
+        "A process for each device", "{} processes, each on its own device, together do"
+    ),
+    "busy": WayWords(
+        "While other processes are busy", "while {} other processes are busy, a launch costs"
+    ),
 }
 
 
@@ -138,13 +153,24 @@ def ratio_column(way: Way) -> str:
 def columns(way: Way, counts: Sequence[int]) -> list[str]:
     """The headings. ``counts``: the numbers of peers."""
     of_counts = [f"K={k}" for k in counts]
-    return ["stack", "called from", PINNED_COLUMN, LIMIT_COLUMN, ratio_column(way), *of_counts, EACH_PEER_COLUMN]
+    return [
+        "stack",
+        "called from",
+        PINNED_COLUMN,
+        LIMIT_COLUMN,
+        ratio_column(way),
+        *of_counts,
+        EACH_PEER_COLUMN,
+    ]
 
 
 def table_title(way: Way, most: int) -> str:
     """The title of the table. ``most``: the largest number of peers with a cost."""
     of_k = "while K other processes are busy" if way == "busy" else f"for each of K {way}"
-    return f'Cost of one dispatch or launch {of_k}, {MICRO}; "{ratio_column(way)}" and "{LIMIT_COLUMN}" at K={most}'
+    return (
+        f'Cost of one dispatch or launch {of_k}, {MICRO}; "{ratio_column(way)}" and'
+        f' "{LIMIT_COLUMN}" at K={most}'
+    )
 
 
 def each_peer_meaning(most: int) -> str:
@@ -172,8 +198,9 @@ def meeting(way: Way, found: MeetAtDevice) -> str:
     names = list(dict.fromkeys(map(name, found.rows)))
     rate = between(found.low / 1e3, found.high / 1e3)
     return (
-        f"The device limits {listed(names)}: {found.peers} {way} together need {rate} {MICRO} per dispatch or launch "
-        f"through each of these stacks. So a stack that is slow with one of the {way} gains more from several."
+        f"The device limits {listed(names)}: {found.peers} {way} together need {rate} {MICRO} per"
+        " dispatch or launch through each of these stacks. So a stack that is slow with one of the"
+        f" {way} gains more from several."
     )
 
 
@@ -181,13 +208,15 @@ def losses(way: Way, found: Sequence[RatioAt]) -> str:
     """Which cases do less together than one alone, and what to use."""
     worst = [f"{case(one.row, one.peers)} {factor_spread(one.ratio)}" for one in found]
     return (
-        f"Several {way} together do less work than one of the {way} alone: {'; '.join(worst)}. For these stacks, use "
-        f"{PEER_WORDS[way].advice}."
+        f"Several {way} together do less work than one of the {way} alone: {'; '.join(worst)}. For"
+        f" these stacks, use {PEER_WORDS[way].advice}."
     )
 
 
 def placing(found: Placing) -> str:
-    """Of a process a device: how much slower than alone the cases with a limit are, unpinned and pinned."""
+    """Of a process a device: how much slower than alone the cases with a limit are, unpinned and
+    pinned.
+    """
     if not found.limited:
         reach = f"; no interval goes above {found.highest:.2f}{TIMES}" if found.is_bounded else ""
         return f"No case is clearly slower than the same case alone{reach}."

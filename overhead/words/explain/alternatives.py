@@ -27,7 +27,9 @@ def alternative_name(one: Alternative, most: int = 60) -> str:
 
 def remark(one: Alternative) -> str:
     """What became of an alternative, and why."""
-    outcome = {"refused": "not possible", "failed": "failed"}.get(one.status) or sentence(one.agreement)
+    outcome = {"refused": "not possible", "failed": "failed"}.get(one.status) or sentence(
+        one.agreement
+    )
     why = [sentence(one.results or one.reason), _unresolved_time(one)]
     separator = "; " if one.same_results else ": "
     if one.site.line:
@@ -47,4 +49,7 @@ def alternative_line(one: Alternative) -> str:
     gain = one.gain.measured
     first = f"{factor_spread(gain)} as fast" if gain else sentence(one.reason or one.results)
     second = sentence(one.agreement) if one.status == "ok" else one.status
-    return f"{alternative_name(one, 200)}{KIND_LABELS[one.kind]}: {'; '.join(filter(None, [first, second]))}"
+    return (
+        f"{alternative_name(one, 200)}{KIND_LABELS[one.kind]}:"
+        f" {'; '.join(filter(None, [first, second]))}"
+    )

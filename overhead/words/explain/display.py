@@ -20,10 +20,18 @@ def call_line(call: CallTiming) -> str:
     complete, met = call.figure("complete"), call.figure("met")
     name = ", ".join([call.call, *(f"{name} = {value}" for name, value in call.varied.items())])
     shown = [f"{name}: {time(complete) if complete else sentence(call.reason)}"]
-    if met and (free := met.measured) and not free.floor <= (call.value("complete") or 0.0) <= free.ceiling:
+    if (
+        met
+        and (free := met.measured)
+        and not free.floor <= (call.value("complete") or 0.0) <= free.ceiling
+    ):
         shown.append(f"unpinned {time(met)}")
     if call.division is not None and call.division.parts:
-        shown.append(f"of it {short_division(call.division)}" if call.on == "CPU" else short_division(call.division))
+        shown.append(
+            f"of it {short_division(call.division)}"
+            if call.on == "CPU"
+            else short_division(call.division)
+        )
     return ", ".join(shown)
 
 

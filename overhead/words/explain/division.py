@@ -15,14 +15,21 @@ _MOST_NAMED = 2
 _LEAST_NAMED = 0.02
 """A file with a smaller share of the time of the call is not named."""
 _WIDE, _AT_AN_END = 0.1, 3
-"""An interval this wide is shown without the value if one side of the value is so many times the other one: the value
-supposes that memory functions divide as the rest does, which nobody measured."""
+"""An interval this wide is shown without the value if one side of the value is so many times the
+other one: the value supposes that memory functions divide as the rest does, which nobody measured.
+"""
 _CALLED = {"nvidia": "CUDA libraries"}
-"""Packages whose name says little: ``nvidia`` is the folder of all CUDA libraries that pip installs."""
+"""Packages whose name says little: ``nvidia`` is the folder of all CUDA libraries that pip
+installs.
+"""
 
 
-def division_sentence(call: str, division: Division, cost: Figure | None, *, on_device: bool) -> str:
-    """How the host's time of this call divides. ``cost``: its time on the host; None where that is not known."""
+def division_sentence(
+    call: str, division: Division, cost: Figure | None, *, on_device: bool
+) -> str:
+    """How the host's time of this call divides. ``cost``: its time on the host; None where that is
+    not known.
+    """
     if not division.parts:
         return f"Python or the library? Not known for {call}: {sentence(division.reason)}."
     parts = [f"{_share(part.share)} {_said(part)}" for part in _shown(division)]
@@ -32,31 +39,35 @@ def division_sentence(call: str, division: Division, cost: Figure | None, *, on_
 def division_rule(samples: str) -> str:
     """Where the shares are from. ``samples``: how many, of each call."""
     return (
-        f"The shares are from {samples} samples of one process, taken at random moments, with 95 % intervals. In "
-        "another process the shares may be a few points higher or lower."
+        f"The shares are from {samples} samples of one process, taken at random moments, with 95 %"
+        " intervals. In another process the shares may be a few points higher or lower."
     )
 
 
 DEVICE_APART = "These are shares of the CPU's time. The time of the device's own work is separate."
 WAIT_IN_DRIVER = (
-    "If a call waits for the device, as item() and synchronize() do, the driver's share contains that wait: the CPU "
-    "waits inside the driver."
+    "If a call waits for the device, as item() and synchronize() do, the driver's share contains"
+    " that wait: the CPU waits inside the driver."
 )
 BINDING_MEANS = (
-    "The binding is the library's code that reads the arguments from Python and makes Python objects of the results. "
-    "Its share contains the interpreter's functions that the binding calls. A sample in a memory function such as "
-    "malloc does not tell which compiled code called it. This makes the intervals wide; where no value is likely, only "
-    "the interval is shown."
+    "The binding is the library's code that reads the arguments from Python and makes Python"
+    " objects of the results. Its share contains the interpreter's functions that the binding"
+    " calls. A sample in a memory function such as malloc does not tell which compiled code called"
+    " it. This makes the intervals wide; where no value is likely, only the interval is shown."
 )
 
 
 def short_division(division: Division) -> str:
-    """The division in a few words, for one line: ``9 % your Python, 91 % compiled code of torch``."""
+    """The division in a few words, for one line: ``9 % your Python, 91 % compiled code of
+    torch``.
+    """
     return ", ".join(f"{_short_share(part.share)} {_name(part)}" for part in _shown(division))
 
 
 def _share(share: Figure) -> str:
-    """The share with its interval; the interval alone where the value lies near one end of a wide one."""
+    """The share with its interval; the interval alone where the value lies near one end of a wide
+    one.
+    """
     return _interval_alone(share) or percent_spread(share.measured)
 
 
@@ -82,7 +93,11 @@ def _whole(call: str, cost: Figure | None, on_device: bool) -> str:
 
 
 def _shown(division: Division) -> list[CallPart]:
-    return [part for part in division.parts if part.name == "own-python" or (part.share.value or 0.0) >= _LEAST_SHOWN]
+    return [
+        part
+        for part in division.parts
+        if part.name == "own-python" or (part.share.value or 0.0) >= _LEAST_SHOWN
+    ]
 
 
 def _said(part: CallPart) -> str:

@@ -8,8 +8,8 @@ from overhead.words.format import percent
 from overhead.words.reasons import sentence
 
 UNRANKED = (
-    "Operations are not listed, because the profile failed its check. The JSON file has their times, which are not "
-    "checked."
+    "Operations are not listed, because the profile failed its check. The JSON file has their"
+    " times, which are not checked."
 )
 
 
@@ -25,13 +25,18 @@ def heading(function: str, file: str, device: str) -> str:
 
 def device_of(found: Explanation) -> str:
     """Where the step runs: the device that it uses, else the processor."""
-    processor = "a processor that the trace does not name" if found.is_of_a_trace else found.machine.cpu
+    processor = (
+        "a processor that the trace does not name" if found.is_of_a_trace else found.machine.cpu
+    )
     return found.program.device or processor
 
 
 def question(program: ExplainedProgram) -> str:
     """The question that its page answers."""
-    return f"What limits {plain(program.function, 60)} in {plain(program.file, 80)}: CPU, GPU or synchronisation?"
+    return (
+        f"What limits {plain(program.function, 60)} in {plain(program.file, 80)}: CPU, GPU or"
+        " synchronisation?"
+    )
 
 
 def measured_when(found: Explanation) -> str:
@@ -59,10 +64,14 @@ def how_replayed(replay: ReplayCheck) -> str:
         return f"The profile was not checked: {sentence(replay.reason)}."
     doubt = ""
     if not replay.ok:
-        doubt = ": the profile counts too much" if replay.ratio > 1 else ": the profile misses part of the step"
+        doubt = (
+            ": the profile counts too much"
+            if replay.ratio > 1
+            else ": the profile misses part of the step"
+        )
     return (
-        f"A model of the queue, made from the profile, gives {percent(replay.ratio)} of the time that the step takes "
-        f"in the same process without the profiler{doubt}."
+        f"A model of the queue, made from the profile, gives {percent(replay.ratio)} of the time"
+        f" that the step takes in the same process without the profiler{doubt}."
     )
 
 

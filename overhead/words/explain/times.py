@@ -5,7 +5,15 @@ from __future__ import annotations
 from overhead.explain.record import ReplayCheck
 from overhead.explain.verdict import resolved_times
 from overhead.results import Figure
-from overhead.words.format import MICRO, factor, micro_of, micro_or_why, micro_spread, number, positive_spread
+from overhead.words.format import (
+    MICRO,
+    factor,
+    micro_of,
+    micro_or_why,
+    micro_spread,
+    number,
+    positive_spread,
+)
 from overhead.words.reasons import sentence
 from overhead.words.templates import micro_interval
 
@@ -13,7 +21,9 @@ QUOTE_THIS = "pinned to a CPU core; quote this time"
 
 
 def time_text(time: Figure) -> str:
-    """A time in µs with its interval, without unit; both of a time with two speeds; else why there is none."""
+    """A time in µs with its interval, without unit; both of a time with two speeds; else why there
+    is none.
+    """
     times = resolved_times(time)
     if len(times) > 1:
         return " or ".join(number(each / 1e3) for each in times)
@@ -26,7 +36,9 @@ def time_text(time: Figure) -> str:
 
 
 def mean_text(mean: Figure) -> str:
-    """A mean in µs with its interval; few slow steps make it so wide that it may begin below zero."""
+    """A mean in µs with its interval; few slow steps make it so wide that it may begin below
+    zero.
+    """
     return positive_spread(mean.measured / 1e3) if mean.measured is not None else mean.status
 
 
@@ -41,5 +53,9 @@ def replay_remark(replay: ReplayCheck) -> str:
     ratio = replay.ratio or 0.0
     doubt = ""
     if not replay.ok:
-        doubt = ": the profile counts too much" if ratio > 1 else ": the profile misses part of the step"
+        doubt = (
+            ": the profile counts too much"
+            if ratio > 1
+            else ": the profile misses part of the step"
+        )
     return f"{factor(ratio)} the {against}{doubt}"

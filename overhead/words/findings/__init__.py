@@ -1,7 +1,7 @@
 """The sentences of findings: what to do, and on which figures and condition that rests.
 
-A module here is named after the module of ``reading.findings`` whose facts it puts into words. The words of a slice's
-findings are in ``words/SLICE/findings.py``.
+A module here is named after the module of ``reading.findings`` whose facts it puts into words. The
+words of a slice's findings are in ``words/SLICE/findings.py``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ Facts = TypeVar("Facts")
 
 @dataclasses.dataclass(frozen=True)
 class FindingWords:
-    """``title``: what to do, with the figures; ``detail``: intervals, further stacks, the condition."""
+    """``title``: what to do, with the figures; ``detail``: intervals, further stacks, the
+    condition.
+    """
 
     title: str
     detail: str

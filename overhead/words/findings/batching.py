@@ -15,8 +15,10 @@ from overhead.words.format import count
 def one_pass(found: OnePassPays) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
-        f"Batch: record many dispatches in one pass and submit once. Through {stack(first)}: {instead(first)}.",
-        f"{intervals(found.changes)}. This applies if the CPU needs no result between the dispatches.",
+        f"Batch: record many dispatches in one pass and submit once. Through {stack(first)}:"
+        f" {instead(first)}.",
+        f"{intervals(found.changes)}. This applies if the CPU needs no result between the"
+        " dispatches.",
     )
 
 
@@ -29,6 +31,6 @@ def replay(found: ReplayPays) -> FindingWords:
         repaid = f". Making a graph of {found.nodes} nodes pays off after {after}"
     return FindingWords(
         f"Use a CUDA graph, made by {found.maker}: {instead(first)}{repaid}.",
-        f"{intervals(found.changes)}. This applies if a program repeats the same launches with the same shapes and "
-        "addresses.",
+        f"{intervals(found.changes)}. This applies if a program repeats the same launches with the"
+        " same shapes and addresses.",
     )

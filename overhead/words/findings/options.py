@@ -13,8 +13,9 @@ from overhead.words.format import MICRO, cost_text, whole
 def indirect(found: IndirectCosts) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
-        f"Avoid dispatchIndirect in {stack(first)}: a {first.before.unit} {called(first)} costs "
-        f"{cost_text(first.before)} {MICRO} with it, and {cost_text(first.after)} {MICRO} without it.",
+        f"Avoid dispatchIndirect in {stack(first)}: a {first.before.unit} {called(first)} costs"
+        f" {cost_text(first.before)} {MICRO} with it, and {cost_text(first.after)} {MICRO}"
+        " without it.",
         f"{intervals(found.changes)}. This applies if the CPU knows the number of workgroups.",
     )
 
@@ -23,8 +24,9 @@ def indirect(found: IndirectCosts) -> FindingWords:
 def fresh_bind_group(found: FreshBindGroupCosts) -> FindingWords:
     first = found.changes[0]
     return FindingWords(
-        f"Keep bind groups: in {stack(first)}, a {first.before.unit} {called(first)} costs {cost_text(first.before)} "
-        f"{MICRO} with a new bind group each time, and {cost_text(first.after)} {MICRO} with a kept one.",
+        f"Keep bind groups: in {stack(first)}, a {first.before.unit} {called(first)} costs"
+        f" {cost_text(first.before)} {MICRO} with a new bind group each time, and"
+        f" {cost_text(first.after)} {MICRO} with a kept one.",
         f"{intervals(found.changes)}. This applies if the same buffers are bound again.",
     )
 
@@ -35,8 +37,9 @@ def tiny_compiled(found: TinyCompiledCosts) -> FindingWords:
     pays_from = whole(found.pays_from, formed("ceil", found.change.times.origin))
     compiled, eager = cost_text(slower.before), cost_text(slower.after)
     return FindingWords(
-        f"Use torch.compile only for steps of about {pays_from} tiny operations or more: {called(slower)}, a compiled "
-        f"step of one operation takes {compiled} {MICRO}, and the operation in eager mode takes {eager} {MICRO}.",
-        f"{intervals([slower])}. Both were measured in turn. If the operations are larger, kernel fusion can pay off "
-        "with fewer of them.",
+        f"Use torch.compile only for steps of about {pays_from} tiny operations or more:"
+        f" {called(slower)}, a compiled step of one operation takes {compiled} {MICRO}, and the"
+        f" operation in eager mode takes {eager} {MICRO}.",
+        f"{intervals([slower])}. Both were measured in turn. If the operations are larger, kernel"
+        " fusion can pay off with fewer of them.",
     )

@@ -32,8 +32,9 @@ def wait_each(found: WaitEachCosts) -> FindingWords:
 def synchronise_each_step(found: SynchronisingCosts) -> FindingWords:
     adds = found.adds / 1e3
     return FindingWords(
-        f"Take {_ACTS[found.act]} out of the loop: {CALLER_WORDS[found.record.caller]}, each call adds {number(adds)} "
-        f"{MICRO} to a step of {micro(found.alone)} {MICRO}.",
-        f"In PyTorch, each call adds {spread(adds)} {MICRO}, and a step with the call takes "
-        f"{factor_spread(found.slowdown)} as long. The same holds for every value that Python reads back.",
+        f"Take {_ACTS[found.act]} out of the loop: {CALLER_WORDS[found.record.caller]}, each call"
+        f" adds {number(adds)} {MICRO} to a step of {micro(found.alone)} {MICRO}.",
+        f"In PyTorch, each call adds {spread(adds)} {MICRO}, and a step with the call takes"
+        f" {factor_spread(found.slowdown)} as long. The same holds for every value that Python"
+        " reads back.",
     )

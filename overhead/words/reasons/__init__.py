@@ -1,8 +1,9 @@
 """The sentence of each reason: a code of ``results.Reason`` with its values.
 
-A module of this folder holds the sentences of one package's codes, as templates. ``{name}`` stands for a value of the
-reason, with a format of Python's or of ``words.templates`` behind a colon. A value that is a reason itself stands there
-as its sentence. The sentences of the further reasons (``also``) come behind.
+A module of this folder holds the sentences of one package's codes, as templates. ``{name}`` stands
+for a value of the reason, with a format of Python's or of ``words.templates`` behind a colon. A
+value that is a reason itself stands there as its sentence. The sentences of the further reasons
+(``also``) come behind.
 """
 
 from __future__ import annotations
@@ -25,8 +26,22 @@ _FORMATTER = Formatter()
 _MOST_NAMED = 3
 _WORKER = "worker"
 """The value of a note that says which worker process it is about."""
-_FIELDS = ("reason", "mend", "message", "found", "case_reason", "rule", "why", "flags", "notes", "results", "not_seen")
-"""Fields that hold reasons. In the output of a command the code stands beside each: ``reason_code``."""
+_FIELDS = (
+    "reason",
+    "mend",
+    "message",
+    "found",
+    "case_reason",
+    "rule",
+    "why",
+    "flags",
+    "notes",
+    "results",
+    "not_seen",
+)
+"""Fields that hold reasons. In the output of a command the code stands beside each:
+``reason_code``.
+"""
 
 
 @functools.cache
@@ -49,7 +64,9 @@ def templates() -> Mapping[str, str]:
 
 
 def sentence(reason: Why) -> str:
-    """The reason in words; a text from outside as it is. A code that is not known here is shown with its values."""
+    """The reason in words; a text from outside as it is. A code that is not known here is shown
+    with its values.
+    """
     if isinstance(reason, str):
         return reason
     return "; ".join([_own_sentence(reason), *map(sentence, reason.also)])
@@ -67,8 +84,9 @@ def _own_sentence(reason: Reason) -> str:
         return str(Reason(reason.code, reason.values))
 
 
-# An error can hold a reason, and str(error) is what a caller of the Python API prints. overhead.errors may not import
-# the words, as everything imports it, so the words register themselves.
+# An error can hold a reason, and str(error) is what a caller of the Python API prints.
+# overhead.errors may not import the words, as everything imports it, so the words register
+# themselves.
 say_reasons_by(sentence)
 
 
@@ -85,7 +103,8 @@ def with_status(status: str, reason: Why) -> str:
 def reasons_said(missing: Iterable[tuple[str, Why]], start: str) -> list[str]:
     """A sentence for each reason, with what it explains: ``missing`` has names with their reasons.
 
-    Reasons of one cause count as one; the first of them stands. Three names are said, and how many more there are.
+    Reasons of one cause count as one; the first of them stands. Three names are said, and how many
+    more there are.
     """
     causes: dict[object, list[tuple[str, str]]] = {}
     for name, reason in missing:
@@ -101,13 +120,16 @@ def reasons_said(missing: Iterable[tuple[str, Why]], start: str) -> list[str]:
 
 
 def notes_said(notes: Iterable[Why]) -> list[str]:
-    """Each note as a sentence; those that differ only in the worker that they are about are one: ``a; b; c: what``."""
+    """Each note as a sentence; those that differ only in the worker that they are about are one:
+    ``a; b; c: what``.
+    """
     alike: dict[Why, list[str]] = {}
     for note in notes:
         worker = note.values.get(_WORKER) if isinstance(note, Reason) else None
         workers = alike.setdefault(_of_worker(note, ""), [])
         if worker:
-            # The name of a worker is that of its stack and device; the run says elsewhere which device it has.
+            # The name of a worker is that of its stack and device; the run says elsewhere which
+            # device it has.
             stack = str(worker).partition("@")[0]
             workers.append(stack)
     said = []
@@ -125,10 +147,11 @@ def _of_worker(note: Why, worker: str) -> Why:
 
 
 def in_words(data: Any) -> Any:
-    """Data of a command as its ``--json`` prints it: each reason is its sentence, with its code in a field beside it.
+    """Data of a command as its ``--json`` prints it: each reason is its sentence, with its code in
+    a field beside it.
 
-    ``data``: builtins, as ``msgspec.to_builtins`` makes them. ``{"reason": {"code": "too-few"}}`` becomes
-    ``{"reason": "too few", "reason_code": "too-few"}``.
+    ``data``: builtins, as ``msgspec.to_builtins`` makes them. ``{"reason": {"code": "too-few"}}``
+    becomes ``{"reason": "too few", "reason_code": "too-few"}``.
     """
     if (reason := _reason_in(data)) is not None:
         return sentence(reason)
@@ -146,7 +169,9 @@ def in_words(data: Any) -> Any:
 
 
 def _code_beside(value: Any) -> str | list[str] | None:
-    """The code of a reason, or those of a list of reasons with '' for a text from outside; None where there is none."""
+    """The code of a reason, or those of a list of reasons with '' for a text from outside; None
+    where there is none.
+    """
     if isinstance(value, list | tuple):
         codes = [_code(one) for one in value]
         return codes if any(codes) else None
@@ -160,6 +185,10 @@ def _code(value: Any) -> str:
 def _reason_in(data: Any) -> Reason | None:
     if isinstance(data, Reason):
         return data
-    if not isinstance(data, dict) or "code" not in data or not data.keys() <= {"code", "values", "also"}:
+    if (
+        not isinstance(data, dict)
+        or "code" not in data
+        or not data.keys() <= {"code", "values", "also"}
+    ):
         return None
     return msgspec.convert(data, Reason)

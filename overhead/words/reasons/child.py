@@ -7,6 +7,7 @@ TEMPLATES = {
     "process-killed": "killed by {signal}",
     "process-exited": "the process ended with exit code {exit_code}",
     "pipe-of-answers-written": (
-        "your code wrote to the pipe that carries the answers; write only to file descriptors that it has opened"
+        "your code wrote to the pipe that carries the answers; write only to file descriptors that"
+        " it has opened"
     ),
 }

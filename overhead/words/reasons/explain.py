@@ -18,10 +18,14 @@ TEMPLATES = {
     # The time of a step.
     "untold-time": "{why:capital}.",
     "not-told-from-zero": "the time cannot be told from zero",
-    "not-told-from-zero-at-most": "the time cannot be told from zero; it is at most {most_ns:micro} µs",
+    "not-told-from-zero-at-most": (
+        "the time cannot be told from zero; it is at most {most_ns:micro} µs"
+    ),
     "busy-in-the-profile": "from the profile; in brackets the shortest and the longest step",
     "recorded-with-the-profiler": "recorded with the profiler",
-    "more-steps-took-no-longer": "many steps took no longer than few, so the time without the profiler is not known",
+    "more-steps-took-no-longer": (
+        "many steps took no longer than few, so the time without the profiler is not known"
+    ),
     "interrupted-before": "interrupted before it was measured",
     "no-device-in-the-step": "no GPU takes part",
     "step-time-has-two-speeds": (
@@ -29,59 +33,65 @@ TEMPLATES = {
     ),
     "step-time-not-resolved": "the time of a step is too uncertain{step_ns:micro-interval}",
     "return-time-has-two-speeds": (
-        "the time until the step returns has two speeds, {lower_ns:micro-spread} and {higher_ns:micro-spread} µs"
+        "the time until the step returns has two speeds, {lower_ns:micro-spread} and"
+        " {higher_ns:micro-spread} µs"
     ),
-    "return-time-not-resolved": "the time until the step returns is too uncertain{step_ns:micro-interval}",
+    "return-time-not-resolved": (
+        "the time until the step returns is too uncertain{step_ns:micro-interval}"
+    ),
     "step-as-it-runs": "Unpinned, a step takes {met_ns:micro-spread} µs{processes:in-processes}.",
     "step-as-it-runs-is-apart": (
-        "Unpinned, a step takes {met_ns:micro-spread} µs{processes:in-processes}: {times:factor} its undisturbed "
-        "{wall_ns:micro} µs."
+        "Unpinned, a step takes {met_ns:micro-spread} µs{processes:in-processes}: {times:factor}"
+        " its undisturbed {wall_ns:micro} µs."
     ),
     "step-as-it-runs-not-resolved": (
         "The unpinned time of a step is too uncertain: some steps take far longer than most."
     ),
     "step-measured-so": "A step took {step_ns:micro-spread} µs, {how}.",
     "slow-steps": (
-        "Some steps are slow: the mean of all is {mean_ns:micro-spread} µs, {times:factor} the {wall_ns:micro} µs of "
-        "most steps."
+        "Some steps are slow: the mean of all is {mean_ns:micro-spread} µs, {times:factor} the"
+        " {wall_ns:micro} µs of most steps."
     ),
     "mean-is-apart": (
-        "The mean of all measured steps is {mean_ns:micro-spread} µs, {times:factor} the {wall_ns:micro} µs of an "
-        "undisturbed one."
+        "The mean of all measured steps is {mean_ns:micro-spread} µs, {times:factor} the"
+        " {wall_ns:micro} µs of an undisturbed one."
     ),
     # What on the host makes steps long or uneven.
     "no-cause-on-the-host": (
-        "Nothing was found on the CPU that makes the times of the steps differ: no other programs, CPU limits or "
-        "garbage collection. overhead doctor checks the rest of this machine."
+        "Nothing was found on the CPU that makes the times of the steps differ: no other programs,"
+        " CPU limits or garbage collection. overhead doctor checks the rest of this machine."
     ),
     "waits-for-a-processor": (
-        "For {share:percent} of the time the step's thread waits for a CPU core ({preemptions:,.0f} switches per "
-        "second): stop other programs, or give this program CPU cores of its own."
+        "For {share:percent} of the time the step's thread waits for a CPU core ({preemptions:,.0f}"
+        " switches per second): stop other programs, or give this program CPU cores of its own."
     ),
     "stopped-by-the-cpu-limit": (
-        "For {share:percent} of the time the CPU limit of {cores:g} cores stops the step's thread: raise the limit, or "
-        "use fewer threads."
+        "For {share:percent} of the time the CPU limit of {cores:g} cores stops the step's thread:"
+        " raise the limit, or use fewer threads."
     ),
     "collects-garbage": (
-        "For {share:percent} of the time Python collects garbage (pauses of up to {pause_ns:micro} µs)."
+        "For {share:percent} of the time Python collects garbage (pauses of up to {pause_ns:micro}"
+        " µs)."
     ),
     "collects-garbage-freeze-it": (
-        "For {share:percent} of the time Python collects garbage (pauses of up to {pause_ns:micro} µs): call "
-        "gc.freeze() after loading, then gc.disable()."
+        "For {share:percent} of the time Python collects garbage (pauses of up to {pause_ns:micro}"
+        " µs): call gc.freeze() after loading, then gc.disable()."
     ),
     "more-threads-than-cores": (
-        "PyTorch uses {threads:g} threads on {cores:g} cores: torch.set_num_threads({most}) may be faster."
+        "PyTorch uses {threads:g} threads on {cores:g} cores: torch.set_num_threads({most}) may be"
+        " faster."
     ),
     "slow-test-loop": (
-        "The reference loop takes {times:factor} its best time: the CPU runs at a lower clock frequency, or another "
-        "program uses the same core."
+        "The reference loop takes {times:factor} its best time: the CPU runs at a lower clock"
+        " frequency, or another program uses the same core."
     ),
     "other-python-threads": (
-        "{threads:count other Python thread} {threads:verb} busy and may hold the interpreter's lock: move that work "
-        "to another process."
+        "{threads:count other Python thread} {threads:verb} busy and may hold the interpreter's"
+        " lock: move that work to another process."
     ),
     "gpu-in-another-node": (
-        "The CPU core that launches is in another NUMA node than the GPU: try numactl --cpunodebind."
+        "The CPU core that launches is in another NUMA node than the GPU: try numactl"
+        " --cpunodebind."
     ),
     # What a step is measured under.
     "as-the-host-runs-it": "the step, as usual",
@@ -92,26 +102,31 @@ TEMPLATES = {
     "one-library-thread": "with one thread of the library",
     # What alternatives gain.
     "large-gain": "Faster, measured: {name}, {gain:factor-spread} as fast{results:more}.",
-    "large-gain-is-a-bound": "At most this is possible, measured: {name}, {gain:factor-spread} as fast.",
+    "large-gain-is-a-bound": (
+        "At most this is possible, measured: {name}, {gain:factor-spread} as fast."
+    ),
     "large-gain-is-predicted": "Predicted: {name}, {gain:factor-spread} as fast.",
     "synchronisations-do-not-bound": (
-        "Synchronisations do not limit the step: without them it was {gain:factor-spread} as fast when measured, and "
-        "the profile predicts {predicted:factor}."
+        "Synchronisations do not limit the step: without them it was {gain:factor-spread} as fast"
+        " when measured, and the profile predicts {predicted:factor}."
     ),
     "host-work-does-not-bound": (
-        "The step is not host-bound: a CUDA graph saves almost all CPU work, and the step is only {gain:factor-spread} "
-        "as fast."
+        "The step is not host-bound: a CUDA graph saves almost all CPU work, and the step is only"
+        " {gain:factor-spread} as fast."
     ),
     "not-by-the-device-alone": (
-        "The device is not the only limit: with a CUDA graph the step is {gain:factor-spread} as fast."
+        "The device is not the only limit: with a CUDA graph the step is {gain:factor-spread} as"
+        " fast."
     ),
     # Whether there is a verdict.
     "no-verdict": "No verdict: {why}.",
-    "no-verdict-without-a-check": "No verdict: the profile could not be checked against a measurement ({why}).",
+    "no-verdict-without-a-check": (
+        "No verdict: the profile could not be checked against a measurement ({why})."
+    ),
     "no-verdict-of-the-replay": (
-        "No verdict on what bounds the step: by the profile a step takes {replayed_ns:micro} µs, and without the "
-        "profiler {measured_ns:micro} µs were measured. The difference of {apart_ns:micro} µs is more than overhead "
-        "allows (15 %)."
+        "No verdict on what bounds the step: by the profile a step takes {replayed_ns:micro} µs,"
+        " and without the profiler {measured_ns:micro} µs were measured. The difference of"
+        " {apart_ns:micro} µs is more than overhead allows (15 %)."
     ),
     "device-works-in-the-step": (
         "The device works for {busy_ns:micro} µs of each step, about {share:percent} of a step of "
@@ -119,168 +134,207 @@ TEMPLATES = {
     ),
     "calls-that-wait": "{number:count call} in each step {number:wait} for the device: {lines}.",
     "waits-at-line": "{line} ({what:short})",
-    "no-verdict-of-the-profile": "No verdict: the profile does not explain the time of the step ({why}).",
+    "no-verdict-of-the-profile": (
+        "No verdict: the profile does not explain the time of the step ({why})."
+    ),
     "replay-takes-another-time": (
-        "the profile gives {ratio:factor} the measured time; a difference of {allowed:percent} is allowed"
+        "the profile gives {ratio:factor} the measured time; a difference of {allowed:percent} is"
+        " allowed"
     ),
     "replay-unchecked": (
-        "Not checked: these times contain the cost of the profiler, most of it on the CPU. Give the time of a step "
-        "without a profiler to check them: --step-ms MS."
+        "Not checked: these times contain the cost of the profiler, most of it on the CPU. Give the"
+        " time of a step without a profiler to check them: --step-ms MS."
     ),
     # What bounds a profiled step.
     "takes-host-and-device": (
-        "In the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs on the device."
+        "In the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs on the"
+        " device."
     ),
     "host-bound": (
-        "Host-bound: in the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs on the "
-        "device, {times:factor-or-many} less. Launch less: fuse kernels, or use a CUDA graph."
+        "Host-bound: in the profile, a step takes {host_ns:micro} µs on the CPU and"
+        " {device_ns:micro} µs on the device, {times:factor-or-many} less. Launch less: fuse"
+        " kernels, or use a CUDA graph."
     ),
     "device-bound": (
-        "Device-bound: in the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs on the "
-        "device, {times:factor-or-many} more. Less CPU work would not make it faster."
+        "Device-bound: in the profile, a step takes {host_ns:micro} µs on the CPU and"
+        " {device_ns:micro} µs on the device, {times:factor-or-many} more. Less CPU work would not"
+        " make it faster."
     ),
     "bound-by-synchronisation": (
-        "Bound by synchronisation: in the profile, a step takes {step_ns:micro} µs; without its synchronisations it "
-        "would take {without_waits_ns:micro} µs ({times:factor-or-many} faster)."
+        "Bound by synchronisation: in the profile, a step takes {step_ns:micro} µs; without its"
+        " synchronisations it would take {without_waits_ns:micro} µs ({times:factor-or-many}"
+        " faster)."
     ),
     "mixed": (
-        "Mixed: in the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs on the device. The "
-        "step becomes much faster only if both become faster."
+        "Mixed: in the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs"
+        " on the device. The step becomes much faster only if both become faster."
     ),
     "mixed-without-synchronisations-host": (
-        "Mixed: in the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs on the device. "
-        "Synchronisations cost {share:percent} of the step; without them the step would be host-bound."
+        "Mixed: in the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs"
+        " on the device. Synchronisations cost {share:percent} of the step; without them the step"
+        " would be host-bound."
     ),
     "mixed-without-synchronisations-device": (
-        "Mixed: in the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs on the device. "
-        "Synchronisations cost {share:percent} of the step; without them the step would be device-bound."
+        "Mixed: in the profile, a step takes {host_ns:micro} µs on the CPU and {device_ns:micro} µs"
+        " on the device. Synchronisations cost {share:percent} of the step; without them the step"
+        " would be device-bound."
     ),
     "device-is-idle": "The device is idle for {share:percent} of a step (GPU idle).",
     "host-work-for-each-launch": (
-        "{launches:count launch/launches} in each step: the operations take {each_ns:micro} µs of CPU time per launch."
+        "{launches:count launch/launches} in each step: the operations take {each_ns:micro} µs of"
+        " CPU time per launch."
     ),
-    "most-host-time": "The operation with most CPU time is {name}{line:at}: {host_ns:micro} µs in {calls:count call}.",
+    "most-host-time": (
+        "The operation with most CPU time is {name}{line:at}: {host_ns:micro} µs in {calls:count"
+        " call}."
+    ),
     "data-loader": "The DataLoader's next() takes {share:percent} of the CPU time of a step.",
     "pageable-uploads": (
-        "Copies to the device from pageable memory ({count:.4g} in each step) block the CPU for {blocked_ns:micro} "
-        "µs{line:at}: pin_memory() and non_blocking=True may avoid that."
+        "Copies to the device from pageable memory ({count:.4g} in each step) block the CPU for"
+        " {blocked_ns:micro} µs{line:at}: pin_memory() and non_blocking=True may avoid that."
     ),
     "pageable-uploads-pinned": (
-        "Copies to the device from pageable memory ({count:.4g} in each step) block the CPU for {blocked_ns:micro} "
-        "µs{line:at}. With pin_memory() and non_blocking=True the step was {gain:factor-spread} as fast."
+        "Copies to the device from pageable memory ({count:.4g} in each step) block the CPU for"
+        " {blocked_ns:micro} µs{line:at}. With pin_memory() and non_blocking=True the step was"
+        " {gain:factor-spread} as fast."
     ),
     "synchronisations-measured": (
-        "{number:count synchronisation} in each step. Without them the step was {gain:factor-spread} as fast. The "
-        "longest wait is in {what}{line:at}: {longest_ns:micro} µs."
+        "{number:count synchronisation} in each step. Without them the step was"
+        " {gain:factor-spread} as fast. The longest wait is in {what}{line:at}:"
+        " {longest_ns:micro} µs."
     ),
     "synchronisations-replayed": (
-        "{number:count synchronisation} in each step, which cost {share:percent} of the step by the profile. The "
-        "longest wait is in {what}{line:at}: {longest_ns:micro} µs."
+        "{number:count synchronisation} in each step, which cost {share:percent} of the step by the"
+        " profile. The longest wait is in {what}{line:at}: {longest_ns:micro} µs."
     ),
-    "own-python": "{own_ns:micro} of {whole_ns:micro} µs of CPU work are your own Python code, between operations.",
+    "own-python": (
+        "{own_ns:micro} of {whole_ns:micro} µs of CPU work are your own Python code, between"
+        " operations."
+    ),
     "outside-of-what-the-trace-names": (
-        "{outside_ns:micro} of {whole_ns:micro} µs of CPU work are outside of all operations and ranges that the trace "
-        "names."
+        "{outside_ns:micro} of {whole_ns:micro} µs of CPU work are outside of all operations and"
+        " ranges that the trace names."
     ),
     "between-the-operations": (
-        "{outside_ns:micro} of {whole_ns:micro} µs of CPU work are between PyTorch's operations: your own Python code, "
-        "Python code of libraries, and kernels that they launch."
+        "{outside_ns:micro} of {whole_ns:micro} µs of CPU work are between PyTorch's operations:"
+        " your own Python code, Python code of libraries, and kernels that they launch."
     ),
     # What bounds a step of the processor, and one without a profile.
     "no-device-takes-part": "No GPU takes part: a step is work on the CPU.",
-    "no-device-takes-part-in-a-time": "No GPU takes part: a step is {wall_ns:micro-spread} µs of work on the CPU.",
-    "kernels-inside-operations": "On the CPU, an operation contains its own arithmetic, so its overhead is not known.",
+    "no-device-takes-part-in-a-time": (
+        "No GPU takes part: a step is {wall_ns:micro-spread} µs of work on the CPU."
+    ),
+    "kernels-inside-operations": (
+        "On the CPU, an operation contains its own arithmetic, so its overhead is not known."
+    ),
     "all-in-the-calling-thread": (
-        "The step is {wall_ns:micro-spread} µs of work in the calling thread, and returns when its work is done."
+        "The step is {wall_ns:micro-spread} µs of work in the calling thread, and returns when its"
+        " work is done."
     ),
     "in-the-calling-thread": "The step is {wall_ns:micro-spread} µs of work in the calling thread.",
     "other-threads-ran": (
-        "Other threads of the process ran for {share:percent} of the time. Work that the step gives to them and does "
-        "not wait for is not included."
+        "Other threads of the process ran for {share:percent} of the time. Work that the step gives"
+        " to them and does not wait for is not included."
     ),
     "host-or-synchronisation": (
-        "Bound by the CPU or by synchronisation: the step returns after {issue_ns:micro-spread} µs, and its work is "
-        "done after {wall_ns:micro-spread} µs."
+        "Bound by the CPU or by synchronisation: the step returns after {issue_ns:micro-spread} µs,"
+        " and its work is done after {wall_ns:micro-spread} µs."
     ),
     "host-and-waits-are-not-told-apart": (
         "Which of the two bounds the step cannot be told, because this library cannot be profiled."
     ),
     "device-bound-by-times": (
-        "Device-bound: the step returns after {issue_ns:micro-spread} µs, and its work is done after "
-        "{wall_ns:micro-spread} µs."
+        "Device-bound: the step returns after {issue_ns:micro-spread} µs, and its work is done"
+        " after {wall_ns:micro-spread} µs."
     ),
     "bound-by-work-beside": (
-        "Bound by work that the library does in other threads: the step returns after {issue_ns:micro-spread} µs, and "
-        "its work is done after {wall_ns:micro-spread} µs."
+        "Bound by work that the library does in other threads: the step returns after"
+        " {issue_ns:micro-spread} µs, and its work is done after {wall_ns:micro-spread} µs."
     ),
     "faster-calls-do-not-help": "Faster calls would not make the step faster.",
     # When the device's work starts.
     "launch-delays": (
-        "On average a kernel starts {delay_ns:micro} µs after its launch. For {own_ns:micro} µs of that it waits for "
-        "earlier work of its stream. The launch latency is {latency_ns:micro} µs (median){longest:more}."
+        "On average a kernel starts {delay_ns:micro} µs after its launch. For {own_ns:micro} µs of"
+        " that it waits for earlier work of its stream. The launch latency is {latency_ns:micro} µs"
+        " (median){longest:more}."
     ),
     "launch-delays-of-streams": (
-        "On average a kernel starts {delay_ns:micro} µs after its launch. For {own_ns:micro} µs of that it waits for "
-        "earlier work of its stream, and for {others_ns:micro} µs for work of other streams. The launch latency is "
-        "{latency_ns:micro} µs (median){longest:more}."
+        "On average a kernel starts {delay_ns:micro} µs after its launch. For {own_ns:micro} µs of"
+        " that it waits for earlier work of its stream, and for {others_ns:micro} µs for work of"
+        " other streams. The launch latency is {latency_ns:micro} µs (median){longest:more}."
     ),
     "longest-latency-is-the-first": (
-        "the longest is {latency_ns:micro} µs, at the first launch of the recording, when a kernel is loaded or "
-        "earlier work still runs"
+        "the longest is {latency_ns:micro} µs, at the first launch of the recording, when a kernel"
+        " is loaded or earlier work still runs"
     ),
     "longest-latency-loads-a-kernel": (
-        "the longest is {latency_ns:micro} µs, at the first launch of {kernel}, which loads the kernel"
+        "the longest is {latency_ns:micro} µs, at the first launch of {kernel}, which loads the"
+        " kernel"
     ),
     "longest-latency": "the longest is {latency_ns:micro} µs, at a launch of {kernel}",
     # What is missing.
     "not-profiled": "Launches, synchronisations, operations and gaps are not known: {why}.",
-    "no-device-work-to-see": "No work on a GPU was seen, so there are no launches, synchronisations and gaps.",
+    "no-device-work-to-see": (
+        "No work on a GPU was seen, so there are no launches, synchronisations and gaps."
+    ),
     "waits-of-streams-not-modelled": (
-        "The check of the profile leaves out that one stream waits for another, if the step uses several streams."
+        "The check of the profile leaves out that one stream waits for another, if the step uses"
+        " several streams."
     ),
     "steps-of-other-operations": (
-        "{unknown} of {steps:count profiled step} run other operations than the steps that were profiled without "
-        "CUPTI. Their CPU times contain what CUPTI adds."
+        "{unknown} of {steps:count profiled step} run other operations than the steps that were"
+        " profiled without CUPTI. Their CPU times contain what CUPTI adds."
     ),
     "sites-missing": "{why:capital}.",
     "values-not-checked-while-timed": (
         "What the step computes is not checked while it is timed: look at its result once."
     ),
-    "interrupted": "Interrupted: the times of the step and the alternatives are missing. Run again to measure them.",
+    "interrupted": (
+        "Interrupted: the times of the step and the alternatives are missing. Run again to measure"
+        " them."
+    ),
     "interrupted-later": (
-        "Interrupted: the step under other conditions, or a longer measurement of it, is missing. Run again to measure "
-        "it."
+        "Interrupted: the step under other conditions, or a longer measurement of it, is missing."
+        " Run again to measure it."
     ),
     "no-time-for-conditions": (
-        "The step was not measured under other conditions, because no time was left; use a larger --seconds."
+        "The step was not measured under other conditions, because no time was left; use a larger"
+        " --seconds."
     ),
     "conditions-failed": "The step could not be measured under other conditions: {error}.",
     "no-replay": "The timeline for Perfetto is not written: {why}.",
     "no-replay-to-this-file": "{file}: the timeline for Perfetto is not written: {why}",
     "leaves-work-out": (
-        "this graph takes less than the {busy_ns:micro} µs for which the device works in a step, so it leaves out work"
+        "this graph takes less than the {busy_ns:micro} µs for which the device works in a step, so"
+        " it leaves out work"
     ),
     # What is told while it runs.
     "step-takes-long": (
-        "a step takes {step_s:.2g} s, so measuring it takes up to {minutes:count minute}, longer than --seconds "
-        "{seconds:g}; Ctrl-C ends early and keeps the profile"
+        "a step takes {step_s:.2g} s, so measuring it takes up to {minutes:count minute}, longer"
+        " than --seconds {seconds:g}; Ctrl-C ends early and keeps the profile"
     ),
     "calling-the-function": "calling the function",
     "start-takes-long": (
-        "the function has run for {seconds:.0f} s: if it runs a whole program, press Ctrl-C and name a function that "
-        "returns one iteration, step(); see docs/explain.md"
+        "the function has run for {seconds:.0f} s: if it runs a whole program, press Ctrl-C and"
+        " name a function that returns one iteration, step(); see docs/explain.md"
     ),
-    "waited-for-another-run": "waited {seconds:.0f} s for another run; --seconds does not count this",
+    "waited-for-another-run": (
+        "waited {seconds:.0f} s for another run; --seconds does not count this"
+    ),
     # What a replay for Perfetto calls its parts.
     "end-of-step": "the end of the step",
     "queue-is-full": "the queue is full",
     # What a budget of launches and synchronisations counts.
-    "operations-that-launch": "operations of this thread that start a kernel on a GPU; other threads are not counted",
-    "operations-and-reads-that-wait": (
-        "operations of this thread that wait for a GPU, and reads such as item() in all threads; other waits of other "
-        "threads are not counted"
+    "operations-that-launch": (
+        "operations of this thread that start a kernel on a GPU; other threads are not counted"
     ),
-    "runtime-calls-that-launch": "calls of the CUDA runtime that start kernels or graphs, in all threads",
+    "operations-and-reads-that-wait": (
+        "operations of this thread that wait for a GPU, and reads such as item() in all threads;"
+        " other waits of other threads are not counted"
+    ),
+    "runtime-calls-that-launch": (
+        "calls of the CUDA runtime that start kernels or graphs, in all threads"
+    ),
     "runtime-calls-that-wait": "calls of the CUDA runtime that wait, in all threads",
     "only-pytorch-is-counted": "only PyTorch is counted, and torch does not import: {error}",
     "no-runtime-call-seen": (
@@ -288,31 +342,40 @@ TEMPLATES = {
     ),
     # Ranks beside each other.
     "no-step-in-all-traces": "Ranks cannot be compared: no step has the same number in all traces.",
-    "no-collective-in-all-traces": "Ranks cannot be compared: the traces have no collective in common.",
+    "no-collective-in-all-traces": (
+        "Ranks cannot be compared: the traces have no collective in common."
+    ),
     "ranks-differ-in-collectives": (
-        "Ranks cannot be compared: the traces have no collective in common. The ranks ran different ones, or in other "
-        "process groups."
+        "Ranks cannot be compared: the traces have no collective in common. The ranks ran different"
+        " ones, or in other process groups."
     ),
     "collectives-left-out": (
-        "{collectives:,} collectives are left out: the ranks ran different numbers of them, or in other groups."
+        "{collectives:,} collectives are left out: the ranks ran different numbers of them, or in"
+        " other groups."
     ),
-    "no-rank-is-late": "No rank is clearly late (no straggler) in the collectives that all traces have.",
+    "no-rank-is-late": (
+        "No rank is clearly late (no straggler) in the collectives that all traces have."
+    ),
     "rank-is-late": (
-        "Rank {rank} is late (a straggler): {share:percent} of the time that ranks wait in collectives is for rank "
-        "{rank}. In each step the other ranks wait {waited_ns:micro} µs for it. Per step, the CPU of rank {rank} works "
-        "{host_ns:micro} µs longer than the CPUs of the other ranks, and the device {device_ns:micro} µs longer."
+        "Rank {rank} is late (a straggler): {share:percent} of the time that ranks wait in"
+        " collectives is for rank {rank}. In each step the other ranks wait {waited_ns:micro} µs"
+        " for it. Per step, the CPU of rank {rank} works {host_ns:micro} µs longer than the CPUs of"
+        " the other ranks, and the device {device_ns:micro} µs longer."
     ),
-    "longer-step": "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other ranks.",
+    "longer-step": (
+        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other"
+        " ranks."
+    ),
     "longer-step-of-the-host": (
-        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other ranks: the CPU works "
-        "longer."
+        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other"
+        " ranks: the CPU works longer."
     ),
     "longer-step-of-the-device": (
-        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other ranks: the device "
-        "works longer."
+        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other"
+        " ranks: the device works longer."
     ),
     "longer-step-of-host-and-device": (
-        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other ranks: the CPU and "
-        "the device work longer."
+        "A step of rank {rank} takes {step_ns:micro} µs, {times:factor} as long as in the other"
+        " ranks: the CPU and the device work longer."
     ),
 }

@@ -2,8 +2,12 @@
 
 TEMPLATES = {
     "no-such-variant": "{workload} has no variant like this: {text}",
-    "elements-disagree": "not all elements ran the same number of steps: between {least} and {most}",
-    "chain-without-reference": "nothing compared the chain with the reference: return verified(chain) from open()",
+    "elements-disagree": (
+        "not all elements ran the same number of steps: between {least} and {most}"
+    ),
+    "chain-without-reference": (
+        "nothing compared the chain with the reference: return verified(chain) from open()"
+    ),
     "differs-from-reference": "differs from the reference: {why} (seed {seed})",
     "not-written-in-language": "nobody wrote this workload in this language",
     "no-kernel-in-language": "{workload} has no {language}: {why}",
@@ -13,20 +17,25 @@ TEMPLATES = {
     "device-is-another-now": "device {device} is no longer {adapter}",
     "install-extras": "{extras:install}",
     "install-opencl-driver": (
-        "install an OpenCL driver (for the processor, on Debian and Ubuntu: apt install pocl-opencl-icd)"
+        "install an OpenCL driver (for the processor, on Debian and Ubuntu: apt install"
+        " pocl-opencl-icd)"
     ),
     "install-opencl": (
-        "{extras:install}, and an OpenCL driver (for the processor, on Debian and Ubuntu: apt install pocl-opencl-icd)"
+        "{extras:install}, and an OpenCL driver (for the processor, on Debian and Ubuntu: apt"
+        " install pocl-opencl-icd)"
     ),
     "library-cannot-do-this": "the library cannot do this here",
     "package-does-not-import": "{package} does not import: {text}",
     "library-does-not-import": "a library does not import: {text}",
     "no-such-parameter": "this stack has no parameter {parameters}",
     "no-such-parameter-value": "{parameter} cannot be {value}",
-    "pattern-not-for-wgsl": "WGSL of a workload runs as one-pass, per-submit or fused, not as {pattern}",
+    "pattern-not-for-wgsl": (
+        "WGSL of a workload runs as one-pass, per-submit or fused, not as {pattern}"
+    ),
     "library-exports-no-symbol": "the library has no function {symbol}",
     "calling-convention-unknown": (
-        "compiled code cannot call this library on {processor}: how arguments are passed there is not known"
+        "compiled code cannot call this library on {processor}: how arguments are passed there is"
+        " not known"
     ),
     "numba-does-not-load": "numba does not load: {text}",
     "numba-cannot-compile": "numba cannot compile a loop: {text}",
@@ -40,7 +49,8 @@ TEMPLATES = {
     "no-plain-reference-count": "this Python has no plain reference count in its objects",
     "values-read-back": "{values} values were read back; {expected} were expected",
     "values-disagree": (
-        "{wrong} of {values} values disagree: element 0 ran {first_steps} steps, element {element} ran {element_steps}"
+        "{wrong} of {values} values disagree: element 0 ran {first_steps} steps, element {element}"
+        " ran {element_steps}"
     ),
     "cupy-arrays-have-no-pattern": "CuPy's array operations have no {pattern}",
     "stack-has-no-pattern": "this stack has no {pattern}",
@@ -62,8 +72,12 @@ TEMPLATES = {
     "pattern-has-no-caller": "{pattern} cannot be called by {caller}",
     "pattern-not-for-cuda-c": "CUDA C of a workload does not run as {pattern}",
     "node-update-failed": "cuGraphExecKernelNodeSetParams failed: {error}",
-    "captured-launches-differ": "{launches} launches were captured, but the graph has {nodes} nodes",
-    "native-caller-adds-tensor": "compiled code adds a tensor that was made before, one operation each step",
+    "captured-launches-differ": (
+        "{launches} launches were captured, but the graph has {nodes} nodes"
+    ),
+    "native-caller-adds-tensor": (
+        "compiled code adds a tensor that was made before, one operation each step"
+    ),
     "torch-skipped-graph": "torch.compile with {mode} made no CUDA graph",
     "tensor-return-unknown": "how a function returns a Tensor on {processor} is not known",
     "libtorch-call-failed": "{symbol} failed",
@@ -82,9 +96,13 @@ TEMPLATES = {
     "adapter-is-another-now": "adapter {index} is no longer {adapter}",
     "vulkan-has-no-caller": "Vulkan cannot be called by {caller} here",
     "vulkan-has-no-pattern": "Vulkan has no {pattern} here",
-    "per-k-takes-k-to-4096": "only per-k takes k, the number of dispatches in a submission: 2 to 4096",
+    "per-k-takes-k-to-4096": (
+        "only per-k takes k, the number of dispatches in a submission: 2 to 4096"
+    ),
     "replay-unit-is-node": "replay counts nodes",
-    "independent-rotates-sets": "independent dispatches need several descriptor sets, each with a buffer of its own",
+    "independent-rotates-sets": (
+        "independent dispatches need several descriptor sets, each with a buffer of its own"
+    ),
     "one-descriptor-set": "{pattern} has one descriptor set",
     "driver-has-no-function": "the driver has no {function}",
     "vulkan-call-failed": "a Vulkan call failed: {result}",
@@ -95,10 +113,12 @@ TEMPLATES = {
     "vulkan-package-does-not-import": "the package vulkan does not import: {text}",
     "queue-has-no-timestamps": "this queue has no timestamps",
     "device-clock-stands-still": "the device's clock stands still",
-    "device-timestamps-wrong": "the device's timestamps are wrong: they show {span_ns:.0f} ns for {steps:,} steps",
+    "device-timestamps-wrong": (
+        "the device's timestamps are wrong: they show {span_ns:.0f} ns for {steps:,} steps"
+    ),
     "device-time-under-quanta": (
-        "{span_ns:.0f} ns on the device are too short for a clock with steps of {quantum_ns:.0f} ns ({quanta} steps "
-        "are needed)"
+        "{span_ns:.0f} ns on the device are too short for a clock with steps of {quantum_ns:.0f} ns"
+        " ({quanta} steps are needed)"
     ),
     "limit-too-low": "{limit} is {offered:,}; {missing:,} more are needed",
     "wgpu-native-validates": "wgpu-native always validates",
@@ -109,40 +129,55 @@ TEMPLATES = {
     "adapter-is-gone": "{adapter} ({api}) is no longer there",
     "use-mac-with-metal": "a Mac whose GPU supports Metal",
     "newer-driver": "install a newer driver",
-    "newer-driver-or-chromium": "install a newer driver; or apt install chromium, whose SwiftShader works too",
+    "newer-driver-or-chromium": (
+        "install a newer driver; or apt install chromium, whose SwiftShader works too"
+    ),
     "errors-reported": "{stack} reported {errors} errors; the first: {text}",
     "stack-exports-no-symbol": "{stack} has no function {symbol}",
     "metal-wait-in-steps": "on Metal wgpu-native waits in steps of a millisecond",
-    "struct-by-value-unknown": "how wgpuQueueOnSubmittedWorkDone takes its argument is known only on x86-64",
+    "struct-by-value-unknown": (
+        "how wgpuQueueOnSubmittedWorkDone takes its argument is known only on x86-64"
+    ),
     "package-not-installed": "the Python package {package} is not installed",
     "package-does-not-load": "{package} does not load: {text}",
     "adapter-has-no-timestamps": "the adapter has no timestamp queries",
     "adapter-time-under-quanta": (
-        "{span_ns:.0f} ns on the device are too short for a clock with steps of {quantum_ns:g} ns ({quanta} steps are "
-        "needed)"
+        "{span_ns:.0f} ns on the device are too short for a clock with steps of {quantum_ns:g} ns"
+        " ({quanta} steps are needed)"
     ),
-    "adapter-timestamps-wrong": "the adapter's timestamps are wrong: they show {span_ns:.0f} ns for {steps:,} steps",
+    "adapter-timestamps-wrong": (
+        "the adapter's timestamps are wrong: they show {span_ns:.0f} ns for {steps:,} steps"
+    ),
     "adapter-timestamps-stand": "the adapter's timestamps do not change",
     "adapter-has-no-f16": "the adapter has no shader-f16",
     "device-binds-less": "the device cannot bind a buffer of {bytes} bytes",
     "webgpu-has-no-pattern": "WebGPU compute has no {pattern}",
     "no-such-caller": "this stack cannot be called by {caller}",
     "per-k-takes-k": "only per-k takes k, the number of dispatches in a submission: at least 2",
-    "independent-rotates-groups": "independent dispatches need several bind groups, each with a buffer of its own",
+    "independent-rotates-groups": (
+        "independent dispatches need several bind groups, each with a buffer of its own"
+    ),
     "fused-has-one-group": "a fused kernel is one dispatch with one bind group",
     "reading-needs-python": "reading a value back needs Python",
-    "measured-from-python-alone": "fresh bind groups and indirect dispatches are measured only from Python",
+    "measured-from-python-alone": (
+        "fresh bind groups and indirect dispatches are measured only from Python"
+    ),
     "browser-refuses": "{browser}: {text}",
     "install-chromium": "install Chromium, Chrome or Edge (Debian: apt install chromium)",
     "install-firefox": "install Firefox (Debian: apt install firefox-esr)",
     "page-ran-in-other-browser": "the page ran in {browser}, not in {wanted}",
     "page-got-other-kernels": "the page got other kernels: {kernels}",
-    "page-answered-for-other-n": "the page answered for other lengths of chains than it was asked for",
+    "page-answered-for-other-n": (
+        "the page answered for other lengths of chains than it was asked for"
+    ),
     "buffers-read-back": "{buffers} buffers were read back",
-    "page-runs-step-from-javascript": "the page runs the step from JavaScript; it does not run {workload} by {caller}",
+    "page-runs-step-from-javascript": (
+        "the page runs the step from JavaScript; it does not run {workload} by {caller}"
+    ),
     "page-has-no-such-case": "the page has no such case: {text}",
     "independent-in-page": (
-        "in a page, independent dispatches need several bind groups and one wait for many dispatches"
+        "in a page, independent dispatches need several bind groups and one wait for many"
+        " dispatches"
     ),
     "pattern-brings-wait": "{pattern} has its own wait",
     "per-k-in-page": "only per-k takes k, which is at least 2",
@@ -150,22 +185,30 @@ TEMPLATES = {
     "variable-names-no-program": "the variable {variable} names no program: {named}",
     "set-variable-to-browser": "set {variable} to a browser's program",
     "no-browser-found": "no browser {browser} was found",
-    "install-browser": "install the browser, or set the variable {variable} to the path of its program",
+    "install-browser": (
+        "install the browser, or set the variable {variable} to the path of its program"
+    ),
     "page-has-no-caller": "in a page the calls come from JavaScript, not from {caller}",
     "browser-closed": "the browser is closed",
     "browser-silent": "{browser} gave no answer for {limit_s:.0f} s",
     "browser-not-started": "{browser} could not be started: {text}",
     "browser-opened-no-page": "{browser} did not open the page within {limit_s:.0f} s",
     "browser-ended": "{browser} ended by itself (exit code {exit_code})",
-    "compile-time-limit": "the compiler reached its time limit after {seconds:.1f} s, with {mib:,.0f} MiB",
-    "compile-memory-limit": "the compiler reached its memory limit after {seconds:.1f} s, with {mib:,.0f} MiB",
+    "compile-time-limit": (
+        "the compiler reached its time limit after {seconds:.1f} s, with {mib:,.0f} MiB"
+    ),
+    "compile-memory-limit": (
+        "the compiler reached its memory limit after {seconds:.1f} s, with {mib:,.0f} MiB"
+    ),
     "compile-died": "the compiler died after {seconds:.1f} s, with {mib:,.0f} MiB: {why}",
     "compile-failed": "the compiler failed after {seconds:.1f} s, with {mib:,.0f} MiB: {kind}",
     "registers-nothing": "it registers no stack and no workload",
     "path-not-utf8": "the path is not UTF-8: rename the file",
     "no-such-file": "no such file",
     "not-a-python-file": "not a Python file",
-    "plugin-replaces": "{path} has the same {kind} {name} as the installed package {package}; the file is used",
+    "plugin-replaces": (
+        "{path} has the same {kind} {name} as the installed package {package}; the file is used"
+    ),
     "cannot-search-devices": "it cannot search for devices",
     "package-unusable": "package {package}: {why}",
     "ended-while-imported": "it ended while it was imported: {why}",

@@ -7,11 +7,13 @@ TEMPLATES = {
     "case-not-measured": "the case {case} was not measured {caller:called}",
     "not-compared-in-this-run": "not compared with another case in this run",
     "library-not-measured": "{library} was not measured",
-    "library-on-another-adapter": "{library} was measured on {adapter:plain 40}, not on this adapter",
+    "library-on-another-adapter": (
+        "{library} was measured on {adapter:plain 40}, not on this adapter"
+    ),
     "library-lacks-case": "{library} has no such case {caller:called}",
     "library-lacks-value": "{library} {caller:called}: {why}",
     "windows-differ": (
-        "not compared: window.{field} is {browser_has:plain 40} in the browser and {library_has:plain 40} in the "
-        "library"
+        "not compared: window.{field} is {browser_has:plain 40} in the browser and"
+        " {library_has:plain 40} in the library"
     ),
 }

@@ -1,4 +1,6 @@
-"""Why ``overhead time`` refuses a call that returns before its work is done, and what to write instead."""
+"""Why ``overhead time`` refuses a call that returns before its work is done, and what to write
+instead.
+"""
 
 from __future__ import annotations
 

@@ -5,5 +5,7 @@ TEMPLATES = {
     "counters-differ": "the counters show {steps} steps; {expected} were asked for",
     "step-redone": "when step {step} is computed again",
     "language-has-no-tanh": "the language of these kernels has no tanh",
-    "body-is-for-one-number": "the body of this workload computes one number for each element, not {numbers:,}",
+    "body-is-for-one-number": (
+        "the body of this workload computes one number for each element, not {numbers:,}"
+    ),
 }

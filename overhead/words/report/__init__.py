@@ -1,1 +1,3 @@
-"""The sentences, titles and captions of the report: a module for each section, named after what it is about."""
+"""The sentences, titles and captions of the report: a module for each section, named after what it
+is about.
+"""

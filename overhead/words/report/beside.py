@@ -31,9 +31,9 @@ from overhead.words.report.machines import machine_name
 NO_OTHER_RUN = "No other run is compared with this one. overhead report --reference RUN names one."
 UNIT = "figure of this run divided by the figure of the other run; left of 1: this run costs less"
 OVER_TIME = (
-    "Each mark is a figure divided by the same figure of the first run. Hollow: noisy. A vertical line: a version "
-    "changed "
-    "since the run before. Rented machines of one kind can have different boards, so the board can be the cause too."
+    "Each mark is a figure divided by the same figure of the first run. Hollow: noisy. A vertical"
+    " line: a version changed since the run before. Rented machines of one kind can have different"
+    " boards, so the board can be the cause too."
 )
 NEXT_RUN = InMicroseconds("run-to-run")
 PANELS = {
@@ -42,7 +42,9 @@ PANELS = {
     "": "Waits and shares",
 }
 """The title of each panel, by what bounds its figures."""
-_HOLLOW = "A hollow mark is noisy: its interval reaches more than 10 % to one side, so it is not judged."
+_HOLLOW = (
+    "A hollow mark is noisy: its interval reaches more than 10 % to one side, so it is not judged."
+)
 
 
 def other_run(found: Beside) -> str:
@@ -61,19 +63,26 @@ def picture_title(machine: Machine, found: Beside) -> str:
 
 
 def caption(found: Sequence[Beside], spreads: Spreads, view: View) -> str:
-    """How to read the picture, where its run-to-run ranges come from, which versions differ and what is left out."""
+    """How to read the picture, where its run-to-run ranges come from, which versions differ and
+    what is left out.
+    """
     said = [
         "Both runs of a pair use the same stack, caller and parameters.",
         "The values of the other runs stand at the end of each row.",
         _band(spreads, view),
     ]
     for one in found:
-        changes = plain(version_changes_text(version_changes(one.other.fingerprint, view.fingerprint)), 300)
+        changes = plain(
+            version_changes_text(version_changes(one.other.fingerprint, view.fingerprint)), 300
+        )
         if changes:
             said.append(f"Versions that changed between {other_run(one)} and this run: {changes}.")
         if one.left_out:
             reasons = Counter(one.left_out.values())
-            numbers = [f"{_counted(one, reason, number)} {WHY_APART[reason]}" for reason, number in reasons.items()]
+            numbers = [
+                f"{_counted(one, reason, number)} {WHY_APART[reason]}"
+                for reason, number in reasons.items()
+            ]
             said.append(f"Not compared: {'; '.join(numbers)}.")
     return " ".join(dict.fromkeys(said))
 
@@ -92,15 +101,20 @@ def _counted(found: Beside, reason: Apart, number: int) -> str:
 def _band(spreads: Spreads, view: View) -> str:
     """Where the run-to-run range of each row comes from, and what a mark outside of it means."""
     if not spreads:
-        return "How much runs differ on this machine is not known. Measure a second time to learn it (make report)."
+        return (
+            "How much runs differ on this machine is not known. Measure a second time to learn it"
+            " (make report)."
+        )
     most = max(spreads.values(), key=lambda spread: spread.boards)
     known = has_next_run(view.fingerprint.machine)
     machine = view.fingerprint.machine
-    boards = whole(most.boards, formed("boards of a spread", words=kind_of(machine)) if known else None)
+    boards = whole(
+        most.boards, formed("boards of a spread", words=kind_of(machine)) if known else None
+    )
     source = f"{boards} {'boards' if known else 'runs of this machine'}"
     return (
-        f"Blue area: the run-to-run range, which holds 9 of 10 runs (from {source}). Red: outside of this range. "
-        f"{_HOLLOW}"
+        f"Blue area: the run-to-run range, which holds 9 of 10 runs (from {source}). Red: outside"
+        f" of this range. {_HOLLOW}"
     )
 
 

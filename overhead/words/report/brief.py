@@ -1,4 +1,6 @@
-"""A fingerprint in short: what the tables of the terminal are called, and what is said below them."""
+"""A fingerprint in short: what the tables of the terminal are called, and what is said below
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def cases_title(title: str, device: str) -> str:
 
 
 def doubts(record: Record) -> str:
-    """What is to know of a cost: its status, the n from which it holds, and what all samples say."""
+    """What is to know of a cost: its status, the n from which it holds, and what all samples
+    say.
+    """
     complete, share = record.figure("complete"), over_quiet(record)
     said: list[str] = [record.status] if record.status != "ok" else []
     if complete and complete.holds_from > 1:
@@ -27,7 +31,9 @@ def doubts(record: Record) -> str:
 
 
 def more_cases(number: int, option: str = "") -> str:
-    """How many cases a table leaves out, and the command that shows them; ``option``: of that command."""
+    """How many cases a table leaves out, and the command that shows them; ``option``: of that
+    command.
+    """
     return f"{count(number, 'more case')}: overhead show{option}"
 
 

@@ -14,10 +14,14 @@ from overhead.words.names import CALLER_WORDS
 
 BROWSER_TITLE = "A dispatch in the browser, compared with the same dispatch from compiled code"
 BROWSER_CAPTION = (
-    "The cost in the browser, divided by the cost through the WebGPU library of this browser, called from compiled "
-    "code on the same adapter. A horizontal line shows all ratios within the two intervals. Hollow: noisy."
+    "The cost in the browser, divided by the cost through the WebGPU library of this browser,"
+    " called from compiled code on the same adapter. A horizontal line shows all ratios within the"
+    " two intervals. Hollow: noisy."
 )
-BROWSER_FIGURES = {name: InMicroseconds(figure_column(name)) for name in ("complete", "fixed", "empty_wait", "naive")}
+BROWSER_FIGURES = {
+    name: InMicroseconds(figure_column(name))
+    for name in ("complete", "fixed", "empty_wait", "naive")
+}
 """The figures that are compared, each with its heading."""
 
 

@@ -14,12 +14,12 @@ from overhead.words.reasons import with_status
 NOTHING_MISSING = "Nothing is missing."
 NO_CASE = "The file holds no case."
 CASES_READ_AS = (
-    "Times are for one dispatch, launch, call or step, in µs, with 95 % intervals. These are for a whole chain or "
-    "call: "
-    "one-off cost, empty wait, single-shot latency, preparation and first call. A case is named by its pattern and by "
-    "what differs from the first case of the target. A status links to the times behind the figure. Unpinned: the "
-    "median of several processes that are not pinned to a CPU core, with their range. Up to n: the longest chain for "
-    "which the cost was seen to hold; of two numbers, the first is the shortest chain."
+    "Times are for one dispatch, launch, call or step, in µs, with 95 % intervals. These are for a"
+    " whole chain or call: one-off cost, empty wait, single-shot latency, preparation and first"
+    " call. A case is named by its pattern and by what differs from the first case of the target. A"
+    " status links to the times behind the figure. Unpinned: the median of several processes that"
+    " are not pinned to a CPU core, with their range. Up to n: the longest chain for which the cost"
+    " was seen to hold; of two numbers, the first is the shortest chain."
 )
 
 

@@ -15,10 +15,10 @@ from overhead.words.reasons import one_line
 from overhead.workloads import workloads
 
 METHOD_NOTE = (
-    "The result of every variant was compared with NumPy in float64 before the variant was timed; a variant with a "
-    "wrong "
-    "result has no time. A time is for one chain and one wait, without recording and compiling. \u2248 marks a time "
-    "that was not measured but calculated from shorter chains: one-off cost + steps \u00d7 cost of a step."
+    "The result of every variant was compared with NumPy in float64 before the variant was timed; a"
+    " variant with a wrong result has no time. A time is for one chain and one wait, without"
+    " recording and compiling. \u2248 marks a time that was not measured but calculated from"
+    " shorter chains: one-off cost + steps \u00d7 cost of a step."
 )
 CHEAPEST = "The fastest variant that was measured, at the number of steps of the workload"
 
@@ -52,14 +52,17 @@ def about(workload: str) -> str:
 def of_two_runs(names: Sequence[str]) -> str:
     """Which workloads this page and the first page take from different runs."""
     return (
-        "For each workload, this page shows the run with most variants, but the first page shows the newest run with a "
-        f"fused kernel. So the times of {listed([*names])} differ between the two pages."
+        "For each workload, this page shows the run with most variants, but the first page shows"
+        f" the newest run with a fused kernel. So the times of {listed([*names])} differ between"
+        " the two pages."
     )
 
 
 def way(arm: ArmFit) -> str:
     """The way, with "(CPU)" where the CPU computes and the name of its target does not say so."""
-    return plain(arm_label(arm), 60) + (" (CPU)" if arm.processor == "cpu" and not arm.names_processor else "")
+    return plain(arm_label(arm), 60) + (
+        " (CPU)" if arm.processor == "cpu" and not arm.names_processor else ""
+    )
 
 
 def failed_way(record: Record) -> str:
@@ -86,10 +89,20 @@ def beyond(arm: ArmFit, steps: int) -> str:
 
 
 def table_title(group: Group, steps: int, other_run: str) -> str:
-    """A workload and its size. ``other_run``: when its run was made, if that is not the run of the page."""
-    return f"{group_title(group)}, {steps:,} steps" + (f", run of {run_time(other_run)}" if other_run else "")
+    """A workload and its size. ``other_run``: when its run was made, if that is not the run of the
+    page.
+    """
+    return f"{group_title(group)}, {steps:,} steps" + (
+        f", run of {run_time(other_run)}" if other_run else ""
+    )
 
 
 def columns(steps: int) -> list[str]:
     """The headings of the table of all ways."""
-    return ["variant", f"each step, {MICRO}", f"{steps:,} steps, {MICRO}", "vs. the fastest", f"one-off, {MICRO}"]
+    return [
+        "variant",
+        f"each step, {MICRO}",
+        f"{steps:,} steps, {MICRO}",
+        "vs. the fastest",
+        f"one-off, {MICRO}",
+    ]

@@ -5,14 +5,22 @@ from __future__ import annotations
 from overhead.results import Fingerprint
 from overhead.words.report.machines import machine_name
 
-TO_MEASURE = "To measure this machine: overhead run (some minutes), or overhead run --profile quick (faster)."
+TO_MEASURE = (
+    "To measure this machine: overhead run (some minutes), or overhead run --profile quick"
+    " (faster)."
+)
 NO_RUN_YET = f"Nothing was measured here yet. {TO_MEASURE}"
 
 
 def example_lines(run: Fingerprint) -> list[str]:
-    """That a run is the example, and what to type for one of this machine; nothing for any other run."""
+    """That a run is the example, and what to type for one of this machine; nothing for any other
+    run.
+    """
     if not run.example:
         return []
     name = machine_name(run.machine)
-    example = f"Nothing was measured here yet. This is a run on an {name} that comes with overhead, as an example."
+    example = (
+        f"Nothing was measured here yet. This is a run on an {name} that comes with overhead, as an"
+        " example."
+    )
     return [example, TO_MEASURE]

@@ -1,4 +1,6 @@
-"""CUDA graph or one fused kernel: the titles, caption and remarks of the picture and of its table."""
+"""CUDA graph or one fused kernel: the titles, caption and remarks of the picture and of its
+table.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,15 @@ from overhead.words.report.machines import machine_name
 
 _WITHIN = f"{100 * SAME_WITHIN:.0f} %"
 WAYS_CAPTION = (
-    "Each time is for one chain of the named number of steps and one wait, called from Python, without recording and "
-    "compiling. \u2248 marks a time that was not measured but calculated from shorter chains. Horizontal lines: all "
-    f"ratios within the intervals of the two times. Grey area: equal within {_WITHIN}. Thick bar: a fused kernel. "
-    "Hollow: noisy."
+    "Each time is for one chain of the named number of steps and one wait, called from Python,"
+    " without recording and compiling. \u2248 marks a time that was not measured but calculated"
+    " from shorter chains. Horizontal lines: all ratios within the intervals of the two times."
+    f" Grey area: equal within {_WITHIN}. Thick bar: a fused kernel. Hollow: noisy."
 )
 NO_FUSED = "This run has no fused kernel on a GPU, so nothing is compared with a CUDA graph."
-NOTHING_BESIDE = "These times are compared with nothing: no CUDA graph and no unfused dispatches were measured."
+NOTHING_BESIDE = (
+    "These times are compared with nothing: no CUDA graph and no unfused dispatches were measured."
+)
 WAY_COLUMNS = ["work", "variant", MICRO, "relative", f"each step, {MICRO}", "faster from n steps"]
 
 
@@ -31,7 +35,8 @@ def base_name(*, with_graph: bool) -> str:
 def caption_title(machine: Machine, *, with_graph: bool) -> str:
     """The title of the picture on the page."""
     return (
-        f"Time of a chain, compared with {base_name(with_graph=with_graph)} of the same steps: {machine_name(machine)}"
+        f"Time of a chain, compared with {base_name(with_graph=with_graph)} of the same steps:"
+        f" {machine_name(machine)}"
     )
 
 
@@ -45,7 +50,8 @@ def axis_label(source: str, *, with_graph: bool) -> str:
     """What the axis of the picture measures. ``source``: see ``source``."""
     base = base_name(with_graph=with_graph)
     return (
-        f"Time relative to {base} of the same group (log scale): left of the line is faster, right is slower. {source}"
+        f"Time relative to {base} of the same group (log scale): left of the line is faster, right"
+        f" is slower. {source}"
     )
 
 
@@ -75,7 +81,9 @@ def nothing_beside(way: ChainWay) -> str:
 
 
 def time_cell(way: ChainWay) -> str:
-    """The time of the way in the table, with the mark of one that is read off the line; or why it has none."""
+    """The time of the way in the table, with the mark of one that is read off the line; or why it
+    has none.
+    """
     if way.cost is None:
         return no_figure(way, 60)
     return (BEYOND if way.beyond else "") + positive_spread(way.cost / 1e3)
@@ -87,4 +95,8 @@ def verdict_at_end(row: WorkRow, way: ChainWay, times: Value) -> str:
         return "= 1"
     verdict = row.verdict(way)
     told = verdict in ("cheaper", "dearer")
-    return compared(row, way) if told else f"{compared(row, way)}, {printed(f'{times.value:.2f}', times)}"
+    return (
+        compared(row, way)
+        if told
+        else f"{compared(row, way)}, {printed(f'{times.value:.2f}', times)}"
+    )

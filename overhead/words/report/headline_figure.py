@@ -11,10 +11,19 @@ from overhead.words.dispatch_costs import KIND_TITLES, device_name, mark_text, r
 from overhead.words.format import MICRO, count, listed
 from overhead.words.reasons import sentence
 
-LIMIT_WORDS = {"device": "ring: device-bound", "balanced": "half ring: not clear if the CPU or the device limits"}
-NO_SAVING = "No change was found in this run that makes a launch clearly cheaper (1.5 times, in some cases 1.2 times)."
+LIMIT_WORDS = {
+    "device": "ring: device-bound",
+    "balanced": "half ring: not clear if the CPU or the device limits",
+}
+NO_SAVING = (
+    "No change was found in this run that makes a launch clearly cheaper (1.5 times, in some cases"
+    " 1.2 times)."
+)
 _NOT_RESOLVED = "All costs of this run are too uncertain to draw."
-ONLY_NOISY = "All costs of this run are noisy. overhead doctor names what disturbs a measurement on this machine."
+ONLY_NOISY = (
+    "All costs of this run are noisy. overhead doctor names what disturbs a measurement on this"
+    " machine."
+)
 """Above a picture of noisy costs."""
 
 
@@ -61,15 +70,19 @@ def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
     said = ["All values are from one run" + _where(costs)]
     said += [
         "In each group the stack that costs least from Python stands first.",
-        "From compiled code: the same calls from a C program, without Python. Where a row names another operation, "
-        "compiled code calls that operation.",
-        "A line with ends is the interval of a cost. A thin line joins the cost of a batch to the cost of a single "
-        "launch by the same caller.",
+        (
+            "From compiled code: the same calls from a C program, without Python. Where a row names"
+            " another operation, compiled code calls that operation."
+        ),
+        (
+            "A line with ends is the interval of a cost. A thin line joins the cost of a batch to"
+            " the cost of a single launch by the same caller."
+        ),
     ]
     if costs.has_met:
         said.append(
-            "A strip shows the unpinned cost: its range over several processes that are not pinned to a CPU core, and "
-            "a tick at the median."
+            "A strip shows the unpinned cost: its range over several processes that are not pinned"
+            " to a CPU core, and a tick at the median."
         )
     if any(row.python for row in costs.rows):
         said.append("The bars at the right show who uses the CPU during a call from Python.")
@@ -79,7 +92,11 @@ def caption(costs: DispatchCosts, not_drawn: Sequence[DispatchRow]) -> str:
 
 
 def _where(costs: DispatchCosts) -> str:
-    return " on one GPU." if costs.hardware else " without a GPU: software adapters and the CPU do the work."
+    return (
+        " on one GPU."
+        if costs.hardware
+        else " without a GPU: software adapters and the CPU do the work."
+    )
 
 
 AXIS_TITLE = f"Cost of one more launch, {MICRO} (log scale)"
@@ -93,4 +110,7 @@ STRIP = "strip: unpinned cost"
 def about(run: Fingerprint) -> str:
     """What a cost is, and of which run: below the picture, which may be shown without its page."""
     source = f"overhead, {run.profile} run of {run.created[:10]}, {plain(run.machine.cpu, 40)}."
-    return f"The cost is the time that one more launch adds to a chain, without the wait at the end. {source}"
+    return (
+        "The cost is the time that one more launch adds to a chain, without the wait at the end."
+        f" {source}"
+    )

@@ -25,7 +25,9 @@ MINIMAL_PROGRAM = "a minimal Vulkan program"
 def case(each: HostShares) -> str:
     """Pattern, parameters, and the caller unless it is Python: ``per-k k=16``."""
     caller = each.top.caller
-    return each.target.pattern_label(each.top) + (f", {CALLER_WORDS[caller]}" if caller != "binding" else "")
+    return each.target.pattern_label(each.top) + (
+        f", {CALLER_WORDS[caller]}" if caller != "binding" else ""
+    )
 
 
 def title(device: str) -> str:

@@ -10,7 +10,10 @@ from overhead.words.format import MICRO, spread
 from overhead.words.names import CALLER_WORDS
 from overhead.words.reasons import one_line
 
-COSTS = [f"{name}, {MICRO}" for name in ("each node", "a launch instead", "each replay, one-off", "making 100 nodes")]
+COSTS = [
+    f"{name}, {MICRO}"
+    for name in ("each node", "a launch instead", "each replay, one-off", "making 100 nodes")
+]
 _FEWEST_REPLAYS = 0.01
 """A graph that pays off after less than this part of a replay pays off at once."""
 
@@ -23,7 +26,10 @@ _NO_BREAK_EVEN: dict[NoBreakEven, str] = {
 
 def graph_name(graph: Graph) -> str:
     """Who made the graph, and who replays it."""
-    return f"made by {graph_maker(graph.record, graph.target.facts)}, replayed {CALLER_WORDS[graph.record.caller]}"
+    return (
+        f"made by {graph_maker(graph.record, graph.target.facts)}, replayed"
+        f" {CALLER_WORDS[graph.record.caller]}"
+    )
 
 
 def launch_instead(graph: Graph) -> str:
@@ -32,12 +38,16 @@ def launch_instead(graph: Graph) -> str:
 
 
 def pays_off_heading(nodes: int) -> str:
-    """The heading of the column that says after how many replays a graph of so many nodes pays off."""
+    """The heading of the column that says after how many replays a graph of so many nodes pays
+    off.
+    """
     return f"{nodes:,} nodes pay off after"
 
 
 def pays_off(graph: Graph, nodes: int) -> str:
-    """After how many replays making a graph of so many nodes has paid off, or why that is not known."""
+    """After how many replays making a graph of so many nodes has paid off, or why that is not
+    known.
+    """
     even = graph.break_even(nodes)
     if even is not None:
         return f"{spread(even)} replays" if even.value >= _FEWEST_REPLAYS else "the first replay"

@@ -10,19 +10,23 @@ QUARTILES_ONLY = "medians of all processes"
 """In a panel whose dots are no medians of single processes."""
 NO_FIGURE = "dashed: a line through the medians; no cost can be stated"
 ONLY_WITH_SAMPLES = (
-    "The times of single processes are not drawn: they are in the samples file, which is missing beside this file."
+    "The times of single processes are not drawn: they are in the samples file, which is missing"
+    " beside this file."
 )
 LINES_READ_AS = (
-    "A chain of n dispatches, launches or calls is timed for several n. T(n) is the time of the chain. The cost is "
-    "what one more of them adds to T(n). The flat part at the left is the one-off cost. Both axes are logarithmic, "
-    "so a straight line looks bent.",
-    "Each dot is the median of one process. Each cross is a longer chain, which tests whether long chains have the "
-    "same "
-    "cost. The lower panel shows the distance from the line, in % of T(n), with one thin line for each process. The "
-    "grey "
-    "area is the distance from the line that the method accepts. A case is called nonlinear if most processes lie "
-    "outside of the grey area by more than the processes vary. A cross can lie outside because the CPU was slower at "
-    "that moment; the check takes that into account.",
+    (
+        "A chain of n dispatches, launches or calls is timed for several n. T(n) is the time of the"
+        " chain. The cost is what one more of them adds to T(n). The flat part at the left is the"
+        " one-off cost. Both axes are logarithmic, so a straight line looks bent."
+    ),
+    (
+        "Each dot is the median of one process. Each cross is a longer chain, which tests whether"
+        " long chains have the same cost. The lower panel shows the distance from the line, in % of"
+        " T(n), with one thin line for each process. The grey area is the distance from the line"
+        " that the method accepts. A case is called nonlinear if most processes lie outside of the"
+        " grey area by more than the processes vary. A cross can lie outside because the CPU was"
+        " slower at that moment; the check takes that into account."
+    ),
     f'Where a panel says "{QUARTILES_ONLY}", a vertical line shows the quartiles of the processes.',
     "A dashed line goes through the medians: no cost can be stated for this case.",
 )
@@ -30,7 +34,9 @@ LINES_READ_AS = (
 
 def more_in_doubt(number: int) -> str:
     """How many cases in doubt have no panel, and what draws them."""
-    return f"{count(number, 'more case')} in doubt. To draw any case: overhead show FILE CASE --plot."
+    return (
+        f"{count(number, 'more case')} in doubt. To draw any case: overhead show FILE CASE --plot."
+    )
 
 
 def alternative(record: Record) -> str:
@@ -39,11 +45,19 @@ def alternative(record: Record) -> str:
 
 
 def caption(record: Record) -> str:
-    """The status of a case, its cost, up to which n it was seen to hold, and the reason for its status."""
+    """The status of a case, its cost, up to which n it was seen to hold, and the reason for its
+    status.
+    """
     complete = record.figure("complete")
-    value = f"{micro_spread(complete)} {MICRO} for each {record.unit}" if record.measured("complete") else ""
+    value = (
+        f"{micro_spread(complete)} {MICRO} for each {record.unit}"
+        if record.measured("complete")
+        else ""
+    )
     begins = f"from n = {complete.holds_from:,} " if complete and complete.holds_from > 1 else ""
-    held = f"holds {begins}up to n = {complete.holds_to:,}" if complete and complete.holds_to else ""
+    held = (
+        f"holds {begins}up to n = {complete.holds_to:,}" if complete and complete.holds_to else ""
+    )
     return f"{record.status}: {'; '.join(filter(None, [value, held, sentence(record.reason)]))}."
 
 

@@ -8,7 +8,9 @@ from overhead.words.format import count
 
 
 def machine_name(machine: Machine) -> str:
-    """The names of the machine's GPUs, or of its processor if it has no GPU: ``NVIDIA H100, 8 of them``."""
+    """The names of the machine's GPUs, or of its processor if it has no GPU: ``NVIDIA H100, 8 of
+    them``.
+    """
     found = [g.name for g in machine.gpus if not g.software]
     kinds = list(dict.fromkeys(found))
     many = f", {len(found)} of them" if len(kinds) == 1 and len(found) > 1 else ""
@@ -38,7 +40,10 @@ def memory(machine: Machine) -> str:
 
 def shown_runs(machines: int) -> str:
     """Which run of each machine a table shows."""
-    return f"{count(machines, 'machine')}. For each machine, the table shows the run that measured most."
+    return (
+        f"{count(machines, 'machine')}. For each machine, the table shows the run that measured"
+        " most."
+    )
 
 
 def listed_name(machine: Machine, *, is_own: bool) -> str:

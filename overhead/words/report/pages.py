@@ -18,7 +18,11 @@ from overhead.words.report.machines import machine_name
 
 def front_title(costs: DispatchCosts | None, run: Fingerprint) -> str:
     """The heading of the first page."""
-    return title(costs) if costs is not None else f"Kernel launch overhead on {machine_name(run.machine)}"
+    return (
+        title(costs)
+        if costs is not None
+        else f"Kernel launch overhead on {machine_name(run.machine)}"
+    )
 
 
 def about_run(run: Fingerprint) -> str:
@@ -37,14 +41,19 @@ def about_runs(runs: Sequence[Fingerprint]) -> str:
 
 def from_run(run: Fingerprint) -> str:
     """Which other run a section is of, where the page's own run has nothing for it."""
-    return f"This section is from another run ({run_time(run.created)}, profile {plain(run.profile, 40)})."
+    return (
+        f"This section is from another run ({run_time(run.created)}, profile"
+        f" {plain(run.profile, 40)})."
+    )
 
 
 def drawn_from(machines: int) -> str:
     """What the pages were made of."""
     if machines == 1:
         return "the result file of one machine"
-    number = printed(f"{machines:,} kinds of machine", Value(machines, origin=formed("kinds of machine")))
+    number = printed(
+        f"{machines:,} kinds of machine", Value(machines, origin=formed("kinds of machine"))
+    )
     return f"the result files of {number}"
 
 

@@ -19,18 +19,20 @@ POINT_COLUMNS = {
     "remark": "remarks",
 }
 VENDORS_CAPTION = (
-    "A row is a stack with its API and its caller. A large mark is a device that we measured, a small mark a published "
-    "figure of a device. Hollow: noisy. The panel of costs holds only published times of calls without a wait "
-    "between the "
-    "calls, because only these can be compared with ours. The other published times contain a wait, or only CPU time. "
-    "Software adapters and CPUs are only in the tables."
+    "A row is a stack with its API and its caller. A large mark is a device that we measured, a"
+    " small mark a published figure of a device. Hollow: noisy. The panel of costs holds only"
+    " published times of calls without a wait between the calls, because only these can be compared"
+    " with ours. The other published times contain a wait, or only CPU time. Software adapters and"
+    " CPUs are only in the tables."
 )
 _UNITS = {"wait": ", only the wait", "submit": ", one submission", "node": ", one node"}
 _MOST_NAMES = 4
 """Devices that are named at the end of a row; the table names all."""
 
 
-def row_name(what: str, api: str, label: str, caller: Caller, *, with_arguments: bool = True) -> str:
+def row_name(
+    what: str, api: str, label: str, caller: Caller, *, with_arguments: bool = True
+) -> str:
     """The label of a stack with its API, what is measured of it, and who calls.
 
     ``with_arguments``: whether its kernel has any.

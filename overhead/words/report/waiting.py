@@ -18,12 +18,14 @@ from overhead.words.report.host_shares import DOUBTS
 NO_WAIT = "No wait was measured."
 WAITS_TITLE = f"Cost without a wait, with a wait after each, and single-shot latency, {MICRO}"
 WAITS_READ_AS = (
-    "wait-each: the CPU waits after every dispatch or launch. read-each: the CPU also reads a value back. p50 to p99: "
-    "percentiles of the time of one dispatch or launch with its wait, as an inference engine sees it."
+    "wait-each: the CPU waits after every dispatch or launch. read-each: the CPU also reads a value"
+    " back. p50 to p99: percentiles of the time of one dispatch or launch with its wait, as an"
+    " inference engine sees it."
 )
 SYNCHRONISATIONS_CAPTION = (
-    "What one synchronisation adds: the time of a step with it minus the time of the same step without it. All panels "
-    "share one axis. Hollow: noisy. A synchronisation whose cost is too small to measure is only in the table."
+    "What one synchronisation adds: the time of a step with it minus the time of the same step"
+    " without it. All panels share one axis. Hollow: noisy. A synchronisation whose cost is too"
+    " small to measure is only in the table."
 )
 WAIT_FIGURES = {
     "empty_wait": f"empty wait, {MICRO}",
@@ -45,10 +47,14 @@ _ACTS = {
     "h2d-pinned": "pinned copy to the device",
 }
 _DOUBTS = {"": "", "below-zero": DOUBTS["below-zero"], "no-effect": "too small to measure"}
-_STEPS = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
+_STEPS = {
+    "step": "256-element step",
+    "mlp-forward": "MLP forward pass",
+    "mlp-train": "MLP training step",
+}
 _READ_AS = (
-    "All calls are from Python, unless the row says otherwise. A range without a value is noisy; single-shot "
-    "latency is always a range."
+    "All calls are from Python, unless the row says otherwise. A range without a value is noisy;"
+    " single-shot latency is always a range."
 )
 
 
@@ -69,24 +75,33 @@ def after_every(steps: int) -> str:
 
 
 def without_wait(target: TargetView) -> str:
-    """The cost of a unit without a wait; its interval alone if it is noisy, its status if it has no value."""
+    """The cost of a unit without a wait; its interval alone if it is noisy, its status if it has no
+    value.
+    """
     base = target.base
     return cost_or_range(base) if base.status == "noisy" else cost_text(base)
 
 
-def waiting_sentence(target: TargetView, act: str, waited: Record | None, single: Value | None) -> str:
-    """What a unit costs, and what it takes with the act after each (``waited``), else alone with its wait (``single``).
+def waiting_sentence(
+    target: TargetView, act: str, waited: Record | None, single: Value | None
+) -> str:
+    """What a unit costs, and what it takes with the act after each (``waited``), else alone with
+    its wait (``single``).
 
     The numbers are those of the table.
     """
     base = target.base
     unit = plain(base.unit, 20)
     called = f"{stack_name(target)} {CALLER_WORDS[base.caller]}"
-    begun = called.replace("the ", "The ", 1)  # only an article: the names of stacks keep their own first letter
+    begun = called.replace(
+        "the ", "The ", 1
+    )  # only an article: the names of stacks keep their own first letter
     costs = f"{begun}: a {unit} costs {without_wait(target)} {MICRO}."
     with_wait = cost_or_range(waited)
     if with_wait:
-        return f"{costs} With {act_name(act)} after each {unit}, a {unit} costs {with_wait} {MICRO}."
+        return (
+            f"{costs} With {act_name(act)} after each {unit}, a {unit} costs {with_wait} {MICRO}."
+        )
     alone = positive_range(single) if single is not None else ""
     return f"{costs} The single-shot latency of a {unit}, with its wait, is {alone} {MICRO}."
 
@@ -98,12 +113,17 @@ def caller_name(target: TargetView) -> str:
 
 
 def how_to_read(device_bound: Sequence[TargetView]) -> str:
-    """How to read the table of waits. ``device_bound``: targets whose cost without a wait the device bounds."""
+    """How to read the table of waits. ``device_bound``: targets whose cost without a wait the
+    device bounds.
+    """
     if not device_bound:
         return _READ_AS
     stacks = listed([stack_name(target) for target in device_bound])
     are = "is" if len(device_bound) == 1 else "are"
-    bound = f"Without a wait, {stacks} {are} device-bound, so do not divide their single-shot latency by their cost."
+    bound = (
+        f"Without a wait, {stacks} {are} device-bound, so do not divide their single-shot latency"
+        " by their cost."
+    )
     return f"{_READ_AS} {bound}"
 
 
@@ -118,7 +138,9 @@ def cost_or_range(record: Record | None) -> str:
 
 
 def positive_range(ns: Value) -> str:
-    """The interval of a time in microseconds; its upper end alone where it reaches zero, since no time lies below."""
+    """The interval of a time in microseconds; its upper end alone where it reaches zero, since no
+    time lies below.
+    """
     if ns.floor <= 0:
         return f"at most {printed(number(ns.ceiling / 1e3), ns / 1e3)}"
     return ends_text(ns / 1e3)
@@ -126,7 +148,11 @@ def positive_range(ns: Value) -> str:
 
 def wait_label(target: TargetView, record: Record) -> str:
     """The target, the wait of the case, and what else tells it from the base case."""
-    varied = {k: v for k, v in varied_for_label(target, record).items() if k not in ("sync", "wait") and v != ""}
+    varied = {
+        k: v
+        for k, v in varied_for_label(target, record).items()
+        if k not in ("sync", "wait") and v != ""
+    }
     wait = wait_of(record)
     return ", ".join([target.short, *([plain(str(wait), 24)] if wait else []), *words(varied)])
 
@@ -136,7 +162,11 @@ def remark(found: Synchronised) -> str:
     if found.alone is None:
         return "the step without it was not measured"
     parts = {"with it": found.record, "without it": found.alone}
-    lacking = [f"{name}: {one_line(why(r, 'complete'))}" for name, r in parts.items() if r.value("complete") is None]
+    lacking = [
+        f"{name}: {one_line(why(r, 'complete'))}"
+        for name, r in parts.items()
+        if r.value("complete") is None
+    ]
     if lacking:
         return "; ".join(lacking)
     doubts = [_DOUBTS[found.doubt]]

@@ -1,7 +1,9 @@
-"""A stack whose cases fail in all the ways in which a driver can fail. The good cases must still be measured.
+"""A stack whose cases fail in all the ways in which a driver can fail. The good cases must still be
+measured.
 
-The environment variable ``FAULTS`` lists the faulty cases. The base case is good unless ``BASE_FAULT`` is set. The
-fault ``once`` kills the first process alone: it creates the file that ``FAULT_FILE`` names.
+The environment variable ``FAULTS`` lists the faulty cases. The base case is good unless
+``BASE_FAULT`` is set. The fault ``once`` kills the first process alone: it creates the file that
+``FAULT_FILE`` names.
 """
 
 from __future__ import annotations
@@ -17,7 +19,19 @@ from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
 from overhead.results import Case, Target
 
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows either ends the process at once
-FAULTS = ("open", "unsupported", "issue", "lie", "segfault", "kill", "hang", "rubbish", "exit", "hog", "once")
+FAULTS = (
+    "open",
+    "unsupported",
+    "issue",
+    "lie",
+    "segfault",
+    "kill",
+    "hang",
+    "rubbish",
+    "exit",
+    "hog",
+    "once",
+)
 
 
 class _Counter(Chain):
@@ -76,7 +90,11 @@ class Faulty(Probe):
 
     def space(self, target: Target) -> Space:
         chosen = os.environ.get("FAULTS", "")
-        base = Case(pattern="per-submit", unit="launch", params={"fault": os.environ.get("BASE_FAULT", "none")})
+        base = Case(
+            pattern="per-submit",
+            unit="launch",
+            params={"fault": os.environ.get("BASE_FAULT", "none")},
+        )
         return Space(base=base, axes={"fault": [f for f in FAULTS if f in chosen.split(",")]})
 
     def open(self, target: Target, case: Case) -> Chain:

@@ -43,5 +43,9 @@ class Steady(Probe):
         library = importlib.import_module("steadylib")
         if os.environ.get("STEADY_DIES") == library.__version__ and case.params["size"] == "large":
             os._exit(3)
-        cost = library.COST * float(os.environ.get("STEADY_FACTOR", "1")) * SIZES[str(case.params["size"])]
+        cost = (
+            library.COST
+            * float(os.environ.get("STEADY_FACTOR", "1"))
+            * SIZES[str(case.params["size"])]
+        )
         return _Steady(Law(host=cost, device=10.0), FakeClock(CALM))

@@ -1,7 +1,7 @@
 """A stack on a simulated clock. The cost of its large case differs between processes.
 
-The environment variable ``WANDERS`` names a file with the costs of the next processes, one per line. The canary time of
-its workers is constant.
+The environment variable ``WANDERS`` names a file with the costs of the next processes, one per
+line. The canary time of its workers is constant.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class Wandering(Probe):
         return [Target(stack="wandering", api="CPU", adapter="A")]
 
     def space(self, target: Target) -> Space:
-        return Space(base=Case(pattern="per-submit", params={"size": "small"}), axes={"size": ["large"]})
+        return Space(
+            base=Case(pattern="per-submit", params={"size": "small"}), axes={"size": ["large"]}
+        )
 
     def open(self, target: Target, case: Case) -> Chain:
         setattr(SystemClock, "canary", lambda clock: [50_000, 50_000])  # noqa: B010 - in this process alone

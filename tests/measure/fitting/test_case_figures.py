@@ -23,11 +23,16 @@ def test_every_slope_and_the_intercept_are_corrected_for_the_processor_speed() -
     paces = (0.91, 0.95, 1.0, 1.02, 1.04, 1.09, 0.99)
     made = lines(*(600.0 * pace for pace in paces))
     paced = replace(
-        made, processes=[replace(p, pace=6e4 * pace) for p, pace in zip(made.processes, paces, strict=True)]
+        made,
+        processes=[
+            replace(p, pace=6e4 * pace) for p, pace in zip(made.processes, paces, strict=True)
+        ],
     )
     found, unpaced = estimate(paced, 0.01), estimate(made, 0.01)
     for name in ("issue", "host", "complete", "fixed"):
-        assert values_of(found[name].rule, "half-width-at-canary")["canary_us"] == pytest.approx(60.0)
+        assert values_of(found[name].rule, "half-width-at-canary")["canary_us"] == pytest.approx(
+            60.0
+        )
         assert "half-width" in codes_of(unpaced[name].rule)
         assert found[name].value == pytest.approx(unpaced[name].value)
     assert found["complete"].value == pytest.approx(600.0, abs=0.5)
@@ -47,7 +52,9 @@ def test_an_exact_line_gives_its_slope_and_intercept() -> None:
 
 def test_the_host_figure_needs_the_cpu_clock_unless_the_wait_does_no_work() -> None:
     bare = [
-        Process([one_round([row for row in r.samples if len(row) == 3], (), r.round) for r in p.rounds])
+        Process(
+            [one_round([row for row in r.samples if len(row) == 3], (), r.round) for r in p.rounds]
+        )
         for p in lines(600.0, 601.0).processes
     ]
     found = estimate(Series(bare), 0.1)
@@ -62,7 +69,9 @@ def test_without_samples_or_with_one_n_there_is_no_slope() -> None:
     assert {e.status for e in estimate(Series([Process()]), 0.03).values()} == {"failed"}
     one = Series([Process([one_round([[4, 10, 20]] * 9)])] * 3, synchronous=True)
     assert estimate(one, 0.03)["complete"].status == "failed"
-    polled = Series([Process([one_round([[4, 10, 20]] * 9)], {"wait_quantum": one_off_line([1e8])})] * 3)
+    polled = Series(
+        [Process([one_round([[4, 10, 20]] * 9)], {"wait_quantum": one_off_line([1e8])})] * 3
+    )
     found = estimate(polled, 0.03)
     assert found["complete"].status == "below-resolution"
     assert found["fixed"].status == "below-resolution"
@@ -168,7 +177,9 @@ def test_the_time_of_one_unit_comes_from_the_rounds_if_these_have_enough_samples
     one_off = {"naive": one_off_line([5.0])}
     for rounds, naive in ((3, 5.0), (4, 1_600.0)):
         series = lines(600.0, 600.0, rounds=rounds)
-        found = estimate(Series([Process(p.rounds, one_off) for p in series.processes], anchored=True), 0.03)
+        found = estimate(
+            Series([Process(p.rounds, one_off) for p in series.processes], anchored=True), 0.03
+        )
         assert found["naive"].value == naive
 
 
@@ -179,13 +190,18 @@ def test_a_single_value_that_could_not_be_measured_is_unavailable_with_the_reaso
     }
     bare = [Process(p.rounds, one_off) for p in lines(600.0, 600.0, rounds=3).processes]
     found = estimate(Series(bare), 0.03)
-    assert (found["device_span"].status, found["device_span"].reason) == ("unavailable", "no timestamps")
+    assert (found["device_span"].status, found["device_span"].reason) == (
+        "unavailable",
+        "no timestamps",
+    )
     assert found["naive"].value == 5.0
 
 
 def test_the_cost_of_a_recording_has_a_slope_and_an_intercept() -> None:
     one_off = {"making:capture": one_off_line([150.0, 600.0, 5_100.0], [1, 10, 100])}
-    found = estimate(Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03)
+    found = estimate(
+        Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03
+    )
     assert found["making:capture"].value == pytest.approx(50.0)
     assert found["making:capture:fixed"].value == pytest.approx(100.0)
 
@@ -193,25 +209,45 @@ def test_the_cost_of_a_recording_has_a_slope_and_an_intercept() -> None:
 def test_device_time_is_the_figure_that_most_processes_measured() -> None:
     def named(*names: str) -> set[str]:
         processes = [
-            Process(p.rounds, {name: one_off_line([1_100.0, 600.0], [100, 50]), "device_quantum": one_off_line([1.0])})
+            Process(
+                p.rounds,
+                {
+                    name: one_off_line([1_100.0, 600.0], [100, 50]),
+                    "device_quantum": one_off_line([1.0]),
+                },
+            )
             for p, name in zip(lines(600.0, 600.0, 600.0).processes, names, strict=True)
         ]
-        return {name for name in one_off_figures(Series(processes), 0.03) if name.startswith("device")}
+        return {
+            name for name in one_off_figures(Series(processes), 0.03) if name.startswith("device")
+        }
 
     assert named("device_busy", "device_span", "device_busy") == {"device_busy"}
     assert named("device_span", "device_span", "device_busy") == {"device_span"}
 
 
 def test_device_time_below_the_resolution_of_its_clock_has_no_value() -> None:
-    one_off = {"device_span": one_off_line([1_100.0, 600.0], [100, 50]), "device_quantum": one_off_line([1_000.0])}
-    found = estimate(Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03)
+    one_off = {
+        "device_span": one_off_line([1_100.0, 600.0], [100, 50]),
+        "device_quantum": one_off_line([1_000.0]),
+    }
+    found = estimate(
+        Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03
+    )
     assert found["device_span"].status == "below-resolution"
     assert found["device_span"].value is None
 
 
-@pytest.mark.parametrize(("host", "expected"), [(95.0, "host"), (80.0, "balanced"), (20.0, "device")])
-def test_the_share_of_host_time_decides_whether_host_or_device_limits_a_case(host: float, expected: str) -> None:
-    figures = {name: Figure(name=name, value=value) for name, value in (("host", host), ("complete", 100.0))}
+@pytest.mark.parametrize(
+    ("host", "expected"), [(95.0, "host"), (80.0, "balanced"), (20.0, "device")]
+)
+def test_the_share_of_host_time_decides_whether_host_or_device_limits_a_case(
+    host: float, expected: str
+) -> None:
+    figures = {
+        name: Figure(name=name, value=value)
+        for name, value in (("host", host), ("complete", 100.0))
+    }
     assert limited_by(Series([]), figures) == expected
     assert limited_by(Series([], synchronous=True), figures) == "host"
     assert limited_by(Series([], overlap="serial"), figures) == ""

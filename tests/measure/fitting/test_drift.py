@@ -28,10 +28,19 @@ def test_constant_costs_show_no_drift_in_99_percent_of_the_cases() -> None:
 
 def test_a_drift_that_the_processor_speed_explains_is_not_reported() -> None:
     costs = [_rounds(0.3, seed) for seed in range(4)]
-    assert find_drift_beyond_canary(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET) is None
-    assert find_drift_beyond_canary(costs, [_rounds(0.0, seed + 10) for seed in range(4)], TARGET) is not None
+    assert (
+        find_drift_beyond_canary(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET)
+        is None
+    )
+    assert (
+        find_drift_beyond_canary(costs, [_rounds(0.0, seed + 10) for seed in range(4)], TARGET)
+        is not None
+    )
 
 
 def test_a_drift_of_the_processor_speed_alone_is_not_reported_for_the_cost() -> None:
     costs = [_rounds(0.0, seed) for seed in range(4)]
-    assert find_drift_beyond_canary(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET) is None
+    assert (
+        find_drift_beyond_canary(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET)
+        is None
+    )

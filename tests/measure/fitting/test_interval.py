@@ -1,4 +1,6 @@
-"""The mean of one value per process: its interval, the effect of the canary, outliers, and the status."""
+"""The mean of one value per process: its interval, the effect of the canary, outliers, and the
+status.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,18 @@ def test_the_interval_of_a_mean_of_processes_is_that_of_students_t() -> None:
     assert found.status == "ok"
     assert found.processes == 4
     rule = values_of(found.rule, "half-width")
-    assert rule == {"processes": 4, "share": pytest.approx((high - low) / 2 / 100.5), "target": 0.03}
+    assert rule == {
+        "processes": 4,
+        "share": pytest.approx((high - low) / 2 / 100.5),
+        "target": 0.03,
+    }
 
 
 @pytest.mark.needs("scipy")
 def test_changes_that_follow_the_processor_speed_do_not_widen_the_interval() -> None:
-    """As in scipy's regression: the mean, with the standard error of the line at the mean canary."""
+    """As in scipy's regression: the mean, with the standard error of the line at the mean
+    canary.
+    """
 
     from scipy import stats
 
@@ -45,24 +53,39 @@ def test_changes_that_follow_the_processor_speed_do_not_widen_the_interval() -> 
 
 @pytest.mark.parametrize(
     "paces",
-    [(), (6e4,) * 6, (*(6e4,) * 5, 6e4 + 1), (0.0, 6e4, 6.1e4, 6.2e4, 5.9e4, 6e4), (6.1e4, 5.9e4, 6e4)],
+    [
+        (),
+        (6e4,) * 6,
+        (*(6e4,) * 5, 6e4 + 1),
+        (0.0, 6e4, 6.1e4, 6.2e4, 5.9e4, 6e4),
+        (6.1e4, 5.9e4, 6e4),
+    ],
     ids=["none", "all equal", "nearly equal", "one unknown", "too few"],
 )
-def test_without_known_processor_speeds_a_figure_is_the_plain_mean(paces: tuple[float, ...]) -> None:
+def test_without_known_processor_speeds_a_figure_is_the_plain_mean(
+    paces: tuple[float, ...],
+) -> None:
     values = [100.0, 104.0, 98.0, 97.0, 103.0, 98.0]
-    assert mean_of_processes("complete", values, 0.03, paces=paces) == mean_of_processes("complete", values, 0.03)
+    assert mean_of_processes("complete", values, 0.03, paces=paces) == mean_of_processes(
+        "complete", values, 0.03
+    )
     assert mean_of_processes("complete", values, 0.03).value == pytest.approx(100.0)
 
 
 def test_with_fewer_than_five_processes_the_processor_speed_is_not_used() -> None:
     values, paces = [100.0, 110.0, 90.0, 105.0], [6e4, 6.6e4, 5.4e4, 6.3e4]
-    assert mean_of_processes("complete", values, 0.03, paces=paces) == mean_of_processes("complete", values, 0.03)
+    assert mean_of_processes("complete", values, 0.03, paces=paces) == mean_of_processes(
+        "complete", values, 0.03
+    )
 
 
 def test_a_wide_interval_is_noisy_and_its_reason_estimates_the_processes_needed() -> None:
     found = mean_of_processes("complete", [100.0, 110.0, 90.0, 105.0, 95.0], 0.03)
     assert found.status == "noisy"
-    assert values_of(found.reason, "too-wide") == {"share": pytest.approx(0.0982, abs=1e-4), "target": 0.03}
+    assert values_of(found.reason, "too-wide") == {
+        "share": pytest.approx(0.0982, abs=1e-4),
+        "target": 0.03,
+    }
     assert values_of(found.reason, "more-processes-would-do") == {"processes": 54}
     assert codes_of(mean_of_processes("complete", [100.0, 300.0], 0.01).reason) == {"too-wide"}
 
@@ -78,7 +101,9 @@ def test_one_process_gives_no_interval_and_none_gives_no_value() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [4, 5, 8, 12])
 def test_intervals_cover_the_truth_in_about_95_percent(processes: int) -> None:
-    """1,000 draws with a canary that varies. Below five processes the interval includes the changes of the canary."""
+    """1,000 draws with a canary that varies. Below five processes the interval includes the changes
+    of the canary.
+    """
     draw, held = np.random.default_rng(1), 0
     for _ in range(1_000):
         paces = 1 + 0.04 * draw.standard_normal(processes)

@@ -35,7 +35,9 @@ def test_times_on_one_line_show_no_full_queue() -> None:
 def test_noise_at_two_small_n_is_not_taken_for_a_full_queue() -> None:
     ns = np.array([1.0, 2, 4, 8, 16, 100])
     rows = np.repeat(ns, 4), np.repeat(ns * 300.0, 4)
-    wild = rows[1] * (1 + 0.5 * np.random.default_rng(3).standard_normal(rows[1].size) * (rows[0] < 5))
+    wild = rows[1] * (
+        1 + 0.5 * np.random.default_rng(3).standard_normal(rows[1].size) * (rows[0] < 5)
+    )
     assert find_knee(rows[0], wild) is None
 
 

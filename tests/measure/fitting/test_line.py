@@ -10,7 +10,9 @@ from overhead.measure.fitting import line as fit
 NS = np.array([1.0, 2, 4, 8, 16, 100])
 
 
-def noisy(slope: float, intercept: float, seed: int = 0, passes: int = 20) -> tuple[fit.Floats, fit.Floats]:
+def noisy(
+    slope: float, intercept: float, seed: int = 0, passes: int = 20
+) -> tuple[fit.Floats, fit.Floats]:
     n = np.tile(NS, passes)
     return n, intercept + slope * n + np.random.default_rng(seed).normal(0, 20, n.size)
 
@@ -63,7 +65,10 @@ def test_a_sample_interrupted_before_the_wait_is_left_out_of_the_total_time_too(
     n, issue = noisy(300.0, 0.0, passes=50)
     hit = np.random.default_rng(1).random(n.size) < 0.3
     total = issue + np.random.default_rng(2).uniform(0, 4_000, n.size) + np.where(hit, 2_000.0, 0.0)
-    alone, together = fit.robust_line(n, total), fit.robust_line(n, total, issue + np.where(hit, 2_000.0, 0.0))
+    alone, together = (
+        fit.robust_line(n, total),
+        fit.robust_line(n, total, issue + np.where(hit, 2_000.0, 0.0)),
+    )
     assert alone is not None
     assert together is not None
     assert abs(together.intercept - 2_000) < abs(alone.intercept - 2_000)

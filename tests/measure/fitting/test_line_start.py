@@ -28,7 +28,9 @@ def straight(unit: float, fixed: float = 300.0) -> Law:
 
 @pytest.mark.parametrize(("unit", "fixed"), [(30.0, 300.0), (5e3, 300.0), (5e3, 3e6), (50e3, 0.0)])
 @pytest.mark.parametrize("target", [0.03, 0.1])
-def test_a_straight_line_holds_from_its_first_unit(unit: float, fixed: float, target: float) -> None:
+def test_a_straight_line_holds_from_its_first_unit(
+    unit: float, fixed: float, target: float
+) -> None:
     found = figures(straight(unit, fixed), target)["complete"]
     assert (found.status, found.holds_from) == ("ok", 1)
     assert found.value == pytest.approx(unit, rel=0.01)
@@ -36,7 +38,9 @@ def test_a_straight_line_holds_from_its_first_unit(unit: float, fixed: float, ta
 
 @pytest.mark.parametrize("longest", [50, 200])
 @pytest.mark.parametrize("fixed", [300.0, 3e6])
-def test_a_cost_that_short_chains_do_not_have_says_from_which_n_on_it_holds(longest: int, fixed: float) -> None:
+def test_a_cost_that_short_chains_do_not_have_says_from_which_n_on_it_holds(
+    longest: int, fixed: float
+) -> None:
     def extra(n: np.ndarray) -> np.ndarray:
         return np.where(n <= longest, n * 4_970.0, 0.0)
 
@@ -76,18 +80,26 @@ def test_an_intercept_far_above_one_unit_is_not_ok() -> None:
     found = figures(Law(1_000.0, 0.0, 14_000.0, synchronous=True, extra=extra, **NOISE))
     assert found["fixed"].status == "noisy"
     assert (found["fixed"].value or 0.0) > 50e3
-    assert values_of(found["fixed"].reason, "one-unit-is-off")["single_us"] == pytest.approx(15, abs=1)
+    assert values_of(found["fixed"].reason, "one-unit-is-off")["single_us"] == pytest.approx(
+        15, abs=1
+    )
     assert found["complete"].holds_from > 2
 
 
 def test_an_intercept_far_below_one_unit_is_not_ok() -> None:
-    found = figures(Law(10e3, 0.0, 20e3, synchronous=True, extra=lambda n: np.where(n == 1, 60e3, 0.0), **NOISE))
+    found = figures(
+        Law(10e3, 0.0, 20e3, synchronous=True, extra=lambda n: np.where(n == 1, 60e3, 0.0), **NOISE)
+    )
     assert found["fixed"].status == "noisy"
-    assert values_of(found["fixed"].reason, "one-unit-is-off")["single_us"] == pytest.approx(90, rel=0.1)
+    assert values_of(found["fixed"].reason, "one-unit-is-off")["single_us"] == pytest.approx(
+        90, rel=0.1
+    )
 
 
-def test_one_unit_that_differs_leaves_the_cost_from_one_on_where_a_hundred_units_do_not_show_it() -> None:
-    found = figures(Law(25e3, 0.0, 40e3, synchronous=True, extra=lambda n: np.where(n == 1, 40e3, 0.0), **NOISE))
+def test_one_differing_unit_leaves_the_cost_from_one_on_where_a_hundred_units_hide_it() -> None:
+    found = figures(
+        Law(25e3, 0.0, 40e3, synchronous=True, extra=lambda n: np.where(n == 1, 40e3, 0.0), **NOISE)
+    )
     assert (found["complete"].status, found["complete"].holds_from) == ("ok", 1)
     assert found["fixed"].status == "noisy"
 
@@ -148,29 +160,38 @@ def test_units_that_are_rounded_up_are_not_two_speeds(size: int) -> None:
 
 
 @pytest.mark.parametrize(("both", "status"), [(False, "noisy"), (True, "bimodal")])
-def test_anchors_that_are_alike_deny_two_speeds_unless_a_process_has_both(both: bool, status: str) -> None:
+def test_anchors_that_are_alike_deny_two_speeds_unless_a_process_has_both(
+    both: bool, status: str
+) -> None:
     fast, slow = [600.0] * 10, [1_200.0] * 10
     of_processes = [fast, slow, fast, slow, fast, [*fast[:5], *slow[:5]] if both else slow]
     anchors = one_off_line([91_000.0, 901_000.0] * 3, [100, 1_000] * 3)
     processes = []
     for number, slopes in enumerate(of_processes):
         rows = [
-            [[n, round(slope * n / 2), round(1_000 + slope * n)] for n in (1, 2, 4, 8, 16, 100)] for slope in slopes
+            [[n, round(slope * n / 2), round(1_000 + slope * n)] for n in (1, 2, 4, 8, 16, 100)]
+            for slope in slopes
         ]
         rounds = [one_round(2 * row, (50_000, 50_000), index) for index, row in enumerate(rows)]
         processes.append(Process(rounds, {"anchor": anchors}, number=number))
-    found = estimate(replace(lines(600.0), processes=processes, synchronous=True, anchored=True), 0.1)["complete"]
+    found = estimate(
+        replace(lines(600.0), processes=processes, synchronous=True, anchored=True), 0.1
+    )["complete"]
     assert found.status == status
     assert [*(found.modes or [])] == ([600.0, 1_200.0] if both else [])
 
 
 @pytest.mark.parametrize(("least", "unit"), [(100e3, 5e3), (300e3, 5e3), (1e6, 5e3)])
-def test_a_bend_that_processes_meet_at_different_sizes_starts_the_cost_beyond_it(least: float, unit: float) -> None:
+def test_a_bend_that_processes_meet_at_different_sizes_starts_the_cost_beyond_it(
+    least: float, unit: float
+) -> None:
     def extra(n: np.ndarray) -> np.ndarray:
         return np.maximum(least - unit * n, 0.0)
 
     for seed in range(3):
-        complete = figures(Law(unit, 0.0, 300.0, synchronous=True, extra=extra, **NOISE), seed=seed)["complete"]
+        complete = figures(
+            Law(unit, 0.0, 300.0, synchronous=True, extra=extra, **NOISE), seed=seed
+        )["complete"]
         assert complete.status != "ok" or complete.holds_from * unit >= 0.8 * least
 
 

@@ -17,7 +17,13 @@ def met_series(*turns: tuple[float, ...]) -> Series:
 
 def test_the_met_cost_is_the_median_of_the_processes_with_the_lowest_and_the_highest() -> None:
     found = met_figures(met_series((29.0, 31.0), (56.0,), (70.0, 70.0, 70.0)))["met"]
-    assert (found.value, found.low, found.high, found.processes, found.unit) == (56.0, 30.0, 70.0, 3, "ns")
+    assert (found.value, found.low, found.high, found.processes, found.unit) == (
+        56.0,
+        30.0,
+        70.0,
+        3,
+        "ns",
+    )
     assert found.status == "ok"
     assert found.rule == because("lowest-and-highest-mean", processes=3)
 
@@ -29,7 +35,9 @@ def test_with_eight_processes_the_ends_of_the_met_cost_are_percentiles() -> None
 
 
 def test_the_spread_of_the_met_cost_within_a_process_is_a_second_figure() -> None:
-    found = met_figures(met_series((10.0, 11.0, 10.5), (20.0, 30.0), (5.0, 10.0), (7.0,)))["met_rounds"]
+    found = met_figures(met_series((10.0, 11.0, 10.5), (20.0, 30.0), (5.0, 10.0), (7.0,)))[
+        "met_rounds"
+    ]
     assert (found.value, found.low, found.high) == pytest.approx((1.5, 1.1, 2.0))
     assert (found.unit, found.processes) == ("ratio", 3)
 

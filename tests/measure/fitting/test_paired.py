@@ -10,7 +10,12 @@ import pytest
 
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.one_process import Process, Series, slopes_by_round
-from overhead.measure.fitting.paired import MARGINAL_COSTS, PerDispatch, difference_and_ratio, marginal_costs
+from overhead.measure.fitting.paired import (
+    MARGINAL_COSTS,
+    PerDispatch,
+    difference_and_ratio,
+    marginal_costs,
+)
 from overhead.results import because
 from tests.fakes.chains import at_canaries, lines, one_round, series, with_canaries
 from tests.fakes.machine import Disturbance, Law
@@ -22,7 +27,9 @@ ROTATED = PerDispatch(0.0, 0.0, binds=1.0)
 
 
 def test_two_cases_are_compared_round_by_round_within_a_process() -> None:
-    found = difference_and_ratio(lines(600.0, 900.0, 1_200.0), lines(300.0, 450.0, 600.0), "complete", 0.03)
+    found = difference_and_ratio(
+        lines(600.0, 900.0, 1_200.0), lines(300.0, 450.0, 600.0), "complete", 0.03
+    )
     assert found.ratio.value == pytest.approx(2.0)
     assert found.ratio.status == "ok"
     assert found.ratio.unit == "ratio"
@@ -41,12 +48,20 @@ def test_differences_ratios_and_marginal_costs_are_corrected_for_the_processor_s
     for one in (found.difference, found.ratio, parts["per_dispatch"]):
         assert values_of(one.rule, "half-width-at-canary")["canary_us"] == pytest.approx(60.0)
         assert one.status == "ok"
-    bare = {name: replace(s, processes=[replace(p, pace=0.0) for p in s.processes]) for name, s in family.items()}
-    assert difference_and_ratio(bare[PER_SUBMIT], bare[ONE_PASS], "complete", 0.01).difference.status == "noisy"
+    bare = {
+        name: replace(s, processes=[replace(p, pace=0.0) for p in s.processes])
+        for name, s in family.items()
+    }
+    assert (
+        difference_and_ratio(bare[PER_SUBMIT], bare[ONE_PASS], "complete", 0.01).difference.status
+        == "noisy"
+    )
 
 
 def test_a_negative_difference_is_shown_as_negative_and_noisy() -> None:
-    found = difference_and_ratio(lines(300.0, 301.0, 302.0), lines(400.0, 401.0, 402.0), "issue", 0.03).difference
+    found = difference_and_ratio(
+        lines(300.0, 301.0, 302.0), lines(400.0, 401.0, 402.0), "issue", 0.03
+    ).difference
     assert found.value == pytest.approx(-50.0)
     assert found.status == "noisy"
     assert found.reason == because("difference-not-separable")
@@ -60,7 +75,10 @@ def test_two_cases_are_compared_in_the_processes_that_measured_both() -> None:
     assert found.processes == 3
     family = {PER_SUBMIT: a, ONE_PASS: lacking}
     assert marginal_costs(family, figure="issue")["per_dispatch"].processes == 3
-    assert marginal_costs(dict(reversed(family.items())), figure="issue")["per_dispatch"].processes == 3
+    assert (
+        marginal_costs(dict(reversed(family.items())), figure="issue")["per_dispatch"].processes
+        == 3
+    )
     with pytest.raises(ValueError, match="same number"):
         difference_and_ratio(replace(a, processes=[a.processes[0]] * 2), b, "complete")
 
@@ -80,10 +98,22 @@ def test_cases_without_a_common_round_have_no_difference() -> None:
 @pytest.mark.slow
 def test_the_ratio_of_two_cases_is_precise_although_processes_differ_in_speed() -> None:
     disturbance = Disturbance(spread=0.05, preemptions=0.0)
-    a = series(Law(host=2_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), disturbance, processes=4)
-    b = series(Law(host=1_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), disturbance, processes=4)
+    a = series(
+        Law(host=2_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005),
+        disturbance,
+        processes=4,
+    )
+    b = series(
+        Law(host=1_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005),
+        disturbance,
+        processes=4,
+    )
     bare = replace(
-        a, processes=[replace(p, rounds=[msgspec.structs.replace(r, canary=[]) for r in p.rounds]) for p in a.processes]
+        a,
+        processes=[
+            replace(p, rounds=[msgspec.structs.replace(r, canary=[]) for r in p.rounds])
+            for p in a.processes
+        ],
     )
     assert estimate(bare, 0.03)["complete"].status == "noisy"
     assert difference_and_ratio(a, b, "complete").ratio.value == pytest.approx(2.0, rel=0.005)
@@ -103,23 +133,32 @@ def test_four_patterns_of_a_case_give_the_cost_of_a_submit_a_pass_and_a_dispatch
 
 
 def test_without_passes_two_patterns_determine_the_cost_of_a_submit() -> None:
-    family = {PER_SUBMIT: lines(20_000.0, 20_100.0, 19_900.0), ONE_PASS: lines(2_000.0, 2_010.0, 1_990.0)}
+    family = {
+        PER_SUBMIT: lines(20_000.0, 20_100.0, 19_900.0),
+        ONE_PASS: lines(2_000.0, 2_010.0, 1_990.0),
+    }
     assert marginal_costs(family, figure="issue")["per_submit"].status == "unavailable"
     found = marginal_costs(family, figure="issue", passes=False)
     assert found["per_submit"].value == pytest.approx(9_000.0)
     assert found["per_dispatch"].value == pytest.approx(1_000.0)
-    assert (found["per_pass"].status, found["per_pass"].reason) == ("unavailable", because("no-passes"))
+    assert (found["per_pass"].status, found["per_pass"].reason) == (
+        "unavailable",
+        because("no-passes"),
+    )
 
 
 def test_patterns_without_figures_have_no_marginal_costs() -> None:
     bare = Series([Process([one_round([[1, 5, 9]] * 9)])] * 2)
-    assert {e.status for e in marginal_costs({PER_SUBMIT: bare, ONE_PASS: bare}).values()} == {"unavailable"}
+    assert {e.status for e in marginal_costs({PER_SUBMIT: bare, ONE_PASS: bare}).values()} == {
+        "unavailable"
+    }
 
 
 def test_a_marginal_cost_whose_interval_reaches_zero_is_noisy() -> None:
     names = {PER_SUBMIT: 10_000.0, PER_PASS: 1_000.0, ONE_PASS: 1_001.0, PER_16: 1_600.0}
     found = marginal_costs(
-        {n: lines(*(2 * v * f for f in (1.0, 1.001, 0.999))) for n, v in names.items()}, figure="issue"
+        {n: lines(*(2 * v * f for f in (1.0, 1.001, 0.999))) for n, v in names.items()},
+        figure="issue",
     )
     assert found["per_pass"].status == "noisy"
     assert found["per_pass"].reason == because("cost-not-separable")
@@ -132,7 +171,9 @@ def test_a_comparison_leaves_out_the_slow_rounds_of_either_case() -> None:
     found = difference_and_ratio(with_canaries(of, slow), with_canaries(against, calm), "complete")
     assert found.difference.value == pytest.approx(300.0)
     assert (found.difference.status, found.difference.processes) == ("ok", 3)
-    few = difference_and_ratio(with_canaries(of[:2], slow[2:]), with_canaries(against[:2], calm[2:]), "complete")
+    few = difference_and_ratio(
+        with_canaries(of[:2], slow[2:]), with_canaries(against[:2], calm[2:]), "complete"
+    )
     assert few.difference.processes == 2
     family = {PER_SUBMIT: with_canaries(of, slow), ONE_PASS: with_canaries(against, calm)}
     assert marginal_costs(family, figure="issue")["per_dispatch"].processes == 3
@@ -143,14 +184,25 @@ def test_a_comparison_uses_all_rounds_if_too_few_fast_ones_are_common() -> None:
     early, late = (150, 100, 101, 100), (100, 101, 100, 150)
     of, against = with_canaries((600.0,) * 4, early), with_canaries((300.0,) * 4, late)
     assert difference_and_ratio(of, against, "complete").difference.processes == 4
-    assert marginal_costs({PER_SUBMIT: of, ONE_PASS: against}, figure="issue")["per_dispatch"].processes == 4
+    assert (
+        marginal_costs({PER_SUBMIT: of, ONE_PASS: against}, figure="issue")[
+            "per_dispatch"
+        ].processes
+        == 4
+    )
 
 
 @pytest.mark.slow
 def test_a_difference_of_host_times_uses_every_round() -> None:
-    """Few samples read the CPU clock, so the CPU time inside the wait comes from the whole process."""
-    a = series(Law(host=2_000.0, device=10.0, fixed=20_000.0, deferred=500.0, jitter=0.01), processes=4)
-    b = series(Law(host=1_000.0, device=10.0, fixed=20_000.0, deferred=200.0, jitter=0.01), processes=4)
+    """Few samples read the CPU clock, so the CPU time inside the wait comes from the whole
+    process.
+    """
+    a = series(
+        Law(host=2_000.0, device=10.0, fixed=20_000.0, deferred=500.0, jitter=0.01), processes=4
+    )
+    b = series(
+        Law(host=1_000.0, device=10.0, fixed=20_000.0, deferred=200.0, jitter=0.01), processes=4
+    )
     for process in a.processes:
         assert slopes_by_round(process, a, "host", None).keys() == {r.round for r in process.rounds}
     assert difference_and_ratio(a, b, "host").difference.value == pytest.approx(1_300.0, rel=0.01)

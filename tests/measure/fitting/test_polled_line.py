@@ -12,7 +12,11 @@ def test_the_slope_is_right_although_a_polling_wait_rounds_times_up() -> None:
     quantum, slope, done = 1e8, 5_000.0, 3e6
     draw = np.random.default_rng(0)
     n = np.concatenate(
-        [[1, 5_000, 10_000], draw.uniform(0.97, 1.03, 12) * 19_400, draw.uniform(0.97, 1.03, 12) * 59_400]
+        [
+            [1, 5_000, 10_000],
+            draw.uniform(0.97, 1.03, 12) * 19_400,
+            draw.uniform(0.97, 1.03, 12) * 59_400,
+        ]
     )
     total = np.ceil((done + slope * n) / quantum) * quantum + draw.gamma(2, 2e4, n.size)
     line = censored_line(n, total, quantum * 1.01)
@@ -24,7 +28,9 @@ def test_the_slope_is_right_although_a_polling_wait_rounds_times_up() -> None:
 
 
 def test_samples_of_one_unit_and_of_a_whole_poll_determine_the_line() -> None:
-    """T(1) is not rounded if the window opens just before a poll; a busy thread polls when its work ends."""
+    """T(1) is not rounded if the window opens just before a poll; a busy thread polls when its work
+    ends.
+    """
     quantum, slope, start = 1e8, 50_000.0, 1.5e6
     draw = np.random.default_rng(1)
     n = np.concatenate([[1, 1], draw.uniform(0.9, 1.1, 20) * 1_970]).round()

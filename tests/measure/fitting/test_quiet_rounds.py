@@ -17,7 +17,9 @@ from tests.fakes.reasons import values_of
 
 
 @pytest.mark.parametrize(("last", "canary"), [(720.0, 140), (720.0, 112), (510.0, 85)])
-def test_a_process_at_another_processor_clock_is_left_out_and_the_figure_says_so(last: float, canary: int) -> None:
+def test_a_process_at_another_processor_clock_is_left_out_and_the_figure_says_so(
+    last: float, canary: int
+) -> None:
     slopes = (600.0, 602.0, 598.0, 601.0, last)
     found = estimate(with_canaries(slopes, (100, 102, 99, 101, canary)), 0.03)["complete"]
     assert (found.status, found.processes) == ("ok", 4)
@@ -31,7 +33,9 @@ def test_a_process_at_another_processor_clock_is_left_out_and_the_figure_says_so
 
 
 def test_no_process_is_left_out_if_half_of_them_were_slow() -> None:
-    found = estimate(with_canaries((600.0, 600.0, 720.0, 722.0), (100, 100, 118, 118)), 0.03)["complete"]
+    found = estimate(with_canaries((600.0, 600.0, 720.0, 722.0), (100, 100, 118, 118)), 0.03)[
+        "complete"
+    ]
     assert found.processes == 4
     assert "rounds-left-out" not in codes_of(found.rule)
 
@@ -39,7 +43,9 @@ def test_no_process_is_left_out_if_half_of_them_were_slow() -> None:
 @pytest.mark.parametrize("last", [603.0, 540.0, 720.0])
 def test_the_value_of_the_figure_does_not_affect_what_is_left_out(last: float) -> None:
     """Otherwise its interval would be too narrow."""
-    found = estimate(with_canaries((600.0, 602.0, 598.0, 601.0, last), (100, 102, 99, 101, 140)), 0.03)["complete"]
+    found = estimate(
+        with_canaries((600.0, 602.0, 598.0, 601.0, last), (100, 102, 99, 101, 140)), 0.03
+    )["complete"]
     assert found.processes == 4
 
 
@@ -55,8 +61,18 @@ def test_slow_rounds_are_left_out_but_not_their_process() -> None:
     mixed = replace(
         made,
         processes=[
-            replace(p, rounds=[*p.rounds, *[msgspec.structs.replace(r, round=r.round + 100) for r in q.rounds[:1]]])
-            for p, q in zip([*made.processes, made.processes[0]], [*slow.processes, slow.processes[0]], strict=True)
+            replace(
+                p,
+                rounds=[
+                    *p.rounds,
+                    *[msgspec.structs.replace(r, round=r.round + 100) for r in q.rounds[:1]],
+                ],
+            )
+            for p, q in zip(
+                [*made.processes, made.processes[0]],
+                [*slow.processes, slow.processes[0]],
+                strict=True,
+            )
         ],
     )
     found = estimate(mixed, 0.03)["complete"]
@@ -66,7 +82,10 @@ def test_slow_rounds_are_left_out_but_not_their_process() -> None:
 
 def test_a_process_without_rounds_does_not_affect_which_are_slow() -> None:
     made = with_canaries((600.0, 602.0, 598.0, 601.0, 720.0), (100, 102, 99, 101, 140))
-    cut = replace(made, processes=[*made.processes, Process([], {"ladder": one_off_line([0.0, 1.0])}, number=5)])
+    cut = replace(
+        made,
+        processes=[*made.processes, Process([], {"ladder": one_off_line([0.0, 1.0])}, number=5)],
+    )
     assert estimate(cut, 0.03)["complete"] == estimate(made, 0.03)["complete"]
 
 
@@ -78,7 +97,9 @@ def test_a_process_whose_slow_rounds_alone_have_cpu_times_still_has_a_host_figur
         replace(
             p,
             rounds=[
-                msgspec.structs.replace(r, samples=[*r.samples, *cpu], canary=(80_000, 1)) if i == 0 else r
+                msgspec.structs.replace(r, samples=[*r.samples, *cpu], canary=(80_000, 1))
+                if i == 0
+                else r
                 for i, r in enumerate(p.rounds)
             ],
         )
@@ -126,6 +147,8 @@ def test_every_process_counts_if_there_is_no_usual_clock() -> None:
 
 
 def test_the_quietest_rounds_of_a_process_always_count() -> None:
-    few, third = slow_rounds([np.array([100.0, 150.0, 160.0, 400.0]), np.array([100.0, *np.linspace(150, 400, 11)])])
+    few, third = slow_rounds(
+        [np.array([100.0, 150.0, 160.0, 400.0]), np.array([100.0, *np.linspace(150, 400, 11)])]
+    )
     assert few.tolist() == [False, False, False, True]
     assert np.count_nonzero(~third) == 4

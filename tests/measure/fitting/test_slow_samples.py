@@ -24,7 +24,9 @@ def complete(law: Law, **more: Any) -> dict[str, Figure]:
 
 
 @pytest.mark.parametrize(("every", "long_ns", "truth"), [(20_000, 100e6, 10e3), (5_000, 5e6, 6e3)])
-def test_a_rare_long_unit_that_every_process_meets_is_not_ok(every: int, long_ns: float, truth: float) -> None:
+def test_a_rare_long_unit_that_every_process_meets_is_not_ok(
+    every: int, long_ns: float, truth: float
+) -> None:
     def make(law: Law, clock: FakeClock) -> FastFakeChain:
         return PeriodicFakeChain(law, clock, every, long_ns)
 
@@ -39,7 +41,9 @@ def test_a_cost_that_is_paid_later_in_ever_larger_parts_is_not_ok() -> None:
     def make(law: Law, clock: FakeClock) -> FastFakeChain:
         return PeriodicFakeChain(law, clock, 1_000, 40e3, doubles=True)
 
-    found = complete(Law(40.0, 0.0, 300.0, synchronous=True, jitter=0.004), disturbance=CALM, make=make)
+    found = complete(
+        Law(40.0, 0.0, 300.0, synchronous=True, jitter=0.004), disturbance=CALM, make=make
+    )
     assert found["complete"].status == "noisy"
 
 
@@ -58,7 +62,9 @@ def test_interruptions_by_other_threads_are_no_work(host: Disturbance) -> None:
 
 
 def with_slow_samples(canary_ns: int) -> Series:
-    """Three processes, each with two samples 0.4 ms above its line. ``canary_ns``: its best time is 50 us."""
+    """Three processes, each with two samples 0.4 ms above its line. ``canary_ns``: its best time is
+    50 us.
+    """
 
     def slowed(process: Process) -> Process:
         rounds = []
@@ -74,7 +80,9 @@ def with_slow_samples(canary_ns: int) -> Series:
 
 @pytest.mark.parametrize(("canary_ns", "share"), [(50_000, 0.59), (60_000, 0.39), (200_000, 0.0)])
 def test_time_that_the_canary_takes_longer_too_is_no_work(canary_ns: int, share: float) -> None:
-    """Another thread of the core or a stolen processor, which the count of the system does not see."""
+    """Another thread of the core or a stolen processor, which the count of the system does not
+    see.
+    """
     series = with_slow_samples(canary_ns)
     fits = [fit_process(process, series) for process in series.processes]
     assert share_of_slow_samples(series.processes, fits) == pytest.approx(share, abs=0.01)
@@ -93,7 +101,9 @@ class _LateChain(FastFakeChain):
 
 
 @pytest.mark.parametrize(("share", "late"), [(0.2, 100e3), (0.3, 20e3), (0.3, 50e3)])
-def test_waits_that_often_take_longer_refuse_the_figures_that_are_their_median(share: float, late: float) -> None:
+def test_waits_that_often_take_longer_refuse_the_figures_that_are_their_median(
+    share: float, late: float
+) -> None:
     def make(law: Law, clock: FakeClock) -> FastFakeChain:
         return _LateChain(law, clock, share, late)
 
@@ -104,7 +114,9 @@ def test_waits_that_often_take_longer_refuse_the_figures_that_are_their_median(s
         assert "waits-differ" in codes_of(found[name].reason)
 
 
-@pytest.mark.parametrize("host", [CALM, Disturbance(spread=0.005, preemptions=50.0, preempted_ns=(50e3, 5e6))])
+@pytest.mark.parametrize(
+    "host", [CALM, Disturbance(spread=0.005, preemptions=50.0, preempted_ns=(50e3, 5e6))]
+)
 def test_usual_waits_leave_their_figures(host: Disturbance) -> None:
     found = complete(replace(LAW, fixed=20e3, wake=1_000.0, synchronous=False), disturbance=host)
     assert {found[name].status for name in ("complete", "fixed", "naive")} == {"ok"}

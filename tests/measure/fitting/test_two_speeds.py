@@ -22,7 +22,9 @@ def test_values_form_two_groups_only_with_a_gap_and_enough_members() -> None:
     assert two_groups(few, owners) is None
 
 
-def test_a_difference_of_a_fifth_makes_two_groups_within_a_process_but_not_between_processes() -> None:
+def test_a_difference_of_a_fifth_makes_two_groups_within_a_process_but_not_between_processes() -> (
+    None
+):
     owners = np.repeat(np.arange(5), 20)
     values = np.random.default_rng(0).normal(100, 0.5, 100)
     assert two_groups(np.where(owners < 2, 1.2, 1.0) * values, owners) is None

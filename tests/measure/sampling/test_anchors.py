@@ -21,8 +21,12 @@ LINE = 1_000.0, 600.0
 """``fixed`` and the cost of a unit of ``anchored``, ns."""
 
 
-def anchored(far_ns: float, queued_ns: float = 0.0, top_ns: float = LINE[0] + TOP * LINE[1], **more: Any) -> Series:
-    """Three processes on one line, each with anchors that took so long; the thread waited for its processor."""
+def anchored(
+    far_ns: float, queued_ns: float = 0.0, top_ns: float = LINE[0] + TOP * LINE[1], **more: Any
+) -> Series:
+    """Three processes on one line, each with anchors that took so long; the thread waited for its
+    processor.
+    """
     times = {
         "anchor": [top_ns, far_ns],
         "anchor_issue": [top_ns / 2, far_ns / 2],
@@ -34,7 +38,12 @@ def anchored(far_ns: float, queued_ns: float = 0.0, top_ns: float = LINE[0] + TO
 
 def with_once(once: dict[str, Any]) -> Series:
     made = lines(*[LINE[1]] * 3)
-    return replace(made, processes=[replace(p, one_off=once) for p in made.processes], synchronous=True, anchored=True)
+    return replace(
+        made,
+        processes=[replace(p, one_off=once) for p in made.processes],
+        synchronous=True,
+        anchored=True,
+    )
 
 
 def complete(series: Series) -> Figure:
@@ -49,7 +58,9 @@ def test_a_figure_holds_to_the_anchor_that_its_line_predicts() -> None:
     assert (found.status, found.holds_to) == ("ok", FAR)
 
 
-def test_shorter_chains_in_which_the_thread_only_waited_for_its_processor_do_not_end_the_fit() -> None:
+def test_shorter_chains_in_which_the_thread_only_waited_for_its_processor_do_not_end_the_fit() -> (
+    None
+):
     once = {
         "anchor": one_off_line([ON_THE_LINE / 10] * 3 + [ON_THE_LINE], [TOP] * 3 + [FAR]),
         "anchor_queued": one_off_line([ON_THE_LINE] * 4, [TOP] * 3 + [FAR]),
@@ -67,7 +78,9 @@ def test_an_anchor_off_the_line_makes_the_figure_nonlinear_with_both_costs() -> 
 
 
 def test_a_figure_without_an_anchor_is_noisy_and_keeps_its_value() -> None:
-    found = complete(with_once({"anchor": one_off_line([], reason=because("n-is-bounded", most=128))}))
+    found = complete(
+        with_once({"anchor": one_off_line([], reason=because("n-is-bounded", most=128))})
+    )
     assert (found.status, found.holds_to) == ("noisy", 0)
     assert found.value == pytest.approx(LINE[1])
     assert values_of(found.reason, "not-checked-beyond")["units"] == 100
@@ -80,7 +93,9 @@ def test_a_figure_of_an_older_method_keeps_its_status() -> None:
 
 def test_an_anchor_in_one_process_alone_is_not_enough() -> None:
     both = anchored(ON_THE_LINE)
-    one = replace(both, processes=[both.processes[0], *(Process(p.rounds) for p in both.processes[1:])])
+    one = replace(
+        both, processes=[both.processes[0], *(Process(p.rounds) for p in both.processes[1:])]
+    )
     assert complete(one).status == "noisy"
 
 
@@ -112,7 +127,9 @@ def test_a_cost_that_has_changed_at_the_end_of_the_process_drifts() -> None:
 @pytest.mark.parametrize(("times", "status", "to"), [(1.0, "ok", 10 * FAR), (1.5, "nonlinear", 0)])
 def test_a_far_anchor_extends_the_figure_or_refuses_it(times: float, status: str, to: int) -> None:
     ten = 10 * ON_THE_LINE
-    found = complete(anchored(ON_THE_LINE, anchor_far=one_off_line([ten, times * ten], [FAR, 10 * FAR])))
+    found = complete(
+        anchored(ON_THE_LINE, anchor_far=one_off_line([ten, times * ten], [FAR, 10 * FAR]))
+    )
     assert (found.status, found.holds_to) == (status, to)
 
 
@@ -128,7 +145,9 @@ def test_time_in_which_another_thread_had_the_processor_is_no_bend_at_the_far_an
     assert (found.status, found.holds_to) == (status, to)
 
 
-def test_each_process_has_its_own_sizes_of_n_and_an_anchor_ten_times_as_long_as_the_largest() -> None:
+def test_each_process_has_its_own_sizes_of_n_and_an_anchor_ten_times_as_long_as_the_largest() -> (
+    None
+):
     series = run(Law(2_000.0, 0.0, 20e3, **NOISE))
     tops = [int(max(p.values("ladder"))) for p in series.processes]
     assert len(set(tops)) == len(tops)
@@ -147,7 +166,10 @@ def test_anchors_that_take_long_are_taken_in_three_processes_only() -> None:
 
 def test_the_far_anchor_is_taken_for_the_cases_that_are_named() -> None:
     law = Law(2_000.0, 0.0, 20e3, **NOISE)
-    named, plain = complete(run(law, processes=2, far=frozenset({"case"}))), complete(run(law, processes=2))
+    named, plain = (
+        complete(run(law, processes=2, far=frozenset({"case"}))),
+        complete(run(law, processes=2)),
+    )
     assert named.holds_to == 10 * plain.holds_to
 
 
@@ -182,7 +204,9 @@ def test_work_that_is_done_when_the_values_are_read_is_unverified() -> None:
 
 def test_preempted_anchors_do_not_refuse_a_straight_line() -> None:
     busy = Disturbance(spread=0.0, preemptions=100.0, preempted_ns=(1e6, 10e6))
-    found = complete(run(Law(5_000.0, 0.0, 0.0, synchronous=True, **(NOISE | {"wake": 0.0})), busy, processes=5))
+    found = complete(
+        run(Law(5_000.0, 0.0, 0.0, synchronous=True, **(NOISE | {"wake": 0.0})), busy, processes=5)
+    )
     assert found.status == "ok"
 
 
@@ -193,7 +217,9 @@ def test_the_mean_of_everything_holds_what_a_quiet_cost_leaves_out() -> None:
     assert found["everything"].value == pytest.approx(2_000.0 + 2e-4 * 100e3 * 1.5, abs=12)
 
 
-def test_a_stack_that_bounds_n_close_to_the_largest_size_has_a_reason_instead_of_an_anchor() -> None:
+def test_a_stack_that_bounds_n_close_to_the_largest_size_has_a_reason_instead_of_an_anchor() -> (
+    None
+):
     found = complete(run(Law(2_000.0, 0.0, 20e3, **NOISE), max_n=512))
     assert found.status == "noisy"
     assert values_of(found.reason, "n-is-bounded") == {"most": 512}

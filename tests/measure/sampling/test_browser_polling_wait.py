@@ -1,4 +1,6 @@
-"""A browser whose wait polls every 100 ms, on a fake clock: the slope is that of the work, from few long samples."""
+"""A browser whose wait polls every 100 ms, on a fake clock: the slope is that of the work, from few
+long samples.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from overhead.results import Figure, OneOffLine
 from scripts.bench.known_truth import process_of
 from tests.fakes.machine import Disturbance, FakeClock, Law, PollingFakeChain
 
-FIREFOX = Law(host=8e3, device=25e3, fixed=1e5, poll=1e8, wake=5e4, jitter=0.005, scatter=0.1, own=0.005)
+FIREFOX = Law(
+    host=8e3, device=25e3, fixed=1e5, poll=1e8, wake=5e4, jitter=0.005, scatter=0.1, own=0.005
+)
 QUICK = PROFILES["quick"]
 SECONDS = QUICK.case_s * WEIGHT["polling"]
 
@@ -33,7 +37,11 @@ def measured(law: Law) -> tuple[dict[str, Figure], list[Process], float]:
         measure_cases({"case": PollingFakeChain(law, clock)}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events, 0))
-    return estimate(Series(processes, False, False, "pipelined"), QUICK.target), processes, spent / QUICK.processes
+    return (
+        estimate(Series(processes, False, False, "pipelined"), QUICK.target),
+        processes,
+        spent / QUICK.processes,
+    )
 
 
 def naive_slope(processes: list[Process]) -> float:
@@ -55,7 +63,9 @@ def test_with_a_wait_that_polls_every_100_ms_the_slope_is_the_cost_of_the_work_a
 
 
 @pytest.mark.slow
-def test_with_a_polling_wait_twice_as_large_n_give_a_slope_within_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_polling_wait_twice_as_large_n_give_a_slope_within_the_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     once = measured(FIREFOX)[0]["complete"]
     monkeypatch.setattr(polling_wait, "KNOWN_POLL", replace(polling_wait.KNOWN_POLL, level=2))
     twice, processes, _ = measured(FIREFOX)  # the same three processes, at the same speeds
@@ -66,8 +76,12 @@ def test_with_a_polling_wait_twice_as_large_n_give_a_slope_within_the_interval(m
 
 
 def test_with_polls_that_the_work_itself_delays_the_slope_is_still_right() -> None:
-    """The polling thread runs the submissions first: T leaves the stairs, and no poll finds unfinished work."""
-    found, _, _ = measured(Law(host=1e4, device=6e4, fixed=1.5e6, poll=1e8, busy=9e4, jitter=0.005, own=0.003))
+    """The polling thread runs the submissions first: T leaves the stairs, and no poll finds
+    unfinished work.
+    """
+    found, _, _ = measured(
+        Law(host=1e4, device=6e4, fixed=1.5e6, poll=1e8, busy=9e4, jitter=0.005, own=0.003)
+    )
     slope, fixed = found["complete"], found["fixed"]
     assert slope.status == "ok"
     assert slope.value == pytest.approx(9e4, rel=0.04)
@@ -75,9 +89,15 @@ def test_with_polls_that_the_work_itself_delays_the_slope_is_still_right() -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("device", "fixed"), [(22e6, 1e5), (30e6, 1e5), (45e6, 1e5), (25e3, 2e7), (5e6, 4e7)])
-def test_with_a_single_unit_longer_than_one_poll_the_slope_is_still_right(device: float, fixed: float) -> None:
-    slope = measured(Law(host=8e3, device=device, fixed=fixed, poll=1e8, wake=5e4, jitter=0.005, scatter=0.1))[0]
+@pytest.mark.parametrize(
+    ("device", "fixed"), [(22e6, 1e5), (30e6, 1e5), (45e6, 1e5), (25e3, 2e7), (5e6, 4e7)]
+)
+def test_with_a_single_unit_longer_than_one_poll_the_slope_is_still_right(
+    device: float, fixed: float
+) -> None:
+    slope = measured(
+        Law(host=8e3, device=device, fixed=fixed, poll=1e8, wake=5e4, jitter=0.005, scatter=0.1)
+    )[0]
     assert slope["complete"].value == pytest.approx(device, rel=0.15)
     assert slope["complete"].low is not None
 
@@ -95,6 +115,8 @@ def test_a_wait_that_polls_more_often_than_declared_gets_the_usual_sizes_of_n(po
     law = Law(host=8e3, device=25e3, fixed=1e5, poll=poll, wake=5e3)
     chain = PollingFakeChain(law, clock)
     chain.poll_ns = 100_000_000
-    measure_cases({"case": chain}, clock, Settings(1.0, 0.1, 6, 400, 0, frozenset({"case"})), events.append)
+    measure_cases(
+        {"case": chain}, clock, Settings(1.0, 0.1, 6, 400, 0, frozenset({"case"})), events.append
+    )
     names = {e.name for e in events if isinstance(e, OneOffLine)}
     assert "ladder" in names

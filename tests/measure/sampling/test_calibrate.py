@@ -1,4 +1,6 @@
-"""The ladder: its top is as high as the slope needs, no higher; around the stairs of a polling wait it is known."""
+"""The ladder: its top is as high as the slope needs, no higher; around the stairs of a polling wait
+it is known.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ from tests.fakes.machine import CALM, Disturbance, FakeClock, FastFakeChain, Law
 
 
 def ladder(
-    law: Law, disturbance: Disturbance = CALM, limits: Limits | None = None, seed: int = 1, **attributes: object
+    law: Law,
+    disturbance: Disturbance = CALM,
+    limits: Limits | None = None,
+    seed: int = 1,
+    **attributes: object,
 ) -> Ladder:
     clock = FakeClock(disturbance, seed=seed)
     chain = FastFakeChain(law, clock)
@@ -65,13 +71,18 @@ def test_an_extra_cost_of_the_first_units_raises_the_largest_n_until_all_n_are_o
     assert rise(straight, law) <= 2.2 * CLIMB.least_ns
     assert needed <= rise(found, law) <= 2.2 * needed
     assert found.shortfall == ""
-    assert rise(calibrate(Sleeper(clock, law), clock, Limits(target=0.1)), law) <= 2.2 * needed * LINE.misfit / 0.1
+    assert (
+        rise(calibrate(Sleeper(clock, law), clock, Limits(target=0.1)), law)
+        <= 2.2 * needed * LINE.misfit / 0.1
+    )
     _, _, got = measured({"case": Sleeper(clock, law)}, clock, 1.0)
     assert estimate(Series([got["case"]] * 3), 0.03)["complete"].status == "ok"
 
 
 @pytest.mark.parametrize("jitter", [0.002, 0.01])
-def test_noise_does_not_hide_an_extra_cost_of_the_first_units_that_was_found_before(jitter: float) -> None:
+def test_noise_does_not_hide_an_extra_cost_of_the_first_units_that_was_found_before(
+    jitter: float,
+) -> None:
     law = Law(host=100.0, device=500.0, fixed=20_000.0, jitter=jitter)
     tops = []
     for seed in range(20):
@@ -99,7 +110,10 @@ def test_the_search_for_the_largest_n_ends_for_a_chain_that_is_not_linear() -> N
             self.clock.time += n * n
 
     clock, law = FakeClock(CALM), Law(host=100.0, device=50.0, fixed=20_000.0)
-    assert calibrate(Curved(clock, law), clock, Limits(sample_ns=10**9)).ns[-1] ** 2 <= 4.1 * CLIMB.head_ns
+    assert (
+        calibrate(Curved(clock, law), clock, Limits(sample_ns=10**9)).ns[-1] ** 2
+        <= 4.1 * CLIMB.head_ns
+    )
 
 
 def test_noise_that_grows_with_the_sample_does_not_raise_the_largest_n() -> None:
@@ -124,7 +138,10 @@ def test_the_n_of_an_earlier_process_are_timed_again_in_this_process() -> None:
 
 def test_a_tighter_target_raises_the_largest_n() -> None:
     law = Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=100_000.0)
-    assert ladder(law, limits=Limits(target=0.01)).ns[-1] > ladder(law, limits=Limits(target=0.1)).ns[-1]
+    assert (
+        ladder(law, limits=Limits(target=0.01)).ns[-1]
+        > ladder(law, limits=Limits(target=0.1)).ns[-1]
+    )
 
 
 @pytest.mark.parametrize("unit", [1e6, 100e6])
@@ -179,16 +196,22 @@ def test_a_preemption_is_not_taken_for_a_full_queue() -> None:
 def test_a_queue_that_never_fills_gets_no_samples_of_a_full_queue() -> None:
     assert not ladder(Law(host=3_000.0, device=36_000.0, fixed=20_000.0)).extra
     assert not ladder(Law(host=3_000.0, device=1_000.0, fixed=20_000.0, depth=8)).extra
-    assert not ladder(Law(host=3_000.0, device=36_000.0, fixed=20_000.0, depth=64, overlap="serial")).extra
+    assert not ladder(
+        Law(host=3_000.0, device=36_000.0, fixed=20_000.0, depth=64, overlap="serial")
+    ).extra
 
 
 @pytest.mark.parametrize(("poll", "levels"), [(1e6, 8), (100e6, 3)])
-def test_a_polling_wait_is_found_with_the_n_at_which_it_takes_one_more_poll(poll: float, levels: int) -> None:
+def test_a_polling_wait_is_found_with_the_n_at_which_it_takes_one_more_poll(
+    poll: float, levels: int
+) -> None:
     law = Law(host=2_000.0, device=10_000.0, fixed=50_000.0, poll=poll, wake=5_000.0)
     found = ladder(law)
     assert found.stairs is not None
     assert found.stairs.quantum_ns == pytest.approx(poll, rel=0.02)
-    assert list(found.stairs.edges) == pytest.approx([poll / 10_000, levels * poll / 10_000], rel=0.03)
+    assert list(found.stairs.edges) == pytest.approx(
+        [poll / 10_000, levels * poll / 10_000], rel=0.03
+    )
     assert found.extra
     passes = found.draw(50, random.Random(0))
     assert len(passes) == 150
@@ -197,8 +220,13 @@ def test_a_polling_wait_is_found_with_the_n_at_which_it_takes_one_more_poll(poll
 
 
 def test_a_machine_with_two_speeds_is_not_taken_for_a_polling_wait() -> None:
-    """With units of 0.04 ms T jumps between neighbouring n by one unit, and a change of speed bends the line."""
-    law, disturbance = Law(host=36_000.0, device=100.0, fixed=2_000.0), Disturbance(slowdown=1.6, dwell_s=0.01)
+    """With units of 0.04 ms T jumps between neighbouring n by one unit, and a change of speed bends
+    the line.
+    """
+    law, disturbance = (
+        Law(host=36_000.0, device=100.0, fixed=2_000.0),
+        Disturbance(slowdown=1.6, dwell_s=0.01),
+    )
     clocks = [FakeClock(disturbance, seed) for seed in range(60)]
     found = [calibrate(FastFakeChain(law, clock), clock, Limits()).stairs for clock in clocks]
     assert sum(one is not None for one in found) <= 1

@@ -19,12 +19,19 @@ SLOW_UNIT = Law(host=20_000_000.0, device=0.0, fixed=0.0, synchronous=True)
 
 
 def values(events: Sequence[Event], case: str, name: str = "met") -> list[float]:
-    return [v for e in events if isinstance(e, OneOffLine) and (e.case, e.name) == (case, name) for v in e.values]
+    return [
+        v
+        for e in events
+        if isinstance(e, OneOffLine) and (e.case, e.name) == (case, name)
+        for v in e.values
+    ]
 
 
 def reason(events: Sequence[Event], case: str) -> Why:
     """The reason why the case has no met cost."""
-    return next(e.reason for e in events if isinstance(e, OneOffLine) and (e.case, e.name) == (case, "met"))
+    return next(
+        e.reason for e in events if isinstance(e, OneOffLine) and (e.case, e.name) == (case, "met")
+    )
 
 
 def measured_met(chain: Any, clock: FakeClock, **more: Any) -> list[Event]:
@@ -42,13 +49,17 @@ def test_each_turn_of_the_met_cost_gives_the_true_slope(chain: Any) -> None:
 def test_each_measurement_of_the_met_cost_is_stored_with_the_n_of_its_long_chain() -> None:
     clock = FakeClock()
     events = measured_met(Steady(clock, max_n=1_000), clock)
-    assert {e.at[0] for e in events if isinstance(e, OneOffLine) and e.name.startswith("met")} == {1_000}
+    assert {e.at[0] for e in events if isinstance(e, OneOffLine) and e.name.startswith("met")} == {
+        1_000
+    }
 
 
 def test_the_met_cost_includes_interrupted_samples() -> None:
     disturbed = Disturbance(spread=0.0, preemptions=200.0, preempted_ns=(1e6, 1.1e6))
     clock = FakeClock(disturbed, seed=1)
-    events = measured_met(Steady(clock, Law(host=1_000.0, device=0.0, fixed=0.0, synchronous=True)), clock)
+    events = measured_met(
+        Steady(clock, Law(host=1_000.0, device=0.0, fixed=0.0, synchronous=True)), clock
+    )
     assert sum(values(events, "case")) / met.MET.turns == pytest.approx(1_210.0, rel=0.1)
 
 
@@ -92,7 +103,9 @@ def test_the_met_cost_is_measured_before_the_thread_is_bound_to_a_processor() ->
 def test_the_met_cost_does_not_count_as_sampling_time() -> None:
     def rounds(**more: Any) -> int:
         clock = FakeClock()
-        _, events, _ = measured({"case": FastFakeChain(Law(scatter=0.3), clock)}, clock, 0.5, **more)
+        _, events, _ = measured(
+            {"case": FastFakeChain(Law(scatter=0.3), clock)}, clock, 0.5, **more
+        )
         return sum(isinstance(e, Doing) and e.what.startswith("round") for e in events)
 
     without, with_met = rounds(), rounds(met=frozenset({"case"}))
@@ -111,7 +124,9 @@ def test_the_met_cost_uses_sizes_of_n_from_an_earlier_process() -> None:
             prepared.update(sizes)
 
     sizes: set[int] = set()
-    settings = Settings(0.1, met=frozenset({"case"}), ladders={"case": [0, 1, 1_250, 2_500, 5_000, 10_000]})
+    settings = Settings(
+        0.1, met=frozenset({"case"}), ladders={"case": [0, 1, 1_250, 2_500, 5_000, 10_000]}
+    )
     measure_cases({"case": Compiled(clock)}, clock, settings, emit)
     assert {1_250, 10_000} & prepared
     assert prepared <= {0, 1, 625, 1_250, 2_500, 5_000, 10_000}
@@ -128,7 +143,9 @@ def test_the_met_cost_uses_sizes_of_n_from_an_earlier_process() -> None:
         ),
     ],
 )
-def test_a_case_whose_shortest_chain_is_too_long_gives_the_reason_instead_of_a_met_cost(chain: Any, code: str) -> None:
+def test_a_case_whose_shortest_chain_is_too_long_gives_the_reason_instead_of_a_met_cost(
+    chain: Any, code: str
+) -> None:
     clock = FakeClock()
     events = measured_met(chain(clock), clock)
     assert codes_of(reason(events, "case")) == {code}

@@ -1,4 +1,6 @@
-"""Threads that a stack starts while the measuring thread is bound get the processors that the process had at start."""
+"""Threads that a stack starts while the measuring thread is bound get the processors that the
+process had at start.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from overhead.measure.sampling.clock import SystemClock
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> tuple[set[int], dict[int, set[int]]]:
-    """The threads that run in this process, which the test changes, and the processors that each was given."""
+    """The threads that run in this process, which the test changes, and the processors that each
+    was given.
+    """
     running, given = {1, 2}, dict[int, set[int]]()
 
     def bind(thread: int, processors: Iterable[int]) -> None:
@@ -28,7 +32,9 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> tuple[set[int], dict[int, set[in
     return running, given
 
 
-def test_only_threads_started_after_the_move_get_all_processors(threads: tuple[set[int], dict[int, set[int]]]) -> None:
+def test_only_threads_started_after_the_move_get_all_processors(
+    threads: tuple[set[int], dict[int, set[int]]],
+) -> None:
     running, given = threads
     clock = SystemClock()
     clock.release_threads()
@@ -43,7 +49,9 @@ def test_only_threads_started_after_the_move_get_all_processors(threads: tuple[s
     assert given == {}
 
 
-def test_a_thread_that_has_ended_meanwhile_is_skipped(threads: tuple[set[int], dict[int, set[int]]]) -> None:
+def test_a_thread_that_has_ended_meanwhile_is_skipped(
+    threads: tuple[set[int], dict[int, set[int]]],
+) -> None:
     running, given = threads
     clock = SystemClock()
     clock.move([1])

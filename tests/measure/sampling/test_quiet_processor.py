@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 from overhead.measure.sampling import clock as clocks
-from overhead.measure.sampling.clock import SystemClock, processors_serving_gpus, undisturbed_processors
+from overhead.measure.sampling.clock import (
+    SystemClock,
+    processors_serving_gpus,
+    undisturbed_processors,
+)
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.results import RoundLine
 from tests.fakes.chains import Steady, measured
@@ -142,7 +146,9 @@ def test_processors_that_serve_a_gpus_interrupts_are_found() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc/interrupts is Linux only")
-def test_processors_that_serve_a_gpus_interrupts_are_avoided(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_processors_that_serve_a_gpus_interrupts_are_avoided(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     table = tmp_path / "interrupts"
     table.write_text(INTERRUPTS)
     monkeypatch.setattr(clocks, "INTERRUPTS", table)

@@ -1,4 +1,6 @@
-"""The rounds of a worker: cases alternate, share the time fairly, are verified, and survive another case's fault."""
+"""The rounds of a worker: cases alternate, share the time fairly, are verified, and survive another
+case's fault.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def test_a_case_that_raises_is_dropped_with_its_reason_and_the_others_go_on(
     assert set(lost) == {"bad"}
     at = re.escape(f" ({Path(__file__).name}:") + r"\d+, in issue\)"
     assert lost["bad"].status == status
-    assert re.fullmatch(re.escape(said) + (at if status == "failed" else ""), str(lost["bad"].reason))
+    assert re.fullmatch(
+        re.escape(said) + (at if status == "failed" else ""), str(lost["bad"].reason)
+    )
     assert len(rounds(events, "good")) >= 6
 
 
@@ -95,19 +99,25 @@ def test_all_live_cases_alternate_within_each_round_in_changing_order() -> None:
     for event in events:
         if isinstance(event, RoundLine):
             orders[event.round] = orders.get(event.round, "") + event.case
-    assert [sorted(order) == list("abc") for order in orders.values()].count(False) <= 0.1 * len(orders)
+    assert [sorted(order) == list("abc") for order in orders.values()].count(False) <= 0.1 * len(
+        orders
+    )
     assert len(set(orders.values())) > 2
 
 
 def test_two_samplings_with_the_same_seed_give_the_same_samples() -> None:
     def run() -> list[Event]:
         clock = FakeClock(Disturbance(), seed=3)
-        return measured({key: FastFakeChain(Law(scatter=0.1), clock) for key in "ab"}, clock, seed=5)[1]
+        return measured(
+            {key: FastFakeChain(Law(scatter=0.1), clock) for key in "ab"}, clock, seed=5
+        )[1]
 
     assert run() == run()
 
 
-def seconds_of_sampling(chains: Mapping[str, Chain], clock: FakeClock, events: list[Event], seconds: float) -> float:
+def seconds_of_sampling(
+    chains: Mapping[str, Chain], clock: FakeClock, events: list[Event], seconds: float
+) -> float:
     """Measure; return the fake seconds until the last round, and collect the events."""
     began, ended = clock.time, clock.time
 
@@ -127,7 +137,10 @@ def test_slow_and_fast_cases_take_part_in_the_same_rounds() -> None:
     chains = {"slow": FastFakeChain(slow, clock), "quick": FastFakeChain(quick, clock)}
     events: list[Event] = []
     ended = seconds_of_sampling(chains, clock, events, 3.0)
-    took = {case: sum(row[2] for r in rounds(events, case) for row in r.samples) for case in ("slow", "quick")}
+    took = {
+        case: sum(row[2] for r in rounds(events, case) for row in r.samples)
+        for case in ("slow", "quick")
+    }
     assert ended < 3.3
     slow_in, quick_in = ({r.round for r in rounds(events, case)} for case in ("slow", "quick"))
     assert len(slow_in & quick_in) >= 12
@@ -145,14 +158,20 @@ def test_the_sampling_stops_at_its_time_which_the_required_rounds_may_exceed_by_
 
 def test_the_sampling_stops_at_the_maximum_of_rounds() -> None:
     clock = FakeClock(seed=1)
-    rule, _, _ = measured({"case": FastFakeChain(Law(jitter=0.3), clock)}, clock, 30.0, max_rounds=7)
+    rule, _, _ = measured(
+        {"case": FastFakeChain(Law(jitter=0.3), clock)}, clock, 30.0, max_rounds=7
+    )
     assert rule == because("rounds-done", rounds=7)
 
 
 def test_other_workers_measure_before_the_one_off_values_and_before_the_rounds() -> None:
     clock = FakeClock()
     _, events, _ = measured({"a": Steady(clock), "b": Steady(clock)}, clock)
-    assert [e.what for e in events if isinstance(e, Doing) and e.others] == ["once", "once", "round 0"]
+    assert [e.what for e in events if isinstance(e, Doing) and e.others] == [
+        "once",
+        "once",
+        "round 0",
+    ]
 
 
 def test_every_round_has_the_processor_speed_and_runs_without_the_garbage_collector() -> None:
@@ -178,7 +197,9 @@ def test_only_chains_that_wait_without_spinning_have_samples_with_cpu_time() -> 
         "sync": Steady(clock, synchronous=True),
     }
     _, events, _ = measured(chains, clock)
-    widths = {case: {len(row) for r in rounds(events, case) for row in r.samples} for case in chains}
+    widths = {
+        case: {len(row) for r in rounds(events, case) for row in r.samples} for case in chains
+    }
     assert widths == {"plain": {3, 4}, "spins": {3}, "sync": {3}}
 
 
@@ -193,8 +214,12 @@ class WrongCpuClock(FakeClock):
         return int(self.cpu * self.pace) // self.step_ns * self.step_ns
 
 
-@pytest.mark.parametrize(("step_ns", "pace"), [(1_000_000, 1.0), (10_000_000, 1.0), (1, 2.0), (1, 0.0), (1, -1.0)])
-def test_the_sampling_does_not_read_a_cpu_clock_with_long_steps_or_another_pace(step_ns: int, pace: float) -> None:
+@pytest.mark.parametrize(
+    ("step_ns", "pace"), [(1_000_000, 1.0), (10_000_000, 1.0), (1, 2.0), (1, 0.0), (1, -1.0)]
+)
+def test_the_sampling_does_not_read_a_cpu_clock_with_long_steps_or_another_pace(
+    step_ns: int, pace: float
+) -> None:
     clock = WrongCpuClock(step_ns, pace)
     _, events, _ = measured({"plain": Steady(clock)}, clock)
     assert {len(row) for r in rounds(events, "plain") for row in r.samples} == {3}
@@ -204,9 +229,16 @@ def test_single_values_are_measured_for_each_case_and_the_slow_ones_only_for_ext
     clock = FakeClock()
     chains = {"base": Steady(clock, latency=True), "other": Steady(clock)}
     _, _, found = measured(chains, clock, extras=frozenset({"base"}))
-    assert {"first", "clock", "ladder", "empty_wait", "naive", "naive_idle", "latency", "device_busy"} <= set(
-        found["base"].one_off
-    )
+    assert {
+        "first",
+        "clock",
+        "ladder",
+        "empty_wait",
+        "naive",
+        "naive_idle",
+        "latency",
+        "device_busy",
+    } <= set(found["base"].one_off)
     assert not {"naive_idle", "latency"} & set(found["other"].one_off)
     assert found["base"].values("naive") == pytest.approx([11_500] * 7, abs=200)
     assert found["base"].one_off["naive"].at == [1] * 7
@@ -230,7 +262,9 @@ def test_the_time_to_prepare_a_recording_is_measured() -> None:
     assert found["case"].values("prepare") == pytest.approx([140], abs=100)
 
 
-def test_the_calls_of_a_chain_are_timed_in_each_round_between_two_chains_without_inner_clock() -> None:
+def test_the_calls_of_a_chain_are_timed_in_each_round_between_two_chains_without_inner_clock() -> (
+    None
+):
     class Measurable(Steady):
         def stages(self, n: int) -> Mapping[str, Sequence[int]]:
             self.issue(n)
@@ -238,12 +272,16 @@ def test_the_calls_of_a_chain_are_timed_in_each_round_between_two_chains_without
             return {"encode": [400] * n, "submit": [850] * n, "clock": [100] * n}
 
     clock = FakeClock()
-    _, events, found = measured({"case": Measurable(clock), "plain": Steady(clock)}, clock, staged=frozenset({"case"}))
+    _, events, found = measured(
+        {"case": Measurable(clock), "plain": Steady(clock)}, clock, staged=frozenset({"case"})
+    )
     once = {name: taken.values for name, taken in found["case"].one_off.items()}
     count = len(rounds(events, "case"))
     assert not dropped(events)
     assert count >= 6
-    assert [len(once[name]) for name in ("stage:encode", "stage:submit", "unstaged", "stage_clock")] == [count] * 4
+    assert [
+        len(once[name]) for name in ("stage:encode", "stage:submit", "unstaged", "stage_clock")
+    ] == [count] * 4
     assert set(once["stage:encode"]) == {300.0}
     assert set(once["stage:submit"]) == {750.0}
     assert once["unstaged"] == pytest.approx([1_000.0] * count, rel=0.01)
@@ -282,11 +320,15 @@ def test_a_case_whose_device_timing_raises_is_dropped() -> None:
 
     clock = FakeClock()
     _, events, _ = measured({"case": Broken(clock)}, clock)
-    assert re.fullmatch(r"ValueError: lost \(test_rounds.py:\d+, in device\)", str(dropped(events)["case"].reason))
+    assert re.fullmatch(
+        r"ValueError: lost \(test_rounds.py:\d+, in device\)", str(dropped(events)["case"].reason)
+    )
 
 
 @pytest.mark.parametrize("ran", ["no unit", "half", "no recording"])
-def test_a_case_whose_units_for_device_time_or_recordings_did_not_run_is_unverified(ran: str) -> None:
+def test_a_case_whose_units_for_device_time_or_recordings_did_not_run_is_unverified(
+    ran: str,
+) -> None:
     class Idle(Steady):
         def device(self, n: int) -> DeviceTime | None:
             self.aside += n
@@ -305,15 +347,23 @@ def test_a_case_whose_units_for_device_time_or_recordings_did_not_run_is_unverif
             return device_time(n, 500.0 * n)
 
     clock = FakeClock()
-    cases = {"idle": Idle(clock), "untraced": Untraced(clock), "elsewhere": Untraced(clock, counts_device=False)}
+    cases = {
+        "idle": Idle(clock),
+        "untraced": Untraced(clock),
+        "elsewhere": Untraced(clock, counts_device=False),
+    }
     _, events, found = measured(cases, clock)
-    assert [(key, line.status) for key, line in dropped(events).items()] == [(k, "unverified") for k in list(cases)[:2]]
+    assert [(key, line.status) for key, line in dropped(events).items()] == [
+        (k, "unverified") for k in list(cases)[:2]
+    ]
     assert "device_busy" in found["elsewhere"].one_off
 
 
 def test_a_device_clock_that_stands_still_gives_a_reason_instead_of_device_time() -> None:
     clock = FakeClock()
-    _, events, _ = measured({"case": Steady(clock, device=lambda n: device_time(n, 0.0), counts_device=False)}, clock)
+    _, events, _ = measured(
+        {"case": Steady(clock, device=lambda n: device_time(n, 0.0), counts_device=False)}, clock
+    )
     assert not dropped(events)
     assert [codes_of(one) for one in reasons(events, "device_span")] == [{"device-clock-stands"}]
 
@@ -350,7 +400,9 @@ class Compiled(Steady):
 
 
 @pytest.mark.parametrize(("seconds", "few"), [(0.0, False), (0.03, False), (0.1, True)])
-def test_time_for_compiling_does_not_count_as_sampling_time_up_to_a_limit(seconds: float, few: bool) -> None:
+def test_time_for_compiling_does_not_count_as_sampling_time_up_to_a_limit(
+    seconds: float, few: bool
+) -> None:
     clock = FakeClock()
     _, events, _ = measured({"case": Compiled(clock, seconds)}, clock)
     found = len(rounds(events, "case"))

@@ -20,11 +20,15 @@ from overhead.probes.browser.launch import Browser, find_browser
 
 _TIMEOUT_S = 30.0
 _PIPED = ("bash", "-c", 'exec {r}<&"$0" {w}>&"$1"; exec 3<&$r 4>&$w; exec "${@:2}"')
-"""Runs a program with the pipes whose numbers come first as its files 3 and 4, which Chromium reads and writes."""
+"""Runs a program with the pipes whose numbers come first as its files 3 and 4, which Chromium reads
+and writes.
+"""
 
 
 class Driver:
-    """A browser under remote control. As a context manager it ends the browser and removes the profile."""
+    """A browser under remote control. As a context manager it ends the browser and removes the
+    profile.
+    """
 
     def __init__(self, browser: Browser) -> None:
         self.profile = Path(tempfile.mkdtemp(prefix="overhead-driver-"))
@@ -60,16 +64,28 @@ class Driver:
         deadline = time.monotonic() + seconds
         while not (value := self.evaluate(expression)):
             if time.monotonic() > deadline:
-                raise AssertionError(f"{expression} stayed {value!r}: {self.evaluate('document.body.innerText')[:500]}")
+                raise AssertionError(
+                    f"{expression} stayed {value!r}:"
+                    f" {self.evaluate('document.body.innerText')[:500]}"
+                )
             time.sleep(0.1)
         return value
 
     def _start(self, browser: Browser) -> None:
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
-        command = [arg for arg in browser.command(self.profile, "about:blank") if arg != "about:blank"]
+        command = [
+            arg for arg in browser.command(self.profile, "about:blank") if arg != "about:blank"
+        ]
         self.process = subprocess.Popen(
-            [*_PIPED, str(to_read), str(to_write), *command, "--remote-debugging-pipe", "about:blank"],
+            [
+                *_PIPED,
+                str(to_read),
+                str(to_write),
+                *command,
+                "--remote-debugging-pipe",
+                "about:blank",
+            ],
             pass_fds=(to_read, to_write),
             start_new_session=True,
             stdout=subprocess.DEVNULL,
@@ -80,7 +96,9 @@ class Driver:
         os.close(to_write)
         self._left, self._number, self._session = b"", 0, ""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         self._call("Page.enable")
         self._call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(self.downloads))
 
@@ -112,7 +130,9 @@ class Driver:
         self.until(f"location.href.split('#')[0] === {place} && document.readyState === 'complete'")
 
     def evaluate(self, expression: str) -> Any:
-        found = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        found = self._call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in found:
             raise RuntimeError(found["exceptionDetails"])
         return found["result"].get("value")

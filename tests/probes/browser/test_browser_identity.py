@@ -13,16 +13,20 @@ from overhead.probes.browser import identity, launch
 from overhead.probes.browser.launch import Browser
 from overhead.probes.browser.messages import Page, PageAdapter
 
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
+CHROME = (
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0"
+    " Safari/537.36"
+)
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:153.0) Gecko/20100101 Firefox/153.0"
 SAFARI = (
-    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.0 Safari/605"
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko)"
+    " Version/26.0 Safari/605"
 )
 LOG = (
-    "*** You are running in headless mode.\n"
-    '[INFO  wgpu_core::instance] Request adapter result AdapterInfo { name: "llvmpipe (LLVM 15.0.6, 256 bits)", '
-    'vendor: 65541, device: 0, device_type: Cpu, device_pci_bus_id: "", driver: "llvmpipe", '
-    'driver_info: "Mesa 22.3.6 (LLVM 15.0.6)", backend: Vulkan, subgroup_min_size: 8 }\n'
+    "*** You are running in headless mode.\n[INFO  wgpu_core::instance] Request adapter result"
+    ' AdapterInfo { name: "llvmpipe (LLVM 15.0.6, 256 bits)", vendor: 65541, device: 0,'
+    ' device_type: Cpu, device_pci_bus_id: "", driver: "llvmpipe", driver_info: "Mesa 22.3.6 (LLVM'
+    ' 15.0.6)", backend: Vulkan, subgroup_min_size: 8 }\n'
 )
 
 
@@ -43,7 +47,9 @@ def page(agent: str = CHROME, adapter: PageAdapter | None = None, **more: Any) -
 )
 def test_is_software_recognises_adapters_that_are_no_gpu(fields: dict[str, Any]) -> None:
     assert identity.is_software(PageAdapter(**fields))
-    assert not identity.is_software(PageAdapter(vendor="intel", architecture="gen-12lp", device="0x9a49"))
+    assert not identity.is_software(
+        PageAdapter(vendor="intel", architecture="gen-12lp", device="0x9a49")
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +61,9 @@ def test_is_software_recognises_adapters_that_are_no_gpu(fields: dict[str, Any])
         ({"device": "0x2684"}, identity.UNNAMED),
     ],
 )
-def test_adapter_name_returns_the_most_specific_name_that_the_page_gives(fields: dict[str, Any], name: str) -> None:
+def test_adapter_name_returns_the_most_specific_name_that_the_page_gives(
+    fields: dict[str, Any], name: str
+) -> None:
     assert identity.adapter_name(PageAdapter(**fields)) == name
 
 
@@ -73,7 +81,10 @@ def test_with_name_from_log_does_not_replace_a_name_that_the_page_gives() -> Non
     assert identity.with_name_from_log(named, LOG) is named
     nameless = page(FIREFOX)
     assert identity.with_name_from_log(nameless, "nothing of the kind") is nameless
-    assert identity.record_flags(nameless) == ["page-not-isolated", "adapter-unnamed-counted-as-software"]
+    assert identity.record_flags(nameless) == [
+        "page-not-isolated",
+        "adapter-unnamed-counted-as-software",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +105,12 @@ def test_api_is_derived_from_the_backend_or_else_from_the_platform(
 @pytest.mark.parametrize(
     ("agent", "brands", "engine", "version"),
     [
-        (CHROME, ["Chromium 156.0.1", "Microsoft Edge 156.0.2", "Not A 1"], "chromium", "Microsoft Edge 156.0.2"),
+        (
+            CHROME,
+            ["Chromium 156.0.1", "Microsoft Edge 156.0.2", "Not A 1"],
+            "chromium",
+            "Microsoft Edge 156.0.2",
+        ),
         (CHROME, [], "chromium", "Chrome 156.0.0.0"),
         (FIREFOX, [], "firefox", "Firefox 153.0"),
         (SAFARI, [], "safari", "Safari 26.0"),
@@ -114,11 +130,15 @@ def _program(path: Path) -> Path:
     return path
 
 
-posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows runs no program without an extension")
+posix = pytest.mark.skipif(
+    sys.platform == "win32", reason="Windows runs no program without an extension"
+)
 
 
 @posix
-def test_installed_programs_finds_browsers_in_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installed_programs_finds_browsers_in_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert launch.installed_programs("chromium", "linux") == []
     edge, chrome = _program(tmp_path / "microsoft-edge"), _program(tmp_path / "google-chrome")
@@ -144,7 +164,9 @@ def test_installed_programs_finds_browsers_in_the_folders_of_macos_and_windows(
     assert str(_program(tmp_path / program)) in launch.installed_programs("chromium", platform)
 
 
-def test_find_browser_raises_unavailable_if_there_is_no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_browser_raises_unavailable_if_there_is_no_browser(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv(launch.BROWSER, raising=False)
     monkeypatch.setattr(launch, "installed_programs", lambda kind: [])
     with pytest.raises(Unavailable) as refused:
@@ -173,7 +195,9 @@ def test_find_browser_returns_the_program_that_an_environment_variable_names(
         ("linux", r"--a=b\ c '--d=e f' #g", ["--a=b c", "--d=e f", "#g"]),
     ],
 )
-def test_flags_are_divided_as_the_shell_of_the_system_does(platform: str, text: str, words: list[str]) -> None:
+def test_flags_are_divided_as_the_shell_of_the_system_does(
+    platform: str, text: str, words: list[str]
+) -> None:
     assert launch.split_flags(text, platform) == words
 
 
@@ -184,5 +208,10 @@ def test_an_environment_variable_adds_and_removes_browser_flags(
     browser = Browser("chromium", "chromium")
     command = browser.command(tmp_path, "http://127.0.0.1:1/#token=x")
     assert "--headless=new" not in command
-    assert {"--use-vulkan=native", "--enable-unsafe-webgpu", f"--user-data-dir={tmp_path}", "--a b"} <= set(command)
+    assert {
+        "--use-vulkan=native",
+        "--enable-unsafe-webgpu",
+        f"--user-data-dir={tmp_path}",
+        "--a b",
+    } <= set(command)
     assert browser.settings["--use-vulkan"] == "native"

@@ -1,4 +1,6 @@
-"""The download of a page becomes a journal after strict checks, and the single-file page needs no other file."""
+"""The download of a page becomes a journal after strict checks, and the single-file page needs no
+other file.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,16 @@ from overhead.loading.reduce import load
 from overhead.probes.browser import page_files
 from overhead.probes.browser.importing import import_file
 from overhead.probes.browser.page_files import kernel_hashes
-from overhead.results import EndedLine, FailedLine, HeaderLine, OneOffLine, OpenedLine, PlannedLine, RoundLine, codes_of
+from overhead.results import (
+    EndedLine,
+    FailedLine,
+    HeaderLine,
+    OneOffLine,
+    OpenedLine,
+    PlannedLine,
+    RoundLine,
+    codes_of,
+)
 from overhead.runner.output import write_lines
 from tests.fakes.download import ROWS, download, entry
 
@@ -45,7 +56,11 @@ def test_import_file_converts_a_download_of_the_page_to_a_journal(tmp_path: Path
         "step per-submit browser independent bindgroup=rotated",
         "step per-submit browser chained wait=map",
     ]
-    assert (planned[0].target.stack, planned[0].target.api, planned[0].target.software) == ("safari", "Metal", False)
+    assert (planned[0].target.stack, planned[0].target.api, planned[0].target.software) == (
+        "safari",
+        "Metal",
+        False,
+    )
     assert not [line for line in lines if isinstance(line, FailedLine)]
     assert len([line for line in lines if isinstance(line, RoundLine)]) == 3 * 5 * 4
     assert [line.process for line in lines if isinstance(line, EndedLine)] == [0, 1, 2]
@@ -60,10 +75,16 @@ def test_import_file_converts_a_download_of_the_page_to_a_journal(tmp_path: Path
     assert complete.value == pytest.approx(1000)
 
 
-def test_import_file_records_how_long_a_polling_wait_takes_between_two_looks(tmp_path: Path) -> None:
+def test_import_file_records_how_long_a_polling_wait_takes_between_two_looks(
+    tmp_path: Path,
+) -> None:
     slow = [[row[0], row[1], row[2] + 100_000_000] for row in ROWS]
     one = entry({"pattern": "per-submit"}, trial=slow)
-    quanta = [line for line in import_file(write(tmp_path, download([one]))) if isinstance(line, OneOffLine)]
+    quanta = [
+        line
+        for line in import_file(write(tmp_path, download([one])))
+        if isinstance(line, OneOffLine)
+    ]
     assert [line.values for line in quanta if line.name == "wait_quantum"] == [[100_002_000.0]] * 3
 
 
@@ -78,9 +99,21 @@ def test_import_file_flags_the_cases_of_a_hidden_page(tmp_path: Path) -> None:
         (entry({"pattern": "per-submit"}, lost=1), "unverified", "units-differ"),
         (entry({"pattern": "per-submit"}, values=[]), "unverified", "buffers-read-back"),
         (entry({"pattern": "per-submit"}, values=[[0] * 256]), "unverified", "values-disagree"),
-        (entry({"pattern": "one-pass"}, kind="failed", error="the device was lost"), "failed", "the device was lost"),
-        (entry({"pattern": "one-pass"}, kind="unverified", error="rejected"), "unverified", "rejected"),
-        (entry({"pattern": "one-pass"}, kind="unsupported", error="no such"), "unavailable", "no such"),
+        (
+            entry({"pattern": "one-pass"}, kind="failed", error="the device was lost"),
+            "failed",
+            "the device was lost",
+        ),
+        (
+            entry({"pattern": "one-pass"}, kind="unverified", error="rejected"),
+            "unverified",
+            "rejected",
+        ),
+        (
+            entry({"pattern": "one-pass"}, kind="unsupported", error="no such"),
+            "unavailable",
+            "no such",
+        ),
         (entry({"pattern": "per-k"}), "unavailable", "per-k-in-page"),
     ],
 )
@@ -97,15 +130,25 @@ def test_import_file_records_status_and_reason_of_a_failed_case(
 @pytest.mark.parametrize(
     "content",
     [
-        [], {}, {"format": "overhead-browser"}, download([], 0), download([], version=2), download([], format="other"),
-        download([], created="yesterday"), download([], more=1), download([], 101),
-        download([entry({"pattern": "replay"})]), download([entry({"pattern": "fused", "k": -1})]),
+        [],
+        {},
+        {"format": "overhead-browser"},
+        download([], 0),
+        download([], version=2),
+        download([], format="other"),
+        download([], created="yesterday"),
+        download([], more=1),
+        download([], 101),
+        download([entry({"pattern": "replay"})]),
+        download([entry({"pattern": "fused", "k": -1})]),
         download([entry({"pattern": "fused"}, trial=[[1, 2]])]),
         download([entry({"pattern": "fused"}, rounds=[[[0, 0, -1]]])]),
-        download([], page={"adapter": None}), download([], page={"kernels": {}}), download([], page={"cores": -1}),
+        download([], page={"adapter": None}),
+        download([], page={"kernels": {}}),
+        download([], page={"cores": -1}),
         download([], page={"user_agent": "x" * 401}),
     ],
-)  # fmt: skip
+)
 def test_import_file_refuses_a_file_that_is_no_valid_download(tmp_path: Path, content: Any) -> None:
     path = write(tmp_path, content)
     with pytest.raises(BadFile) as refused:
@@ -116,7 +159,12 @@ def test_import_file_refuses_a_file_that_is_no_valid_download(tmp_path: Path, co
 
 def test_import_file_refuses_a_file_that_is_cut_off_missing_or_no_text(tmp_path: Path) -> None:
     whole = json.dumps(download([entry({"pattern": "fused"})])).encode()
-    for name, raw in (("cut", whole[:-10]), ("empty", b""), ("deep", b"[" * 100_000), ("bytes", b"\xff\xfe")):
+    for name, raw in (
+        ("cut", whole[:-10]),
+        ("empty", b""),
+        ("deep", b"[" * 100_000),
+        ("bytes", b"\xff\xfe"),
+    ):
         path = tmp_path / name
         path.write_bytes(raw)
         with pytest.raises(BadFile):
@@ -127,7 +175,10 @@ def test_import_file_refuses_a_file_that_is_cut_off_missing_or_no_text(tmp_path:
 
 def test_the_page_is_one_text_that_refers_to_no_other_file() -> None:
     text = page_files.single_file_page()
-    assert re.search(r"content=\"default-src 'none'; script-src data:;(?!.*connect-src).*form-action 'none'\"", text)
+    assert re.search(
+        r"content=\"default-src 'none'; script-src data:;(?!.*connect-src).*form-action 'none'\"",
+        text,
+    )
     assert not re.search(r"""(?:src|href)=["'](?!data:)""", text)
     assert "http:" not in text.replace("http-equiv", "")
     embedded = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', text)

@@ -1,4 +1,6 @@
-"""Tests with real headless browsers: all cases of the page run and are verified, started by a program or a person."""
+"""Tests with real headless browsers: all cases of the page run and are verified, started by a
+program or a person.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,11 @@ SHORT = {
     "rounds": 2,
     "min_rounds": 2,
     "rungs": [1, 4, 100],
-    "cases": [{"pattern": "per-submit"}, {"pattern": "fused"}, {"pattern": "read-each", "rungs": [1, 2]}],
+    "cases": [
+        {"pattern": "per-submit"},
+        {"pattern": "fused"},
+        {"pattern": "read-each", "rungs": [1, 2]},
+    ],
 }
 
 
@@ -61,13 +67,19 @@ def test_the_target_of_a_browser_names_browser_and_adapter(probe: browsers.Brows
     assert page.kernels == page_files.kernel_hashes()
 
 
-@pytest.mark.parametrize("stack", [*KINDS, pytest.param("onnxruntime", marks=pytest.mark.needs("onnxruntime"))])
-def test_overhead_list_finds_a_stack_and_removes_its_temporary_files(tmp_path: Path, stack: str) -> None:
+@pytest.mark.parametrize(
+    "stack", [*KINDS, pytest.param("onnxruntime", marks=pytest.mark.needs("onnxruntime"))]
+)
+def test_overhead_list_finds_a_stack_and_removes_its_temporary_files(
+    tmp_path: Path, stack: str
+) -> None:
     """The name of the folder is too long for a socket in it."""
     folder = tmp_path / ("x" * 70)
     folder.mkdir()
     command = [sys.executable, "-m", "overhead", "list", "--json", "-p", stack]
-    done = subprocess.run(command, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(folder)}, check=True)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(folder)}, check=True
+    )
     (row,) = json.loads(done.stdout)
     assert row["targets"]
     deadline = time.monotonic() + 15  # a browser is ended by a process of its own
@@ -77,7 +89,9 @@ def test_overhead_list_finds_a_stack_and_removes_its_temporary_files(tmp_path: P
 
 
 @pytest.mark.parametrize("case", list(step_space().star()), ids=lambda case: case.key)
-def test_every_case_of_the_page_runs_all_units_in_a_browser(probe: browsers.BrowserProbe, case: Any) -> None:
+def test_every_case_of_the_page_runs_all_units_in_a_browser(
+    probe: browsers.BrowserProbe, case: Any
+) -> None:
     with closing(open_case(probe, probe.targets()[0], case)) as chain:
         ns = [0, 1, 3, 17] if chain.latency else [0, 1, 3, 17, 100, 256]
         rows = chain.sample(ns, False)
@@ -91,11 +105,19 @@ def test_every_case_of_the_page_runs_all_units_in_a_browser(probe: browsers.Brow
 def _recurrence(pattern: Pattern) -> Case:
     """A case with more elements than fit into one piece of a buffer."""
     assert messages.PIECE_BYTES < 2 * 4 * 40_001
-    return Case(pattern=pattern, caller="browser", unit="step", workload="recurrence", params={"elements": 40_001})
+    return Case(
+        pattern=pattern,
+        caller="browser",
+        unit="step",
+        workload="recurrence",
+        params={"elements": 40_001},
+    )
 
 
 def _tokens(pattern: Pattern, **params: Scalar) -> Case:
-    return Case(pattern=pattern, caller="browser", unit="token", workload="qwen2.5-tiny", params=params)
+    return Case(
+        pattern=pattern, caller="browser", unit="token", workload="qwen2.5-tiny", params=params
+    )
 
 
 LONG = next(case for case in step_space().star() if case.pattern == "fused")
@@ -134,8 +156,12 @@ def test_a_browser_workload_with_a_wrong_constant_is_unverified(
         open_case(probe, probe.targets()[0], _recurrence("fused"))
 
 
-def asking(probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch, do: str, **change: Any) -> None:
-    """Change fields of each command ``do`` on its way to the page; each change is a function of the old value."""
+def asking(
+    probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch, do: str, **change: Any
+) -> None:
+    """Change fields of each command ``do`` on its way to the page; each change is a function of the
+    old value.
+    """
     session = probe.session()
     ask = session.ask
 
@@ -152,7 +178,10 @@ def test_a_browser_decoder_with_a_changed_kernel_is_unverified(
     probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def changed(program: messages.PageProgram) -> messages.PageProgram:
-        texts = [replace(one, code=one.code.replace("1.0 + exp(-x0)", "1.0 + exp(x0)")) for one in program.kernels]
+        texts = [
+            replace(one, code=one.code.replace("1.0 + exp(-x0)", "1.0 + exp(x0)"))
+            for one in program.kernels
+        ]
         return replace(program, kernels=texts)
 
     asking(probe, monkeypatch, "open", program=changed)
@@ -173,7 +202,9 @@ def test_a_browser_decoder_whose_cache_is_not_restored_is_unverified(
     chain.close()
 
 
-def test_the_page_refuses_a_program_that_does_not_compile_or_is_too_large(probe: browsers.BrowserProbe) -> None:
+def test_the_page_refuses_a_program_that_does_not_compile_or_is_too_large(
+    probe: browsers.BrowserProbe,
+) -> None:
     """After the refusal, the page keeps no part of the program and continues."""
     session = probe.session()
     program = messages.PageProgram(
@@ -185,7 +216,9 @@ def test_the_page_refuses_a_program_that_does_not_compile_or_is_too_large(probe:
 
     def tried(**changes: Any) -> messages.PageAnswer:
         asked = messages.CaseSpec(pattern="one-pass")
-        return session.ask("open", chain=session.next_chain(), case=asked, program=replace(program, **changes))
+        return session.ask(
+            "open", chain=session.next_chain(), case=asked, program=replace(program, **changes)
+        )
 
     assert tried().kind in ("unverified", "failed")
     assert tried(needs=["no-such"]).error == "the adapter has no no-such"
@@ -211,7 +244,9 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return path.as_uri()
 
 
-def test_a_person_can_open_the_page_start_it_and_import_the_download(driver: Driver, page: str) -> None:
+def test_a_person_can_open_the_page_start_it_and_import_the_download(
+    driver: Driver, page: str
+) -> None:
     """Open the page as a file, start it by keyboard or click, look at samples, download, import."""
     driver.go(page)
     driver.until("!document.getElementById('start').disabled")
@@ -229,8 +264,14 @@ def test_a_person_can_open_the_page_start_it_and_import_the_download(driver: Dri
     assert len([line for line in lines if isinstance(line, RoundLine)]) == 2 * 3 * 2
     (loaded,), skipped = load_paths([path.parent])
     assert ({record.caller for record in loaded.fingerprint.records}, skipped) == ({"browser"}, [])
-    refused = "document.addEventListener('securitypolicyviolation', (event) => done(event.effectiveDirective))"
-    assert driver.evaluate(f"new Promise((done) => {{ {refused}; fetch('https://example.org') }})") == "connect-src"
+    refused = (
+        "document.addEventListener('securitypolicyviolation', (event) =>"
+        " done(event.effectiveDirective))"
+    )
+    assert (
+        driver.evaluate(f"new Promise((done) => {{ {refused}; fetch('https://example.org') }})")
+        == "connect-src"
+    )
 
 
 def _downloaded(driver: Driver) -> Path:

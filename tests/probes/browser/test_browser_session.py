@@ -1,4 +1,6 @@
-"""A browser that fails in different ways. Each failure has a reason, and no process and no profile remains."""
+"""A browser that fails in different ways. Each failure has a reason, and no process and no profile
+remains.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,18 @@ from overhead.probes.browser.launch import Browser
 from overhead.probes.browser.session import BrowserEnded, BrowserSession
 from overhead.results import Case, Why, because
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for a browser is a shell script")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="the stand-in for a browser is a shell script"
+)
 
 BASE = Case(pattern="per-submit", caller="browser")
 
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
-    """A function that makes a browser program with a given behaviour. Its profiles are in the test's folder."""
+    """A function that makes a browser program with a given behaviour. Its profiles are in the
+    test's folder.
+    """
     scratch.remove()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
@@ -76,7 +82,9 @@ def _living(folder: Path) -> list[int]:
     found = []
     for process in psutil.process_iter():
         try:
-            if process.status() != psutil.STATUS_ZOMBIE and str(folder) in " ".join(process.cmdline()):
+            if process.status() != psutil.STATUS_ZOMBIE and str(folder) in " ".join(
+                process.cmdline()
+            ):
                 found.append(process.pid)
         except psutil.Error:
             continue
@@ -88,7 +96,11 @@ def _living(folder: Path) -> list[int]:
     [
         (
             "ends",
-            because("with-text", why=because("browser-ended", browser="Chromium", exit_code=3), text="the last words"),
+            because(
+                "with-text",
+                why=because("browser-ended", browser="Chromium", exit_code=3),
+                text="the last words",
+            ),
         ),
         (
             "silent",
@@ -98,9 +110,17 @@ def _living(folder: Path) -> list[int]:
                 text="the last words",
             ),
         ),
-        ("no-webgpu", because("browser-refuses", browser="Chromium 1.2.3", text="this browser offers no WebGPU")),
+        (
+            "no-webgpu",
+            because(
+                "browser-refuses", browser="Chromium 1.2.3", text="this browser offers no WebGPU"
+            ),
+        ),
         ("other-kernels", because("page-got-other-kernels", kernels="step.wgsl")),
-        ("other-browser", because("page-ran-in-other-browser", browser="Firefox 1.0", wanted="Chromium")),
+        (
+            "other-browser",
+            because("page-ran-in-other-browser", browser="Firefox 1.0", wanted="Chromium"),
+        ),
     ],
 )
 def test_a_browser_that_fails_to_start_or_to_open_the_page_is_unavailable_with_a_reason(
@@ -145,9 +165,15 @@ def test_a_browser_program_that_cannot_be_executed_is_unavailable(
     ],
 )
 def test_sample_raises_if_the_browser_crashes_hangs_or_reports_an_error(
-    program: Callable[[str], str], tmp_path: Path, behaviour: str, error: type[WithReason], reason: Why
+    program: Callable[[str], str],
+    tmp_path: Path,
+    behaviour: str,
+    error: type[WithReason],
+    reason: Why,
 ) -> None:
-    one = BrowserSession(Browser("chromium", program(behaviour)), answer_seconds=1 if behaviour == "hangs" else 20)
+    one = BrowserSession(
+        Browser("chromium", program(behaviour)), answer_seconds=1 if behaviour == "hangs" else 20
+    )
     chain = BrowserChain(one, BASE)
     with pytest.raises(error) as caught:
         chain.sample([1])
@@ -160,10 +186,10 @@ def test_after_a_worker_is_killed_its_browser_ends_and_its_profile_is_removed(
     program: Callable[[str], str], tmp_path: Path
 ) -> None:
     code = (
-        "import tempfile, time; tempfile.tempdir = {folder!r}\n"
-        "from overhead.probes.browser.launch import Browser\n"
-        "from overhead.probes.browser.session import BrowserSession\n"
-        "BrowserSession(Browser('chromium', {program!r})); print('open', flush=True); time.sleep(60)\n"
+        "import tempfile, time; tempfile.tempdir = {folder!r}\nfrom overhead.probes.browser.launch"
+        " import Browser\nfrom overhead.probes.browser.session import"
+        " BrowserSession\nBrowserSession(Browser('chromium', {program!r})); print('open',"
+        " flush=True); time.sleep(60)\n"
     ).format(folder=str(tmp_path), program=program("well"))
     (tmp_path / "its_worker.py").write_text(code)
     path = os.pathsep.join([str(tmp_path), *sys.path])

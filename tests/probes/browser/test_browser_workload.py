@@ -1,4 +1,6 @@
-"""Workloads in a page, without a page: their cases, and the limits of loops and of pieces of a buffer."""
+"""Workloads in a page, without a page: their cases, and the limits of loops and of pieces of a
+buffer.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,13 @@ SWIFTSHADER = messages.PageAdapter(description="SwiftShader Device (Subzero)", f
 
 
 def case(pattern: Any = "fused", workload: str = "recurrence", **params: Scalar) -> Case:
-    return Case(pattern=pattern, caller="browser", unit="step", workload=workload, params={"elements": 100, **params})
+    return Case(
+        pattern=pattern,
+        caller="browser",
+        unit="step",
+        workload=workload,
+        params={"elements": 100, **params},
+    )
 
 
 def session(adapter: messages.PageAdapter | None = None) -> Any:
@@ -61,7 +69,11 @@ def test_open_case_raises_unsupported_for_a_workload_that_the_page_cannot_run(as
 @pytest.mark.parametrize("stack", ["chromium", "firefox"])
 def test_a_browser_offers_the_same_workload_cases_as_wgpu_native(stack: str) -> None:
     def star(name: str) -> list[Case]:
-        return list(registry()[name].space(Target(stack=name, api="Vulkan", adapter="x", software=True)).star())
+        return list(
+            registry()[name]
+            .space(Target(stack=name, api="Vulkan", adapter="x", software=True))
+            .star()
+        )
 
     def shapes(cases: list[Case]) -> set[tuple[str, str, str, str]]:
         return {(c.workload, c.pattern, c.unit, str(sorted(c.params.items()))) for c in cases}
@@ -70,7 +82,9 @@ def test_a_browser_offers_the_same_workload_cases_as_wgpu_native(stack: str) -> 
     steps = [c.workload == "step" for c in own]
     assert steps == sorted(steps, reverse=True)
     assert all(c.caller == "browser" for c in own)
-    native = [c for c in star("wgpu-native") if c.workload in workloads() and "checks" not in c.params]
+    native = [
+        c for c in star("wgpu-native") if c.workload in workloads() and "checks" not in c.params
+    ]
     assert shapes([c for c in own if c.workload in workloads()]) == shapes(native)
     asked = [c for c in own if Choice(workloads=frozenset({"recurrence"})).includes(c)]
     first = [(c.pattern, c.params["elements"]) for c in asked[:3]]

@@ -31,7 +31,9 @@ def test_cupy_measures_device_time_only_for_cases_without_waits_or_reads(key: st
 
 
 @pytest.mark.needs("cxx", "numba", "torch")
-def test_a_graph_capture_keeps_removes_or_forbids_a_wait_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_capture_keeps_removes_or_forbids_a_wait_of_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from overhead.probes.cuda import api
     from overhead.probes.cuda.session import CudaSession, step_arguments
     from overhead.probes.torch import graphs
@@ -41,11 +43,16 @@ def test_a_graph_capture_keeps_removes_or_forbids_a_wait_of_the_host(monkeypatch
     session = CudaSession(driver, 0, own_stream=True)
     values = step_arguments(session)
     kernel, grid = session.kernel("step.cu", "step1"), (4, 1, 1, 64, 1, 1, 0)
-    launch = functools.partial(driver.call, "cuLaunchKernel", kernel, *grid, session.stream, values.address, None)
+    launch = functools.partial(
+        driver.call, "cuLaunchKernel", kernel, *grid, session.stream, values.address, None
+    )
     synchronize = functools.partial(driver.call, "cuStreamSynchronize", session.stream)
     stream = SimpleNamespace(cuda_stream=session.stream, synchronize=synchronize)
     body: Any = SimpleNamespace(step=launch)
-    found = [graphs._verdict(driver, stream, body, action) for action in (launch, lambda: None, synchronize)]
+    found = [
+        graphs._verdict(driver, stream, body, action)
+        for action in (launch, lambda: None, synchronize)
+    ]
     assert found[:2] == ["kept as 1 node", "removed"]
     assert found[2].startswith("forbidden: CudaError: cuStreamSynchronize returned 900")
     session.close()

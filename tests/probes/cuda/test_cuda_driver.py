@@ -44,7 +44,9 @@ def the(stack: str, **wanted: object) -> str:
     raise AssertionError(wanted)
 
 
-@pytest.mark.parametrize("key", [key for key, (_, case) in CASES.items() if case.caller != "binding"])
+@pytest.mark.parametrize(
+    "key", [key for key, (_, case) in CASES.items() if case.caller != "binding"]
+)
 def test_each_caller_makes_the_same_calls_of_the_cuda_driver(key: str) -> None:
     probe, case = CASES[key]
     made = []
@@ -79,7 +81,9 @@ def test_a_cuda_chain_counts_units_timed_by_stage_but_not_units_for_device_time(
 
 
 @pytest.mark.parametrize("where", [{"pattern": "per-submit", "caller": "native"}, {"loops": 8000}])
-def test_a_failed_cuda_launch_raises_unverified(where: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_cuda_launch_raises_unverified(
+    where: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     chain = opened(the("cuda-driver", **where))
     monkeypatch.setenv("FAKE_CUDA_FAIL", "1")
     run(chain, 4)
@@ -88,8 +92,12 @@ def test_a_failed_cuda_launch_raises_unverified(where: dict[str, object], monkey
     chain.close()
 
 
-@pytest.mark.parametrize("key", [key for key, (_, case) in CASES.items() if case.caller == "binding"])
-def test_a_failed_wait_or_read_from_python_raises_unverified(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "key", [key for key, (_, case) in CASES.items() if case.caller == "binding"]
+)
+def test_a_failed_wait_or_read_from_python_raises_unverified(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chain = opened(key)
     run(chain, 4)
     chain.prepare(4)
@@ -127,7 +135,9 @@ def test_a_cuda_graph_chain_times_capture_and_instantiation_for_several_sizes() 
     run(chain, 2)
     found = chain.making()
     assert set(found) == {"capture", "instantiate", "upload", "first_launch", "update"}
-    assert all(tuple(at) == TIMED_SIZES and all(ns > 0 for ns in values) for at, values in found.values())
+    assert all(
+        tuple(at) == TIMED_SIZES and all(ns > 0 for ns in values) for at, values in found.values()
+    )
     assert chain.executed() == 2
     assert chain.recorded
     assert chain.max_n == TIMED_SIZES[-1]

@@ -1,4 +1,6 @@
-"""cuda.core, numba-cuda and CuTe DSL on fakes of these libraries; and real compilers, where they are installed."""
+"""cuda.core, numba-cuda and CuTe DSL on fakes of these libraries; and real compilers, where they
+are installed.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,17 @@ def test_the_device_time_of_a_library_s_launches_is_that_of_the_driver_s(
 
 
 @pytest.mark.parametrize("probe", [CORE, NUMBA, CUTE], ids=lambda probe: probe.name)
-def test_each_way_into_a_library_is_measured_with_0_1_8_and_16_arguments(probe: LibraryProbe) -> None:
-    found = {(case.params.get("entry"), case.params["arguments"]) for case in probe.space(TARGET).star()}
+def test_each_way_into_a_library_is_measured_with_0_1_8_and_16_arguments(
+    probe: LibraryProbe,
+) -> None:
+    found = {
+        (case.params.get("entry"), case.params["arguments"]) for case in probe.space(TARGET).star()
+    }
     nothing_to_convert = {("tvm-ffi-from-dlpack", 0), ("from-dlpack", 0)}
-    assert found == {(entry, n) for entry in probe.entries or [None] for n in COUNTS} - nothing_to_convert
+    assert (
+        found
+        == {(entry, n) for entry in probe.entries or [None] for n in COUNTS} - nothing_to_convert
+    )
 
 
 @pytest.mark.needs("cxx")
@@ -82,21 +91,32 @@ def test_cute_dsl_compiles_kernels_with_as_many_parameters_as_the_case_has(
 
     from overhead.probes.kernels.step_cute import LAUNCHES
 
-    tensor = cutlass.cute.runtime.from_dlpack(torch.zeros(256, dtype=torch.int32)).mark_layout_dynamic()
+    tensor = cutlass.cute.runtime.from_dlpack(
+        torch.zeros(256, dtype=torch.int32)
+    ).mark_layout_dynamic()
     for count in COUNTS:
         given = [tensor] * count or [4096]
-        text = cutlass.cute.compile(LAUNCHES[count], *given, CUstream(0), options="--keep-ptx").__ptx__
+        text = cutlass.cute.compile(
+            LAUNCHES[count], *given, CUstream(0), options="--keep-ptx"
+        ).__ptx__
         assert "1664525, 1013904223" in text
         assert text.count(".param .align") == count
 
 
 @pytest.mark.needs("numba_cuda")
-def test_numba_cuda_compiles_the_step_with_7_parameters_for_each_array_and_without_arguments() -> None:
+def test_numba_cuda_compiles_the_step_with_7_parameters_for_each_array_and_without_arguments() -> (
+    None
+):
     from numba import cuda
 
     words: Any = SimpleNamespace(seeds=np.zeros(256), words=4096)
     for count in COUNTS:
-        scope: dict[str, Any] = {"cuda": cuda, "x": DeviceWords(words), "scale": np.uint32(5), "shift": np.uint32(3)}
+        scope: dict[str, Any] = {
+            "cuda": cuda,
+            "x": DeviceWords(words),
+            "scale": np.uint32(5),
+            "shift": np.uint32(3),
+        }
         exec(STEP.format(", ".join(["x", *(f"y{i}" for i in range(1, count))][:count])), scope)
         text, _ = cuda.compile_ptx(scope["step"], (cuda.types.uint32[::1],) * count, cc=(9, 0))
         assert text.count(".param .u64") == 7 * count

@@ -15,7 +15,9 @@ from tests.fakes.machine import FakeClock
 
 
 class FakeStream(StreamHolder):
-    """A simulated stream. ``issue`` takes ``host`` ns per unit, and each unit then takes ``unit`` ns on the device."""
+    """A simulated stream. ``issue`` takes ``host`` ns per unit, and each unit then takes ``unit``
+    ns on the device.
+    """
 
     method = "fake stream"
 
@@ -141,11 +143,15 @@ class Token(Chain):
         (512, because("one-length-of-device-time", units=1)),
     ],
 )
-def test_a_chain_of_many_launches_a_unit_says_why_it_has_no_device_time(launches: int, reason: Why) -> None:
+def test_a_chain_of_many_launches_a_unit_says_why_it_has_no_device_time(
+    launches: int, reason: Why
+) -> None:
     clock = FakeClock()
     chain = Token(clock, launches)
     describe(chain)
     _, events, _ = measured({"token": chain}, clock)
     assert not dropped(events)
     assert any(isinstance(event, RoundLine) for event in events)
-    assert [e.reason for e in events if isinstance(e, OneOffLine) and e.name == "device_span"] == [reason]
+    assert [e.reason for e in events if isinstance(e, OneOffLine) and e.name == "device_span"] == [
+        reason
+    ]

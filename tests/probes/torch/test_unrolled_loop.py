@@ -1,4 +1,6 @@
-"""Test torch.compile of an unrolled loop: success is timed, failure has a reason, and no process remains."""
+"""Test torch.compile of an unrolled loop: success is timed, failure has a reason, and no process
+remains.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,15 @@ serve(dict, lambda request, send: send(answer(request)))
 
 @pytest.fixture
 def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """A function that replaces the child process: it then runs ``code`` at each request instead of compiling."""
+    """A function that replaces the child process: it then runs ``code`` at each request instead of
+    compiling.
+    """
 
     def use(code: str) -> None:
         (tmp_path / "fake_child.py").write_text(CHILD.format(code))
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])]))
+        monkeypatch.setenv(
+            "PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])])
+        )
         monkeypatch.setattr(unrolled_loop, "__spec__", SimpleNamespace(name="fake_child"))
         monkeypatch.setattr(unrolled_loop, "_cache", lambda device: str(tmp_path))
 
@@ -67,14 +73,19 @@ def test_a_loop_that_does_not_compile_raises_an_error_with_the_reason_time_and_m
 
 @pytest.mark.slow
 @pytest.mark.needs("torch", "torch-compile")
-def test_a_compiled_loop_reports_its_compile_time_and_counts_its_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_loop_reports_its_compile_time_and_counts_its_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from torch._inductor.runtime.runtime_utils import cache_dir
 
     monkeypatch.setattr(unrolled_loop, "_cache", lambda device: cache_dir())
     short = msgspec.structs.replace(LOOP, params={"mode": "default", "elements": 64, "steps": 2})
     chain = Unrolled("cpu", short, compile_s=300.0)
     try:
-        assert {name: value > 0 for name, value in chain.opening().items()} == {"compile": True, "peak_memory": True}
+        assert {name: value > 0 for name, value in chain.opening().items()} == {
+            "compile": True,
+            "peak_memory": True,
+        }
         before = chain.executed()
         rows = chain.sample([1, 3], cpu=False)
         assert [row[0] for row in rows] == [1, 3]
@@ -85,14 +96,18 @@ def test_a_compiled_loop_reports_its_compile_time_and_counts_its_calls(monkeypat
 
 
 @pytest.mark.needs("torch")
-def test_an_unrolled_loop_restarts_before_its_numbers_become_subnormal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unrolled_loop_restarts_before_its_numbers_become_subnormal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from overhead.probes.torch import workload
 
     def eager(step: Any, mode: str) -> Any:
         return lambda values: [values[name].copy_(result) for name, result in step(values).items()]
 
     monkeypatch.setattr(workload, "compiled", eager)
-    made = unrolled_loop._loop("cpu", msgspec.structs.replace(LOOP, params={"elements": 256, "steps": 500}))
+    made = unrolled_loop._loop(
+        "cpu", msgspec.structs.replace(LOOP, params={"elements": 256, "steps": 500})
+    )
     made.issue(1)
     made.check()
     for n in (1, 0, 2, 3, 1, 4, 1):

@@ -1,4 +1,6 @@
-"""Raw Vulkan on the software drivers of Mesa and Chromium: every offered case runs exactly the issued units."""
+"""Raw Vulkan on the software drivers of Mesa and Chromium: every offered case runs exactly the
+issued units.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,17 @@ def target() -> Target:
 
 @NEEDS
 @pytest.mark.parametrize("params", [{}, {"k": 64}], ids=str)
-def test_vulkan_runs_every_unit_of_more_batches_than_can_be_pending(target: Target, params: dict[str, Any]) -> None:
+def test_vulkan_runs_every_unit_of_more_batches_than_can_be_pending(
+    target: Target, params: dict[str, Any]
+) -> None:
     from overhead.probes.vulkan.chains import BATCH_UNITS, BATCHES
 
     case = Case(pattern="per-k" if "k" in params else "per-submit", caller="native", params=params)
     with closing(PROBE.open(target, case)) as chain:
-        assert run(chain, (BATCHES + 2) * BATCH_UNITS * 2 + 5, BATCH_UNITS, BATCH_UNITS - 1, 1) == chain.executed()
+        assert (
+            run(chain, (BATCHES + 2) * BATCH_UNITS * 2 + 5, BATCH_UNITS, BATCH_UNITS - 1, 1)
+            == chain.executed()
+        )
 
 
 @NEEDS
@@ -75,14 +82,18 @@ def test_a_vulkan_chain_with_a_failed_c_call_is_unverified(target: Target, calle
         commands, gpu = chain._commands, chain._gpu
         pointer = gpu.ffi.new("VkFence *", chain._fence())
         chain._compile(
-            NativeProgram(body=(commands.call("vkWaitForFences", gpu.device, 1, pointer, 1, 0, stage="wait"),))
+            NativeProgram(
+                body=(commands.call("vkWaitForFences", gpu.device, 1, pointer, 1, 0, stage="wait"),)
+            )
         )(1)
         with pytest.raises(Unverified, match="VK_TIMEOUT"):
             chain.executed()
 
 
 @NEEDS
-def test_close_destroys_all_objects_of_a_vulkan_chain(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_destroys_all_objects_of_a_vulkan_chain(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from overhead.probes.vulkan.gpu import VulkanGpu
 
     PROBE.open(target, BASE).close()  # creates the objects that all chains share
@@ -158,14 +169,20 @@ for case in probe.space(targets[0]).star():
         chain.wait()
     found[case.key] = chain.executed()
     chain.close()
-print(json.dumps({"adapter": targets[0].adapter, "software": targets[0].software, "executed": found}))
+target = targets[0]
+print(json.dumps({"adapter": target.adapter, "software": target.software, "executed": found}))
 """
 
 
 def in_a_process(manifest: str) -> Any:
     environment = {**os.environ, **dict.fromkeys(adapters.DRIVER_VARIABLES, manifest)}
     done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT], env=environment, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", _SCRIPT],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -1,4 +1,6 @@
-"""Vulkan without a device: the committed SPIR-V, the search for drivers, valid and invalid cases."""
+"""Vulkan without a device: the committed SPIR-V, the search for drivers, valid and invalid
+cases.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ def test_driver_environments_adds_one_for_swiftshader_if_it_is_installed(
         monkeypatch.delenv(variable, raising=False)
     assert adapters.driver_environments() == [{}]
     manifest.touch()
-    assert adapters.driver_environments() == [{}, dict.fromkeys(adapters.DRIVER_VARIABLES, str(manifest))]
+    assert adapters.driver_environments() == [
+        {},
+        dict.fromkeys(adapters.DRIVER_VARIABLES, str(manifest)),
+    ]
     monkeypatch.setenv("VK_ICD_FILENAMES", "/chosen.json")
     assert adapters.driver_environments() == [{}]
 
@@ -51,6 +56,8 @@ def test_driver_environments_adds_one_for_swiftshader_if_it_is_installed(
         ("colour", "red", "no-such-parameter .*colour"),
     ],
 )
-def test_vulkan_refuses_an_invalid_case_with_a_reason(axis: str, value: str | int, reason: str) -> None:
+def test_vulkan_refuses_an_invalid_case_with_a_reason(
+    axis: str, value: str | int, reason: str
+) -> None:
     with pytest.raises(Unsupported, match=reason):
         Vulkan().open(TARGET, vary(BASE, axis, value))

@@ -1,4 +1,6 @@
-"""WebGPU without a device: targets from adapters, valid and invalid cases, and the steps of a loop."""
+"""WebGPU without a device: targets from adapters, valid and invalid cases, and the steps of a
+loop.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def info(backend: str, device: str, kind: str = "DiscreteGPU", **more: str) -> d
 
 
 class FakeLibrary(Library):
-    """A fake library with a given list of adapters. Like its binding, Dawn's list has one adapter of each model."""
+    """A fake library with a given list of adapters. Like its binding, Dawn's list has one adapter
+    of each model.
+    """
 
     def __init__(self, *infos: dict[str, str], prints: str = "", stack: str = "dawn") -> None:
         self.stack, self.versions, self.prints = stack, {stack: "1"}, prints
@@ -31,7 +35,9 @@ class FakeLibrary(Library):
         if self.is_dawn:
             gpu._enumerate_all_adapters = self._all
             extras.get_adapter_properties = lambda of: (
-                {"vulkan_uuids": {"device_uuid": of.uuid}} if of.info["backend_type"] == "Vulkan" else {}
+                {"vulkan_uuids": {"device_uuid": of.uuid}}
+                if of.info["backend_type"] == "Vulkan"
+                else {}
             )
         self.webgpu, self.extras = cast("Any", SimpleNamespace(gpu=gpu)), cast("Any", extras)
 
@@ -44,7 +50,9 @@ class FakeLibrary(Library):
             os.write(2, self.prints.encode())
         if not self.is_dawn:
             return self.every
-        return list({(one.info["backend_type"], one.info["device"]): one for one in self.every}.values())
+        return list(
+            {(one.info["backend_type"], one.info["device"]): one for one in self.every}.values()
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +94,9 @@ def test_targets_contains_one_target_for_each_measured_backend() -> None:
     ],
     ids=lambda value: value["device"] if isinstance(value, dict) else "",
 )
-def test_is_software_recognises_adapters_by_type_and_by_name(adapter: dict[str, str], software: bool) -> None:
+def test_is_software_recognises_adapters_by_type_and_by_name(
+    adapter: dict[str, str], software: bool
+) -> None:
     assert targets.is_software(adapter) is software
 
 
@@ -95,7 +105,9 @@ def test_under_wine_d3d12_is_software_where_vulkan_is(
     monkeypatch: pytest.MonkeyPatch, below: str, software: bool
 ) -> None:
     monkeypatch.setattr(targets, "under_wine", lambda: True)
-    d3d12 = found(info("Vulkan", below), info("D3D12", "NVIDIA GeForce GTX 470", "IntegratedGPU"))[1]
+    d3d12 = found(info("Vulkan", below), info("D3D12", "NVIDIA GeForce GTX 470", "IntegratedGPU"))[
+        1
+    ]
     assert (d3d12.api, d3d12.software) == ("D3D12", software)
     assert "Wine" in d3d12.driver
 
@@ -105,7 +117,9 @@ def test_under_wine_d3d12_is_software_where_vulkan_is(
     [("wgpu-native", ["", "1", ""]), ("dawn", [device_id(bytes([0])), device_id(bytes([1])), ""])],
 )
 def test_two_cards_with_the_same_name_are_two_targets(stack: str, devices: list[str]) -> None:
-    library = FakeLibrary(info("Vulkan", "H100"), info("Vulkan", "H100"), info("OpenGL", "H100"), stack=stack)
+    library = FakeLibrary(
+        info("Vulkan", "H100"), info("Vulkan", "H100"), info("OpenGL", "H100"), stack=stack
+    )
     one, two, three = targets.targets(library)
     assert [t.device for t in (one, two, three)] == devices
     assert len({t.key for t in (one, two, three)}) == 3
@@ -117,7 +131,10 @@ def test_two_cards_with_the_same_name_are_two_targets(stack: str, devices: list[
 def test_targets_raises_unavailable_with_the_message_that_a_library_prints_if_it_refuses_the_driver(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    said = "error: XDG_RUNTIME_DIR is invalid or not set\nWarning: Vulkan feature required.\n - While initializing\n"
+    said = (
+        "error: XDG_RUNTIME_DIR is invalid or not set\nWarning: Vulkan feature required.\n - While"
+        " initializing\n"
+    )
     with pytest.raises(
         Unavailable, match=r"^stack-refuses-driver \(stack=dawn, text=Vulkan feature required\.\)$"
     ) as caught:

@@ -25,16 +25,22 @@ from overhead.probes.webgpu.chain import WebGpuChain
 from overhead.results import Case, Target
 from tests.fakes.chains import run
 
-LAVAPIPE = pytest.param(("wgpu-native", "Vulkan"), marks=pytest.mark.needs("wgpu", "numba", "lavapipe"), id="lavapipe")
+LAVAPIPE = pytest.param(
+    ("wgpu-native", "Vulkan"), marks=pytest.mark.needs("wgpu", "numba", "lavapipe"), id="lavapipe"
+)
 SWIFTSHADER = pytest.param(
-    ("dawn", "Vulkan"), marks=pytest.mark.needs("wgpudawn", "numba", "swiftshader"), id="swiftshader"
+    ("dawn", "Vulkan"),
+    marks=pytest.mark.needs("wgpudawn", "numba", "swiftshader"),
+    id="swiftshader",
 )
 CALLERS = ["binding", "ffi", "native"]
 
 
 @pytest.fixture(params=[LAVAPIPE, SWIFTSHADER])
 def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Target:
-    """An adapter. A library reads the environment once per process, so each library has only one environment here."""
+    """An adapter. A library reads the environment once per process, so each library has only one
+    environment here.
+    """
     stack, api = request.param
     return find(stack, api, monkeypatch)
 
@@ -71,7 +77,9 @@ class Counting:
         return counted
 
     def program(self, program: NativeProgram) -> NativeProgram:
-        head, body, tail = (tuple(map(self._step, part)) for part in (program.head, program.body, program.tail))
+        head, body, tail = (
+            tuple(map(self._step, part)) for part in (program.head, program.body, program.tail)
+        )
         return NativeProgram(head, body, tail, program.per)
 
     def _step(self, step: NativeCall | Store) -> NativeCall | Store:
@@ -81,15 +89,24 @@ class Counting:
         callback = kind(self.wrap(step.name, kind(step.address)))
         self.kept.append(callback)
         address = ctypes.cast(callback, ctypes.c_void_p).value or 0
-        return dataclasses.replace(step, function=self.wrap(step.name, step.function), address=address)
+        return dataclasses.replace(
+            step, function=self.wrap(step.name, step.function), address=address
+        )
 
     def binding(self, device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Count the calls of the binding: in methods, in releases, and through the library handle of its module."""
+        """Count the calls of the binding: in methods, in releases, and through the library handle
+        of its module.
+        """
         api = __import__(type(device).__module__, fromlist=["_"])
         for name, function in vars(api.libf).items():
             if name.startswith("wgpu"):
                 monkeypatch.setattr(api.libf, name, self.wrap(name, function))
-        for cls in {base for thing in vars(api).values() if isinstance(thing, type) for base in thing.__mro__}:
+        for cls in {
+            base
+            for thing in vars(api).values()
+            if isinstance(thing, type)
+            for base in thing.__mro__
+        }:
             for name, function in list(vars(cls).items()):
                 real = getattr(function, "__name__", "")
                 if name.endswith("_function") and real.startswith("wgpu"):
@@ -115,7 +132,9 @@ def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
             if isinstance(chain._loop, NativeProgram):
                 loop = counting.program(chain._loop)
                 issue: Issue = (
-                    native_loop.compile_native(loop) if case.caller == "native" else native_loop.compile_ffi(loop)
+                    native_loop.compile_native(loop)
+                    if case.caller == "native"
+                    else native_loop.compile_ffi(loop)
                 )
             else:
                 issue = chain.issue
@@ -141,23 +160,36 @@ def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
     ids=lambda case: case.key,
 )
 def test_python_and_both_c_loops_make_the_same_calls_of_webgpu(target: Target, case: Case) -> None:
-    binding, ffi, native_ = (calls_of(target, msgspec.structs.replace(case, caller=caller), 10) for caller in CALLERS)
+    binding, ffi, native_ = (
+        calls_of(target, msgspec.structs.replace(case, caller=caller), 10) for caller in CALLERS
+    )
     for name in ("wgpuDevicePoll", "wgpuQueueOnSubmittedWorkDone", "wgpuInstanceWaitAny"):
-        # The chain binds its wait when it opens, so the calls of the wait are not counted for the binding.
+        # The chain binds its wait when it opens, so the calls of the wait are not counted for the
+        # binding.
         assert ffi[name] == native_[name]
         binding.pop(name, None), ffi.pop(name, None), native_.pop(name, None)
     assert binding == ffi == native_
     assert sum(binding.values()) >= 10
-    made = {name: count for name, count in ffi.items() if "Create" in name or "Begin" in name or "Finish" in name}
-    assert sum(made.values()) == sum(count for name, count in ffi.items() if name.endswith("Release"))
+    made = {
+        name: count
+        for name, count in ffi.items()
+        if "Create" in name or "Begin" in name or "Finish" in name
+    }
+    assert sum(made.values()) == sum(
+        count for name, count in ffi.items() if name.endswith("Release")
+    )
 
 
-def test_executed_raises_unverified_for_an_error_that_only_the_library_reports(target: Target) -> None:
+def test_executed_raises_unverified_for_an_error_that_only_the_library_reports(
+    target: Target,
+) -> None:
     with opened(target, Case(pattern="per-submit", caller="native")) as chain:
         run(chain, 3)
         data, library = chain.resources.data[0], chain.library
         words = library.ffi.new("uint32_t[1]")
-        library.lib.wgpuQueueWriteBuffer(chain.resources.queue._internal, data._internal, 1 << 20, words, 4)
+        library.lib.wgpuQueueWriteBuffer(
+            chain.resources.queue._internal, data._internal, 1 << 20, words, 4
+        )
         with pytest.raises(Unverified, match=r"errors-reported \(errors=1,"):
             chain.executed()
         assert chain.executed() == 3
@@ -165,7 +197,9 @@ def test_executed_raises_unverified_for_an_error_that_only_the_library_reports(t
 
 @pytest.mark.needs("wgpudawn", "numba", "swiftshader")
 @pytest.mark.parametrize("caller", ["ffi", "native"])
-def test_executed_raises_unverified_if_submissions_were_rejected(caller: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_executed_raises_unverified_if_submissions_were_rejected(
+    caller: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Dawn only: wgpu-native ends the process when a submission is rejected."""
     target = find("dawn", "Vulkan", monkeypatch)
     with opened(target, Case(pattern="per-submit", caller=caller)) as chain:
@@ -184,7 +218,9 @@ def test_executed_raises_unverified_if_a_buffer_contains_a_wrong_value(target: T
 
 
 @pytest.mark.needs("wgpu", "numba", "lavapipe")
-def test_the_python_loop_releases_all_webgpu_objects_that_it_creates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_loop_releases_all_webgpu_objects_that_it_creates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     target = find("wgpu-native", "Vulkan", monkeypatch)
     with opened(target, Case(pattern="per-submit", params={"bindgroup": "fresh"})) as chain:
         run(chain, 1)
@@ -211,10 +247,16 @@ def like_metal(monkeypatch: pytest.MonkeyPatch) -> Target:
 @pytest.mark.needs("wgpu", "numba", "lavapipe")
 @pytest.mark.parametrize(
     "case",
-    [Case(pattern="per-submit"), Case(pattern="one-pass", caller="native"), Case(pattern="wait-each")],
+    [
+        Case(pattern="per-submit"),
+        Case(pattern="one-pass", caller="native"),
+        Case(pattern="wait-each"),
+    ],
     ids=lambda case: case.key,
 )
-def test_after_the_polling_wait_for_metal_all_submitted_work_is_done(like_metal: Target, case: Case) -> None:
+def test_after_the_polling_wait_for_metal_all_submitted_work_is_done(
+    like_metal: Target, case: Case
+) -> None:
     with opened(like_metal, case) as chain:
         assert chain.window()["wait"] == "poll without blocking"
         issued = run(chain, 1, 7, 2000)

@@ -1,4 +1,6 @@
-"""The clock of a device that exists only here: timestamps that advance, and those of a driver that writes zeros."""
+"""The clock of a device that exists only here: timestamps that advance, and those of a driver that
+writes zeros.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,13 @@ from overhead.probes.webgpu.device_time import DeviceClock
 
 def clock(stamps: list[int]) -> DeviceClock:
     """The clock of a device whose timestamps have these values, in nanoseconds."""
-    resources = MagicMock(data=[MagicMock()], flags=SimpleNamespace(QUERY_RESOLVE=1, COPY_SRC=2, UNIFORM=4))
+    resources = MagicMock(
+        data=[MagicMock()], flags=SimpleNamespace(QUERY_RESOLVE=1, COPY_SRC=2, UNIFORM=4)
+    )
     resources.session = SimpleNamespace(timestamps=True, tick=1.0)
-    resources.queue.read_buffer = lambda buffer, offset, size: np.array(stamps[: size // 8], np.uint64).tobytes()
+    resources.queue.read_buffer = lambda buffer, offset, size: np.array(
+        stamps[: size // 8], np.uint64
+    ).tobytes()
     return DeviceClock(MagicMock(), resources)
 
 
@@ -34,6 +40,8 @@ def test_a_blocker_that_is_too_short_to_be_true_ends_the_measurement() -> None:
 
 @pytest.mark.parametrize("value", [0, 7_000])
 def test_a_device_clock_that_stands_still_is_unsupported(value: int) -> None:
-    """Else the work that keeps the device busy would be made longer and longer, because it seems to take no time."""
+    """Else the work that keeps the device busy would be made longer and longer, because it seems to
+    take no time.
+    """
     with pytest.raises(Unsupported, match="adapter-timestamps-stand"):
         clock([value] * 64)

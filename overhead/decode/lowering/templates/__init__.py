@@ -1,1 +1,3 @@
-"""The kinds of dispatches, one in each file. Each writes its kernel for the shapes that it is given."""
+"""The kinds of dispatches, one in each file. Each writes its kernel for the shapes that it is
+given.
+"""

@@ -14,8 +14,9 @@ from overhead.decode.lowering.operation import GROUP_THREADS, Operation
 class Attention(Operation):
     """``softmax(query key^T * scale + mask) value``. Shapes: (batch, heads, rows, width).
 
-    Keys and values may have fewer heads than queries; neighbouring heads then share them. ``mask``: truth values (u32:
-    0 hides a key) or numbers (f32) to add, broadcast to (batch, heads, queries, keys). ``causal``: hide later keys.
+    Keys and values may have fewer heads than queries; neighbouring heads then share them. ``mask``:
+    truth values (u32: 0 hides a key) or numbers (f32) to add, broadcast to (batch, heads, queries,
+    keys). ``causal``: hide later keys.
     """
 
     label = "attention"
@@ -37,13 +38,22 @@ class Attention(Operation):
         batch, heads, queries, width = self.query.shape
         keys, deep = self.key.shape[2], self.value.shape[3]
         item, row = "item" if batch > 1 else "0u", "row" if queries > 1 else "0u"
-        first = [f"u32 head = group / {queries}u % {heads}u;" if queries * batch > 1 else "u32 head = group;"]
+        first = [
+            (
+                f"u32 head = group / {queries}u % {heads}u;"
+                if queries * batch > 1
+                else "u32 head = group;"
+            )
+        ]
         first += [f"u32 row = group % {queries}u;"] * (queries > 1)
         first += [f"u32 item = group / {queries * heads}u;"] * (batch > 1)
         before, before_score, before_sum = self._with_cache(item)
 
         def key(d: str) -> str:
-            return f"sum += {self.element(self.query, item, 'head', row, d)} * {self._key_at(item, d)};"
+            return (
+                f"sum += {self.element(self.query, item, 'head', row, d)} *"
+                f" {self._key_at(item, d)};"
+            )
 
         def value(j: str) -> str:
             return f"mixed += scores[{j}] * {self._value_at(item, j)};"
@@ -70,7 +80,9 @@ part[lane] = sum;
 {reduction("part", "x + y", GROUP_THREADS)}
 for (u32 d = lane; d < {deep}u; d += {GROUP_THREADS}u) {{""")
         lines += [*before_sum, "  f32 mixed = 0.0;", indent(loop(keys, value), "  ")]
-        lines.append(f"  {self.element(self.output, item, 'head', row, 'd')} = mixed / part[0];\n}}")
+        lines.append(
+            f"  {self.element(self.output, item, 'head', row, 'd')} = mixed / part[0];\n}}"
+        )
         shared = (("part", GROUP_THREADS), ("scores", keys))
         return self.compose("\n".join(lines), batch * heads * queries, shared=shared)
 
@@ -98,14 +110,20 @@ for (u32 d = lane; d < {deep}u; d += {GROUP_THREADS}u) {{""")
         if self.mask is None:
             return score
         mask = self.element(self.mask.broadcast(shape), item, "head", row, "j")
-        return f"select(-3.4e38, {score}, {mask} != 0u)" if self.mask.number == "u32" else f"{score} + {mask}"
+        return (
+            f"select(-3.4e38, {score}, {mask} != 0u)"
+            if self.mask.number == "u32"
+            else f"{score} + {mask}"
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CachedAttention(Attention):
-    """Attention of one query row. ``key`` and ``value`` are the cache; row ``index`` of both is replaced first.
+    """Attention of one query row. ``key`` and ``value`` are the cache; row ``index`` of both is
+    replaced first.
 
-    ``new_key`` and ``new_value`` have one row. ``index`` has one element; out of range, it replaces nothing.
+    ``new_key`` and ``new_value`` have one row. ``index`` has one element; out of range, it replaces
+    nothing.
     """
 
     label = "cached_attention"
@@ -120,8 +138,9 @@ class CachedAttention(Attention):
         given = (self.query, self.new_key, self.new_value, self.index, self.mask)
         return tuple(view for view in given if view is not None)
 
-    # All groups take the new row from where it was computed, because one of them is writing it into the cache.
-    # They do not read the row that is being written, but another one, and drop what they read.
+    # All groups take the new row from where it was computed, because one of them is writing it into
+    # the cache. They do not read the row that is being written, but another one, and drop what they
+    # read.
     def _with_cache(self, item: str) -> tuple[list[str], list[str], list[str]]:
         keys = self.key.shape[2]
         copies = [
@@ -133,11 +152,21 @@ class CachedAttention(Attention):
         owner = f"if (head % {self._shared_by}u == 0u && at < {keys}u) {{"
         other = f"u32 other = select(0u, {min(1, keys - 1)}u, at == 0u);"
         newest = f"  f32 newest = {self._in_head(self.new_value, item, '0u')};"
-        return [at, owner, *copies, "}", other], ["  u32 safe = select(j, other, j == at);"], [newest]
+        return (
+            [at, owner, *copies, "}", other],
+            ["  u32 safe = select(j, other, j == at);"],
+            [newest],
+        )
 
     def _key_at(self, item: str, d: str) -> str:
-        cached, new = self._in_head(self.key, item, "safe", d), self._in_head(self.new_key, item, "0u", d)
+        cached, new = (
+            self._in_head(self.key, item, "safe", d),
+            self._in_head(self.new_key, item, "0u", d),
+        )
         return f"select({cached}, {new}, j == at)"
 
     def _value_at(self, item: str, j: str) -> str:
-        return f"select({self._in_head(self.value, item, f'select({j}, other, {j} == at)')}, newest, {j} == at)"
+        return (
+            f"select({self._in_head(self.value, item, f'select({j}, other, {j} == at)')}, newest,"
+            f" {j} == at)"
+        )

@@ -1,4 +1,6 @@
-"""Operations with one thread for each element: expressions, joined tensors, tables, rotary embeddings, row writes."""
+"""Operations with one thread for each element: expressions, joined tensors, tables, rotary
+embeddings, row writes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from overhead.decode.lowering.operation import GROUP_THREADS, Operation
 
 # erf after Abramowitz and Stegun, 7.1.26; its error is at most 1.5e-7.
 _POLYNOMIAL = (
-    "{t} * (0.254829592 + {t} * (-0.284496736 + {t} * (1.421413741 + {t} * (-1.453152027 + {t} * 1.061405429))))"
+    "{t} * (0.254829592 + {t} * (-0.284496736 + {t} * (1.421413741 + {t} * (-1.453152027 + {t} *"
+    " 1.061405429))))"
 )
 _T = "(1.0 / (1.0 + 0.3275911 * abs({0}) * 0.70710678))"
 _ERF = f"(1.0 - {_POLYNOMIAL.format(t=_T)} * exp(-0.5 * {{0}} * {{0}}))"
@@ -30,7 +33,9 @@ ARITHMETIC = {
     "clone": "{0}",
     "copy": "{0}",
 }
-"""Operations that keep the type of their inputs, after the usual promotion. ``{0}`` is the first input."""
+"""Operations that keep the type of their inputs, after the usual promotion. ``{0}`` is the first
+input.
+"""
 REAL = {
     "exp": "exp({0})",
     "log": "log({0})",
@@ -44,7 +49,10 @@ REAL = {
     "silu": "{0} / (1.0 + exp(-{0}))",
     "relu": "max({0}, 0.0)",
     "erf_gelu": f"0.5 * {{0}} * (1.0 + select(-1.0, 1.0, {{0}} >= 0.0) * {_ERF})",
-    "tanh_gelu": "0.5 * {0} * (1.0 + tanh(min(max(0.7978845608 * ({0} + 0.044715 * {0} * {0} * {0}), -20.0), 20.0)))",
+    "tanh_gelu": (
+        "0.5 * {0} * (1.0 + tanh(min(max(0.7978845608 * ({0} + 0.044715 * {0} * {0} * {0}), -20.0),"
+        " 20.0)))"
+    ),
 }
 """Operations on f32. Where a large argument of tanh overflows on some GPUs, it is bounded."""
 COMPARISONS = {"le": "<=", "lt": "<", "ge": ">=", "gt": ">", "eq": "==", "ne": "!="}
@@ -53,9 +61,11 @@ COMPARISONS = {"le": "<=", "lt": "<", "ge": ">=", "gt": ">", "eq": "==", "ne": "
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Elementwise(Operation):
-    """``output = expression``, where ``x0``, ``x1``, ... in the expression are the inputs. Inputs are broadcast.
+    """``output = expression``, where ``x0``, ``x1``, ... in the expression are the inputs. Inputs
+    are broadcast.
 
-    ``kind``: the name of the operation. ``scalars``: numbers that the expression contains, for those who compare.
+    ``kind``: the name of the operation. ``scalars``: numbers that the expression contains, for
+    those who compare.
     """
 
     kind: str
@@ -72,7 +82,10 @@ class Elementwise(Operation):
     def kernel(self) -> Kernel:
         """The kernel: a thread computes one element of the output."""
         shape = self.output.shape
-        lines = [f"{v.number} x{i} = {self.flat(v.broadcast(shape), 'i')};" for i, v in enumerate(self.inputs)]
+        lines = [
+            f"{v.number} x{i} = {self.flat(v.broadcast(shape), 'i')};"
+            for i, v in enumerate(self.inputs)
+        ]
         lines.append(f"{self.flat(self.output, 'i')} = {self.expression};")
         return self.each_element(self.output.count, "\n".join(lines))
 
@@ -93,9 +106,13 @@ class Concat(Operation):
             strides, size = self.output.strides, view.shape[self.dimension]
             offset = self.output.offset + start * strides[self.dimension]
             part = dataclasses.replace(self.output, shape=view.shape, offset=offset)
-            body.append(f"if (i < {view.count}u) {{ {self.flat(part, 'i')} = {self.flat(view, 'i')}; }}")
+            body.append(
+                f"if (i < {view.count}u) {{ {self.flat(part, 'i')} = {self.flat(view, 'i')}; }}"
+            )
             start += size
-        return self.compose("\n".join(body), -(-max(view.count for view in self.inputs) // GROUP_THREADS))
+        return self.compose(
+            "\n".join(body), -(-max(view.count for view in self.inputs) // GROUP_THREADS)
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -109,7 +126,9 @@ class Gather(Operation):
 
     def kernel(self) -> Kernel:
         """The kernel: a thread copies one element of the output from its row of the table."""
-        row = dataclasses.replace(self.table, shape=self.table.shape[1:], strides=self.table.strides[1:], offset=0)
+        row = dataclasses.replace(
+            self.table, shape=self.table.shape[1:], strides=self.table.strides[1:], offset=0
+        )
         start = self.table.element_index("at", *["0u"] * len(row.shape))
         body = f"""\
 u32 at = u32({self.flat(self.index, f"i / {row.count}u")});
@@ -120,7 +139,9 @@ u32 column = i % {row.count}u;
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rotary(Operation):
-    """``x * cos + turned * sin``, where ``turned`` is the second half of each row, negated, and then the first half."""
+    """``x * cos + turned * sin``, where ``turned`` is the second half of each row, negated, and
+    then the first half.
+    """
 
     label = "rotary"
     x: TensorView
@@ -143,7 +164,8 @@ f32 straight = {self.flat(self.x, "i")} * {self.flat(self.cos.broadcast(shape), 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class IndexWrite(Operation):
-    """``target[..., index[j], ...] = source[..., j, ...]`` along ``dimension``, such as the new key of a token.
+    """``target[..., index[j], ...] = source[..., j, ...]`` along ``dimension``, such as the new key
+    of a token.
 
     An index out of range writes nothing.
     """
@@ -172,8 +194,16 @@ if (at < {self.target.shape[self.dimension]}u) {{
 
 
 def power(exponent: float) -> str:
-    """The expression of ``{0}`` to a constant power. A product where that is exact, since ``pow`` is not."""
-    known = {2.0: "{0} * {0}", 3.0: "{0} * {0} * {0}", 0.5: "sqrt({0})", -0.5: "inverseSqrt({0})", 1.0: "{0}"}
+    """The expression of ``{0}`` to a constant power. A product where that is exact, since ``pow``
+    is not.
+    """
+    known = {
+        2.0: "{0} * {0}",
+        3.0: "{0} * {0} * {0}",
+        0.5: "sqrt({0})",
+        -0.5: "inverseSqrt({0})",
+        1.0: "{0}",
+    }
     return known.get(exponent, f"pow({{0}}, {literal(exponent, 'f32')})")
 
 

@@ -1,8 +1,9 @@
 """Matrices times each row of the input, with bias; and the first half of a gated MLP.
 
-With one row, the threads of a group share a column: four numbers are one vector where the memory allows it, and the
-loads of a thread do not wait for each other. With several rows, such as the sequences of a batch, a group computes a
-few columns of all rows. This is no tuned matrix multiplication.
+With one row, the threads of a group share a column: four numbers are one vector where the memory
+allows it, and the loads of a thread do not wait for each other. With several rows, such as the
+sequences of a batch, a group computes a few columns of all rows. This is no tuned matrix
+multiplication.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ _MOST_SUMS = 64
 _LEAST_GROUPS = 1_024
 """With fewer groups a large device has nothing to do while they wait for memory."""
 _APART = GROUP_THREADS + 1
-"""Numbers from one row to the next in shared memory; odd, so that the threads do not read from the same bank."""
+"""Numbers from one row to the next in shared memory; odd, so that the threads do not read from the
+same bank.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class _OneRow:
-    """The row ``x`` and its matrices. ``fours``: the elements of the views are vectors of four numbers, not numbers."""
+    """The row ``x`` and its matrices. ``fours``: the elements of the views are vectors of four
+    numbers, not numbers.
+    """
 
     x: TensorView
     matrices: tuple[TensorView, ...]
@@ -52,12 +57,16 @@ class _OneRow:
         return f"dot({x}, {y})" if self.fours else f"{x} * {y}"
 
     def statements(self, term: Callable[[str], str]) -> str:
-        """Statements that run ``term(k)`` for each element ``k`` of the row, each in one of the threads."""
+        """Statements that run ``term(k)`` for each element ``k`` of the row, each in one of the
+        threads.
+        """
         return loop(self.x.shape[-1], term, threads=self.threads)
 
 
 def _one_row(operation: Operation, x: TensorView, *matrices: TensorView) -> _OneRow:
-    """The row and the matrices of an operation, in vectors if they are aligned and alone in their buffers."""
+    """The row and the matrices of an operation, in vectors if they are aligned and alone in their
+    buffers.
+    """
     views = (x, *matrices)
     others = {view.buffer for view in (*operation.reads, *operation.writes) if view not in views}
     if any(view.buffer in others or not _aligned(view) for view in views):
@@ -66,22 +75,29 @@ def _one_row(operation: Operation, x: TensorView, *matrices: TensorView) -> _One
 
 
 def _aligned(view: TensorView) -> bool:
-    steps = [stride for size, stride in zip(view.shape[:-1], view.strides, strict=False) if size > 1]
+    steps = [
+        stride for size, stride in zip(view.shape[:-1], view.strides, strict=False) if size > 1
+    ]
     whole = not any(number % 4 for number in (view.shape[-1], view.offset, *steps))
     return view.number == "f32" and view.strides[-1] == 1 and whole
 
 
 def _divided(view: TensorView) -> TensorView:
-    shape, strides = (*view.shape[:-1], view.shape[-1] // 4), (*(s // 4 for s in view.strides[:-1]), 1)
+    shape, strides = (
+        (*view.shape[:-1], view.shape[-1] // 4),
+        (*(s // 4 for s in view.strides[:-1]), 1),
+    )
     return dataclasses.replace(view, shape=shape, strides=strides, offset=view.offset // 4)
 
 
 @dataclasses.dataclass(frozen=True)
 class _RowTiles:
-    """Products with ``rows`` rows of ``inner`` numbers. ``arrays``: the shared array of each product.
+    """Products with ``rows`` rows of ``inner`` numbers. ``arrays``: the shared array of each
+    product.
 
-    A group goes over the rows in tiles, so it reads its rows of the matrix from memory once, and from a cache
-    afterwards. Each group reads all of the input again: the more columns it computes, the less often the input is read.
+    A group goes over the rows in tiles, so it reads its rows of the matrix from memory once, and
+    from a cache afterwards. Each group reads all of the input again: the more columns it computes,
+    the less often the input is read.
 
     ``counts``: the columns of each part of the output; all columns of a group are in one part.
     """
@@ -99,8 +115,16 @@ class _RowTiles:
     @property
     def columns(self) -> int:
         """The columns of a group."""
-        most = min(_MOST_COLUMNS, _MOST_SUMS // (self.size * len(self.arrays)), sum(self.counts) // _LEAST_GROUPS)
-        return max(wide for wide in range(1, max(1, most) + 1) if all(count % wide == 0 for count in self.counts))
+        most = min(
+            _MOST_COLUMNS,
+            _MOST_SUMS // (self.size * len(self.arrays)),
+            sum(self.counts) // _LEAST_GROUPS,
+        )
+        return max(
+            wide
+            for wide in range(1, max(1, most) + 1)
+            if all(count % wide == 0 for count in self.counts)
+        )
 
     @property
     def groups(self) -> int:
@@ -113,26 +137,37 @@ class _RowTiles:
         return tuple((array, self.size * _APART) for array in self.arrays)
 
     def sums(self, x: Callable[[str], str], factor: Callable[[str, int], str]) -> str:
-        """Statements in which a thread adds up its share of ``x * factor`` for each row of the tile and each column.
+        """Statements in which a thread adds up its share of ``x * factor`` for each row of the tile
+        and each column.
 
-        ``x``: the text for number ``k`` of a row. ``factor``: the text for number ``k`` of the matrix of an array, in a
-        column of the group.
+        ``x``: the text for number ``k`` of a row. ``factor``: the text for number ``k`` of the
+        matrix of an array, in a column of the group.
         """
         both = [(array, column) for array in self.arrays for column in range(self.columns)]
         lines = [f"for (u32 k = lane; k < {self.inner}u; k += {GROUP_THREADS}u) {{"]
-        lines += [f"  f32 {array}_factor{column} = {factor(array, column)};" for array, column in both]
+        lines += [
+            f"  f32 {array}_factor{column} = {factor(array, column)};" for array, column in both
+        ]
         for row in range(self.size):
             lines.append(f"  f32 x{row} = {x(f'first + {row}u')};")
-            lines += [f"  {array}{column}_{row} += x{row} * {array}_factor{column};" for array, column in both]
+            lines += [
+                f"  {array}{column}_{row} += x{row} * {array}_factor{column};"
+                for array, column in both
+            ]
         return "\n".join([*lines, "}"])
 
     def body(self, sums: str, end: Callable[[int], str]) -> str:
         """The statements of the kernel, in which ``column`` is the first column of the group.
 
-        ``end``: what a thread does with the sums of ``row`` in a column of the group. They have the names of the arrays
-        with ``_sum``.
+        ``end``: what a thread does with the sums of ``row`` in a column of the group. They have the
+        names of the arrays with ``_sum``.
         """
-        each = [(array, c, row) for array in self.arrays for c in range(self.columns) for row in range(self.size)]
+        each = [
+            (array, c, row)
+            for array in self.arrays
+            for c in range(self.columns)
+            for row in range(self.size)
+        ]
         starts = "\n".join(f"f32 {array}{column}_{row} = 0.0;" for array, column, row in each)
         ends = "\n".join(self._of_column(column, end(column)) for column in range(self.columns))
         return f"""\
@@ -150,8 +185,8 @@ for (u32 first = 0u; first < {self.rows}u; first += {self.size}u) {{
             for row in range(self.size)
         )
         totals = "\n".join(
-            f"f32 {array}_sum = 0.0;\n"
-            f"for (u32 j = 0u; j < {GROUP_THREADS}u; j += 1u) {{ {array}_sum += {array}[lane * {_APART}u + j]; }}"
+            f"f32 {array}_sum = 0.0;\nfor (u32 j = 0u; j < {GROUP_THREADS}u; j += 1u) {{"
+            f" {array}_sum += {array}[lane * {_APART}u + j]; }}"
             for array in self.arrays
         )
         return f"""\
@@ -167,7 +202,9 @@ workgroupBarrier();"""
 
 @dataclasses.dataclass(frozen=True)
 class MatrixProduct:
-    """``output[r, c] = sum over k of x[r, k] * matrix[c, k] + bias[c]`` for an ``x`` that is given elsewhere."""
+    """``output[r, c] = sum over k of x[r, k] * matrix[c, k] + bias[c]`` for an ``x`` that is given
+    elsewhere.
+    """
 
     matrix: TensorView
     bias: TensorView | None
@@ -224,15 +261,27 @@ class Gemv(Operation):
 
         def sums(matrix: TensorView, column: str) -> str:
             def term(k: str) -> str:
-                return f"sum += {row.product(self.in_row(row.x, '0u', k), self.element(matrix, column, k))};"
+                return (
+                    "sum +="
+                    f" {row.product(self.in_row(row.x, '0u', k), self.element(matrix, column, k))};"
+                )
 
             return row.statements(term)
 
-        lines = ["u32 column = group;", "f32 sum = 0.0;", *_by_column([*map(sums, row.matrices, own)], columns)]
+        lines = [
+            "u32 column = group;",
+            "f32 sum = 0.0;",
+            *_by_column([*map(sums, row.matrices, own)], columns),
+        ]
         lines += ["part[lane] = sum;", reduction("part", "x + y", row.threads), "if (lane == 0u) {"]
-        lines += [indent("\n".join(_by_column(self._ends(own, "0u", "part[0]"), columns)), "  "), "}"]
+        lines += [
+            indent("\n".join(_by_column(self._ends(own, "0u", "part[0]"), columns)), "  "),
+            "}",
+        ]
         shared = (("part", row.threads),)
-        return self.compose("\n".join(lines), sum(columns), threads=row.threads, shared=shared, fours=row.vectors)
+        return self.compose(
+            "\n".join(lines), sum(columns), threads=row.threads, shared=shared, fours=row.vectors
+        )
 
     def _ends(self, own: list[str], row: str, result: str) -> list[str]:
         """For each product the statement that writes the result, with the bias."""
@@ -245,7 +294,9 @@ class Gemv(Operation):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GatedGemv(Operation):
-    """``output = act(gate x) * (up x)``. ``activation``: an expression of ``x0``, the product with the gate."""
+    """``output = act(gate x) * (up x)``. ``activation``: an expression of ``x0``, the product with
+    the gate.
+    """
 
     label = "gated_gemv"
     x: TensorView
@@ -256,12 +307,21 @@ class GatedGemv(Operation):
 
     def kernel(self) -> Kernel:
         """The kernel: a group computes one column, or a few columns of several rows."""
-        rows, inner, columns = self.x.count // self.x.shape[-1], self.x.shape[-1], self.gate.shape[0]
+        rows, inner, columns = (
+            self.x.count // self.x.shape[-1],
+            self.x.shape[-1],
+            self.gate.shape[0],
+        )
         if rows > 1:
-            tiles, matrices = _RowTiles(rows, inner, [columns], ("gate", "up")), {"gate": self.gate, "up": self.up}
+            tiles, matrices = (
+                _RowTiles(rows, inner, [columns], ("gate", "up")),
+                {"gate": self.gate, "up": self.up},
+            )
             sums = tiles.sums(
                 lambda row: self.in_row(self.x, row, "k"),
-                lambda array, offset: self.element(matrices[array], sum_text("column", offset), "k"),
+                lambda array, offset: self.element(
+                    matrices[array], sum_text("column", offset), "k"
+                ),
             )
 
             def end(offset: int) -> str:
@@ -272,8 +332,13 @@ class GatedGemv(Operation):
         row = _one_row(self, self.x, self.gate, self.up)
 
         def term(k: str) -> str:
-            gated, raised = (row.product("x", self.element(matrix, "column", k)) for matrix in row.matrices)
-            return f"{{ {row.number} x = {self.in_row(row.x, '0u', k)}; gated += {gated}; raised += {raised}; }}"
+            gated, raised = (
+                row.product("x", self.element(matrix, "column", k)) for matrix in row.matrices
+            )
+            return (
+                f"{{ {row.number} x = {self.in_row(row.x, '0u', k)}; gated += {gated}; raised +="
+                f" {raised}; }}"
+            )
 
         body = f"""\
 u32 column = group;

@@ -1,4 +1,6 @@
-"""Operations with one group of threads for each row: sums, means, norms, and the column of the largest number."""
+"""Operations with one group of threads for each row: sums, means, norms, and the column of the
+largest number.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class _RowOperation(Operation):
         return self.x.shape[-1]
 
     def along(self, statement: Callable[[str], str]) -> str:
-        """Statements that run ``statement(k)`` for each number ``k`` of the row, shared by the threads."""
+        """Statements that run ``statement(k)`` for each number ``k`` of the row, shared by the
+        threads.
+        """
         return loop(self.inner, statement, threads=threads_along(self.inner))
 
     def reduction(self, own: str, how: str) -> str:
@@ -36,7 +40,9 @@ class _RowOperation(Operation):
     def rows(self, body: str) -> Kernel:
         """The kernel that runs this for each row."""
         threads = threads_along(self.inner)
-        return self.compose(body, self.x.count // self.inner, threads=threads, shared=(("part", threads),))
+        return self.compose(
+            body, self.x.count // self.inner, threads=threads, shared=(("part", threads),)
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,8 +73,8 @@ if (lane == 0u) {{ {self.flat(self.output, "group")} = part[0]{mean}; }}""")
 class Norm(_RowOperation):
     """``output = x / sqrt(mean of x^2 + epsilon) * weight + bias`` of each row.
 
-    With ``centred``, the mean of x is subtracted first. With ``residual``, x is the sum of both, and the sum is
-    written to ``total``.
+    With ``centred``, the mean of x is subtracted first. With ``residual``, x is the sum of both,
+    and the sum is written to ``total``.
     """
 
     written = ("output", "total")
@@ -83,7 +89,9 @@ class Norm(_RowOperation):
     @property
     def label(self) -> str:
         """``rms_norm`` or ``layer_norm``, after ``residual_`` if two inputs are added first."""
-        return ("residual_" if self.residual else "") + ("layer_norm" if self.centred else "rms_norm")
+        return ("residual_" if self.residual else "") + (
+            "layer_norm" if self.centred else "rms_norm"
+        )
 
     def kernel(self) -> Kernel:
         """The kernel: a group normalises one row."""
@@ -97,17 +105,29 @@ class Norm(_RowOperation):
             # Each thread reads back only what it wrote itself, so no barrier is needed.
             added = residual
             lines.append(
-                self.along(lambda k: f"{x(k)} = {self.in_row(self.x, 'group', k)} + {self.in_row(added, 'group', k)};")
+                self.along(
+                    lambda k: (
+                        f"{x(k)} = {self.in_row(self.x, 'group', k)} +"
+                        f" {self.in_row(added, 'group', k)};"
+                    )
+                )
             )
         if self.centred:
-            lines += ["f32 sum = 0.0;", self.along(lambda k: f"sum += {x(k)};"), self.reduction("sum", "x + y")]
+            lines += [
+                "f32 sum = 0.0;",
+                self.along(lambda k: f"sum += {x(k)};"),
+                self.reduction("sum", "x + y"),
+            ]
             lines += [f"f32 middle = part[0] / {count};", "workgroupBarrier();"]
             middle = "middle"
 
         def scaled(k: str) -> str:
             weight = f" * {self.element(self.weight, k)}" if self.weight else ""
             bias = f" + {self.element(self.bias, k)}" if self.bias else ""
-            return f"{self.in_row(self.output, 'group', k)} = ({x(k)} - {middle}) * factor{weight}{bias};"
+            return (
+                f"{self.in_row(self.output, 'group', k)} = ({x(k)} - {middle}) *"
+                f" factor{weight}{bias};"
+            )
 
         lines.append(f"""\
 f32 squares = 0.0;
@@ -131,8 +151,13 @@ class Argmax(_RowOperation):
         threads, step = _ARGMAX_THREADS, _ARGMAX_THREADS * _ARGMAX_LOADS
         whole = self.inner - self.inner % step
         places = [f"k + {i * threads}u" for i in range(_ARGMAX_LOADS)]
-        loads = [f"f32 x{i} = {self.in_row(self.x, 'group', f'({at})')};" for i, at in enumerate(places)]
-        larger = [f"if (x{i} > highest) {{ highest = x{i}; column = {at}; }}" for i, at in enumerate(places)]
+        loads = [
+            f"f32 x{i} = {self.in_row(self.x, 'group', f'({at})')};" for i, at in enumerate(places)
+        ]
+        larger = [
+            f"if (x{i} > highest) {{ highest = x{i}; column = {at}; }}"
+            for i, at in enumerate(places)
+        ]
         body = f"""\
 f32 highest = -3.4e38;
 u32 column = 0u;

@@ -308,9 +308,9 @@ def _run(path: Path, fingerprint: Fingerprint) -> Run:
     of_run = fingerprint.created, fingerprint.machine.id
     kernels: dict[str, Mapping[str, str]] = {}
     for line in files.read_journal(samples):
-        if isinstance(line, results.HeaderLine) and (line.created, line.machine.id) != of_run:
+        if isinstance(line, results.HeaderEntry) and (line.created, line.machine.id) != of_run:
             raise BadFile("raw samples of another run than the fingerprint beside it", samples)
-        if isinstance(line, results.OpenedLine) and line.worker == line.target:
+        if isinstance(line, results.OpenedEntry) and line.worker == line.target:
             kernels[f"{line.target} {line.case}"] = line.kernels
     return Run(
         path,

@@ -50,7 +50,7 @@ from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import Machines  # noqa: E402
 from overhead.report.core.page_facts import numbers_of_lines  # noqa: E402
 from overhead.words import claims as claim_words  # noqa: E402
-from overhead.words.decode import arm_name  # noqa: E402
+from overhead.words.decode import variant_name  # noqa: E402
 from overhead.words.format import MICRO, factor_spread, positive_spread  # noqa: E402
 from overhead.words.glossary import FIGURE_TERMS, GLOSSARY  # noqa: E402
 from overhead.words.printed import noting  # noqa: E402
@@ -397,7 +397,7 @@ def decoding_run() -> str:
         first = sweep[0]
         steps.append(
             [
-                f"`{first.record.stack}`: {arm_name(first)}",
+                f"`{first.record.stack}`: {variant_name(first)}",
                 *(times.get(batch, "") for batch in batches),
             ]
         )

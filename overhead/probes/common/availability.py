@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from overhead.errors import (
-    OutOfTime,
     Unverified,
     UsageError,
     came_from_import,
@@ -53,7 +52,7 @@ def cannot_here(error: Exception, probe: Probe, what: Reason) -> Unavailable | N
     library or a driver raises later is so on the stacks of this package alone, whose code CI runs:
     a plugin may have called its library in a wrong way, and ``overhead check`` must find that.
     """
-    if isinstance(error, Unavailable | Unsupported | Unverified | OutOfTime | UsageError):
+    if isinstance(error, Unavailable | Unsupported | Unverified | UsageError):
         return None
     module = type(probe).__module__
     if came_from_import(error, module):

@@ -48,7 +48,7 @@ from overhead.report.across.graph_or_fused import graph_or_fused  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import Machines  # noqa: E402
-from overhead.report.core.page_facts import line_facts  # noqa: E402
+from overhead.report.core.page_facts import numbers_of_lines  # noqa: E402
 from overhead.words import claims as claim_words  # noqa: E402
 from overhead.words.decode import variant_name  # noqa: E402
 from overhead.words.format import MICRO, factor_spread, positive_spread  # noqa: E402
@@ -564,7 +564,7 @@ def facts(document: str) -> str:
     with noting() as printed:
         text = filled((ROOT / document).read_text("utf-8"))
     runs = [*(run for _, run in _references()), *(view.fingerprint for view in readme.views())]
-    return json.dumps(line_facts(text, printed, runs), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(numbers_of_lines(text, printed, runs), indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

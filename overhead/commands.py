@@ -71,9 +71,9 @@ def browser_command(a: argparse.Namespace) -> int:
         print(words.page_is_at(str(a.page)))
         return DONE
     if a.file is not None:
-        from overhead.runner.output import write_lines
+        from overhead.runner.output import write_entries
 
-        return _show_outcome(a, write_lines(import_file(a.file), a.out))
+        return _show_outcome(a, write_entries(import_file(a.file), a.out))
     return measure_and_show(a, [launch.choose_browser(a.browser)])
 
 

@@ -370,9 +370,9 @@ def _with_samples(loaded: Loaded) -> Run:
     this_run = fingerprint.created, fingerprint.machine.id
     kernels: dict[str, Mapping[str, str]] = {}
     for entry in files.read_journal(samples):
-        if isinstance(entry, results.HeaderLine) and (entry.created, entry.machine.id) != this_run:
+        if isinstance(entry, results.HeaderEntry) and (entry.created, entry.machine.id) != this_run:
             raise BadFile("raw samples of another run than the fingerprint beside it", samples)
-        if isinstance(entry, results.OpenedLine) and entry.worker == entry.target:
+        if isinstance(entry, results.OpenedEntry) and entry.worker == entry.target:
             kernels[f"{entry.target} {entry.case}"] = entry.kernels
     by_case = {key: sampled(series) for key, series in series_by_record(samples).items()}
     return Run(path, fingerprint, by_case, kernels)

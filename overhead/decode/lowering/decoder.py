@@ -49,8 +49,10 @@ def _rotated(x: Any, cos: Any, sin: Any) -> Any:
     by an angle that grows with the position.
     """
     half = x.shape[-1] // 2
+    # The unfused program has its dispatches in this order.
+    straight = x * cos
     turned = torch.cat((-x[..., half:], x[..., :half]), -1)
-    return x * cos + turned * sin
+    return straight + turned * sin
 
 
 class _Attention(nn.Module):  # type: ignore[misc]

@@ -36,7 +36,7 @@ from overhead.comparing import compare  # noqa: E402
 from overhead.comparing.show import comparison_blocks  # noqa: E402
 from overhead.decode.lowering.fusions import FUSIONS  # noqa: E402
 from overhead.decode.reading import decoder_results  # noqa: E402
-from overhead.explain.saved import read_explanation, read_timing  # noqa: E402
+from overhead.explaining.saved import read_explanation  # noqa: E402
 from overhead.extras import install_command  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
@@ -49,6 +49,7 @@ from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import Machines  # noqa: E402
 from overhead.report.core.page_facts import line_facts  # noqa: E402
+from overhead.timing.saved import read_timing  # noqa: E402
 from overhead.words import claims as claim_words  # noqa: E402
 from overhead.words.decode import arm_name  # noqa: E402
 from overhead.words.format import MICRO, factor_spread, positive_spread  # noqa: E402

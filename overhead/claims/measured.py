@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from overhead.claims.registry import ClaimTest, Selector
-from overhead.decode.reading import DecodeArm, decoder_results, slope_over_dispatches
+from overhead.decode.reading import MeasuredVariant, decoder_results, slope_over_dispatches
 from overhead.devices import Processor, processor_kind, same_device_across_apis
 from overhead.reading.missing_values import missing_figure, why
 from overhead.reading.plain_text import plain
@@ -190,7 +190,7 @@ def _slope(test: ClaimTest, view: View, of: Record) -> tuple[Value, LineOfCases]
     """The slope of the line through the decode cases that differ from ``of`` in ``test.over``
     alone, and the line.
     """
-    arms: list[DecodeArm] = []
+    arms: list[MeasuredVariant] = []
     for decoder in decoder_results(view):
         groups = decoder.levels if test.over == "fusions" else decoder.padded
         arms = next(

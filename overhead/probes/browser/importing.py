@@ -27,7 +27,7 @@ from overhead.probes.browser.chain import WAITING_PATTERNS, case_spec, step_wind
 from overhead.probes.browser.page_files import PLAN, kernel_hashes
 from overhead.probes.common.step import RING
 from overhead.probes.kernels import lcg
-from overhead.results import Case, Gpu, HeaderLine, JournalLine, Machine, Target, Why, because
+from overhead.results import Case, Gpu, HeaderEntry, JournalEntry, Machine, Target, Why, because
 
 MAX_BYTES = 64 << 20
 
@@ -60,8 +60,8 @@ class Download(Struct, forbid_unknown_fields=True, frozen=True):
     ]
 
 
-def import_file(path: Path) -> list[JournalLine]:
-    """Read a download, and return the journal lines for it, the header first. Raises
+def import_file(path: Path) -> list[JournalEntry]:
+    """Read a download, and return the journal entries for it, the header first. Raises
     ``BadFile``.
     """
     download = _decoded(path)
@@ -71,7 +71,7 @@ def import_file(path: Path) -> list[JournalLine]:
     if download.hidden:
         flags.append("hidden-page")
 
-    header = HeaderLine(
+    header = HeaderEntry(
         schema_version=results.SCHEMA_VERSION,
         method_version=results.METHOD_VERSION,
         created=download.created,
@@ -79,25 +79,25 @@ def import_file(path: Path) -> list[JournalLine]:
         machine=_machine(page, target),
         versions=target.versions,
     )
-    lines: list[JournalLine] = [header]
+    journal: list[JournalEntry] = [header]
 
     cases: dict[str, Case] = {}
-    for entries in download.replicates:
-        for entry in entries:
+    for case_entries in download.replicates:
+        for entry in case_entries:
             case = _case(entry.case)
             cases[case.key] = case
     for case in cases.values():
-        planned = results.PlannedLine(
+        planned = results.PlannedEntry(
             worker=target.key, target=target, case=case, processes=PLAN["replicates"]
         )
-        lines.append(planned)
+        journal.append(planned)
 
-    for process, entries in enumerate(download.replicates):
-        for entry in entries:
-            lines += _lines(target, process, page, entry, flags)
-        ended = results.EndedLine(worker=target.key, process=process, rule=because("plan-of-page"))
-        lines.append(ended)
-    return lines
+    for process, case_entries in enumerate(download.replicates):
+        for entry in case_entries:
+            journal += _journal_entries(target, process, page, entry, flags)
+        ended = results.EndedEntry(worker=target.key, process=process, rule=because("plan-of-page"))
+        journal.append(ended)
+    return journal
 
 
 def _decoded(path: Path) -> Download:
@@ -115,10 +115,10 @@ def _decoded(path: Path) -> Download:
     return download
 
 
-def _lines(
+def _journal_entries(
     target: Target, process: int, page: messages.Page, entry: _CaseEntry, flags: list[str]
-) -> Iterator[JournalLine]:
-    """The journal lines of one case in one replicate, as a worker process would have written
+) -> Iterator[JournalEntry]:
+    """The journal entries of one case in one replicate, as a worker process would have written
     them.
     """
     case = _case(entry.case)
@@ -130,11 +130,11 @@ def _lines(
     }
     failure = _failure(entry, case)
     if failure is not None:
-        yield results.FailedLine(**place, status=failure.status, reason=failure.reason)
+        yield results.FailedEntry(**place, status=failure.status, reason=failure.reason)
         return
 
     kernel = "fused.wgsl" if case.pattern == "fused" else "step.wgsl"
-    yield results.OpenedLine(
+    yield results.OpenedEntry(
         **place,
         overlap="pipelined" if case.pattern in ("per-submit", "per-k") else "serial",
         synchronous=case.pattern in WAITING_PATTERNS,
@@ -146,15 +146,15 @@ def _lines(
     # The samples that chose the ladder have times of an empty wait (n = 0) and of single units.
     empty_waits_ns = _total_times(entry.trial, 0)
     singles_ns = _total_times(entry.trial, 1)
-    yield results.OneOffLine(
+    yield results.OneOffEntry(
         **place, name="empty_wait", values=empty_waits_ns, at=[0] * len(empty_waits_ns)
     )
     if empty_waits_ns and min(empty_waits_ns) > PLAN["polling_ms"] * 1e6:
         quantum_ns = statistics.median(empty_waits_ns)
-        yield results.OneOffLine(**place, name="wait_quantum", values=[quantum_ns], at=[0])
-    yield results.OneOffLine(**place, name="naive", values=singles_ns, at=[1] * len(singles_ns))
+        yield results.OneOffEntry(**place, name="wait_quantum", values=[quantum_ns], at=[0])
+    yield results.OneOffEntry(**place, name="naive", values=singles_ns, at=[1] * len(singles_ns))
     for number, rows in enumerate(entry.rounds):
-        yield results.RoundLine(**place, round=number, samples=rows)
+        yield results.RoundEntry(**place, round=number, samples=rows)
 
 
 def _total_times(rows: messages.Rows, n: int) -> list[float]:

@@ -38,6 +38,7 @@ class BrowserWork(WorkChain, PageChain):
     language = "wgsl"
 
     def __init__(self, session: BrowserSession, case: Case) -> None:
+        """Let the page compile the kernels of the workload and make its buffers, of zeros."""
         WorkChain.__init__(self, case)
         PageChain.__init__(self, session, case.pattern)
         self._text, self._entries = kernels_of(self, "wgsl")

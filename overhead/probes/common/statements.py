@@ -95,6 +95,7 @@ class StatementLoop:
         before: str = "",
         keep: bool = False,
     ) -> None:
+        """Compile the texts, and run nothing yet: ``open`` runs SETUP."""
         self.results: deque[Any] = deque(maxlen=KEPT_RESULTS)
         texts = {_BEFORE: before, "SETUP": setup, "CALL": call, "--wait": wait_text}
         self._parts = {part: _body(part, text) for part, text in texts.items()}
@@ -176,7 +177,7 @@ class StatementLoop:
         line = self._line_of(error)
         if line is None:
             return message
-        lines_of_part = [one for one in self._lines if one.part == line.part]
+        lines_of_part = [other for other in self._lines if other.part == line.part]
         place = line.part
         if len(lines_of_part) > 1:
             place = f"{line.part}, line {line.number}"

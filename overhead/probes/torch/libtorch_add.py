@@ -41,6 +41,10 @@ class NativeAdd:
     """
 
     def __init__(self, x: Any, one: Any, *, in_place: bool) -> None:
+        """Find the functions in libtorch. ``x``: 256 numbers; ``one``: a tensor with the number 1.
+
+        Raises ``NativeUnavailable`` if libtorch lacks a function.
+        """
         self._library = _library()
         self._tensors = (x, one)
         item = self._symbol(_ITEM)

@@ -21,6 +21,11 @@ class StepBuffers:
     """
 
     def __init__(self, gpu: VulkanGpu, set_layout: Any) -> None:
+        """Make the buffers and their descriptor sets, and upload a different seed for each word.
+
+        The host reaches the buffers only through a staging buffer, because they lie in the memory
+        of the device.
+        """
         vk = gpu.vk
         self._gpu = gpu
         self._size = 4 * WORDS  # bytes of one buffer

@@ -183,6 +183,7 @@ class VulkanWait:
     """
 
     def __init__(self, gpu: VulkanGpu, kind: str) -> None:
+        """Bind the functions now, so that a call of this object only waits."""
         self.kind = kind
         self.words = VULKAN_WAITS[kind]
         self.failed = 0

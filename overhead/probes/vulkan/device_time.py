@@ -47,6 +47,9 @@ class Timer:
     """
 
     def __init__(self, gpu: VulkanGpu) -> None:
+        """Make what a measurement needs: a kernel of a chosen length, buffers, timestamps, and a
+        fence that tells whether the kernel still runs.
+        """
         if not gpu.adapter.timestamp_bits:
             raise Unsupported(because("queue-has-no-timestamps"))
         self._gpu = gpu

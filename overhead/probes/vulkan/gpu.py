@@ -63,6 +63,7 @@ class VulkanGpu:
         self.vk.vkGetPhysicalDeviceMemoryProperties(adapter.handle, self._memory)
 
     def _create(self) -> Any:
+        """A new logical device with one queue of the adapter's family."""
         # A driver that is not complete, such as MoltenVK, must be asked for this extension.
         required = {"VK_KHR_portability_subset"} & self.adapter.extensions
         names, kept = c_strings(sorted(required))

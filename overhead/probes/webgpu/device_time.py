@@ -62,6 +62,9 @@ class DeviceClock:
     """
 
     def __init__(self, chain: Chain, resources: DeviceBuffers) -> None:
+        """Make what a measurement needs: room for timestamps, and a kernel that is the blocker with
+        many steps and the marker with none.
+        """
         if not resources.session.timestamps:
             raise Unsupported(because("adapter-has-no-timestamps"))
         self.chain = chain

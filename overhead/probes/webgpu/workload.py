@@ -52,6 +52,7 @@ class WebGpuWork(WorkChain):
     language = "wgsl"
 
     def __init__(self, target: Target, case: Case) -> None:
+        """Open the device, make buffers and pipelines of the workload, and compile the loop."""
         super().__init__(case)
         self._text, self._entries = kernels_of(self, "wgsl")
         self._fused = case.pattern == "fused"

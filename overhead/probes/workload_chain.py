@@ -316,7 +316,8 @@ class WorkChain(HeldChain):
         """A state, as for ``put``, that contains only zeros."""
         state = {}
         for field in self.workload.state:
-            state[field.name] = np.zeros((self.elements, *field.shape), self.workload.dtype)
+            shape = (self.elements, *field.shape)
+            state[field.name] = np.zeros(shape, self.workload.dtype)
         return state
 
 

@@ -81,7 +81,8 @@ class BrowserWork(WorkChain, PageChain):
 
     def put(self, state: dict[str, Array]) -> None:
         """Send the state and counters of 0 to the page, and wait."""
-        self.write([_STATE], sources.pack_state(self.workload, state, self.elements).tobytes())
+        packed = sources.pack_state(self.workload, state, self.elements)
+        self.write([_STATE], packed.tobytes())
         self.write([_COUNTERS], self._zeros.tobytes())
         self.wait()
 

@@ -212,13 +212,10 @@ def _script_of(
     names: Mapping[str, Any],
 ) -> Script:
     """The loop of the program. ``render``: writes a call as a line of the loop."""
-    return Script(
-        head=tuple(map(render, program.head)),
-        body=tuple(map(render, program.body)),
-        tail=tuple(map(render, program.tail)),
-        per=program.per,
-        names=names,
-    )
+    head = tuple(map(render, program.head))
+    body = tuple(map(render, program.body))
+    tail = tuple(map(render, program.tail))
+    return Script(head, body, tail, program.per, names)
 
 
 def _turn(length: int) -> str:

@@ -404,15 +404,26 @@ def _keeping(body: list[ast.stmt]) -> list[ast.stmt] | None:
     """
     last = body[-1]
     keep = ast.copy_location(ast.Name(f"{_OWN}keep", ast.Load()), last)
-    match last:
-        case ast.Expr():
-            last.value = ast.copy_location(ast.Call(keep, [last.value], []), last)
-            return []
+    if isinstance(last, ast.Expr):
+        last.value = ast.copy_location(ast.Call(keep, [last.value], []), last)
+        return []
+    name = _assigned_name(last)
+    if name is None:
+        return None
+    value = ast.copy_location(ast.Name(name, ast.Load()), last)
+    call = ast.Call(keep, [value], [])
+    return [ast.copy_location(ast.Expr(call), last)]
+
+
+def _assigned_name(statement: ast.stmt) -> str | None:
+    """The one name that the statement gives a value, as ``x = 1``, ``x += 1`` and ``x: int = 1``
+    do; None for any other statement.
+    """
+    match statement:
         case (
             ast.Assign(targets=[ast.Name(id=name)])
             | ast.AugAssign(target=ast.Name(id=name))
             | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr())
         ):
-            value = ast.copy_location(ast.Name(name, ast.Load()), last)
-            return [ast.copy_location(ast.Expr(ast.Call(keep, [value], [])), last)]
+            return name
     return None

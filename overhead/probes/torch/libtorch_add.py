@@ -74,7 +74,7 @@ class NativeAdd:
         delete it.
 
         ``add`` returns a Tensor by value. On x86-64, C++ writes such a result to memory whose
-        address is the first argument; other processors do otherwise.
+        address is the first argument. The loop does not know how other processors do this.
         """
         if platform.machine().lower() not in ("x86_64", "amd64"):
             raise NativeUnavailable(because("tensor-return-unknown", processor=platform.machine()))

@@ -52,6 +52,7 @@ class VulkanGpu:
     """A logical device and its queue. All chains share it, so it lives as long as the process."""
 
     def __init__(self, adapter: VulkanAdapter) -> None:
+        """Open the device, and ask for its queue and for its kinds of memory."""
         self.adapter = adapter
         self.ffi, self.vk = load()
         self.instance = instance()

@@ -283,9 +283,10 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
             calls += calls_of(step)
         return tuple(calls)
 
-    return NativeProgram(
-        calls_of_part(steps.head), calls_of_part(steps.body), calls_of_part(steps.tail), steps.per
-    )
+    head = calls_of_part(steps.head)
+    body = calls_of_part(steps.body)
+    tail = calls_of_part(steps.tail)
+    return NativeProgram(head, body, tail, steps.per)
 
 
 def _step_arguments(resources: StepResources) -> dict[str, GivenArguments]:

@@ -126,11 +126,13 @@ class Library:
     def symbol(self, name: str) -> tuple[Callable[..., Any], int]:
         """A C function as a Python callable, and its address. Raises ``NativeUnavailable``."""
         try:
-            return getattr(self.lib, name), self.address(self.ffi.addressof(self.lib, name))
+            function = getattr(self.lib, name)
+            pointer = self.ffi.addressof(self.lib, name)
         except AttributeError:
             raise NativeUnavailable(
                 because("stack-exports-no-symbol", stack=self.stack, symbol=name)
             ) from None
+        return function, self.address(pointer)
 
     def address(self, pointer: Any) -> int:
         """A handle or pointer as an integer."""

@@ -148,6 +148,10 @@ def is_software(info: Info) -> bool:
 
 def _belongs_to_environment(target: Target) -> bool:
     """False for all but Vulkan in the environment of SwiftShader."""
+    if target.api == "Vulkan":
+        return True
     manifest = swiftshader_manifest()
-    only_swiftshader = manifest is not None and os.environ.get(DRIVER_VARIABLES[0]) == str(manifest)
-    return target.api == "Vulkan" or not only_swiftshader
+    if manifest is None:
+        return True
+    finds_only_swiftshader = os.environ.get(DRIVER_VARIABLES[0]) == str(manifest)
+    return not finds_only_swiftshader

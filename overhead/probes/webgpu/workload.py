@@ -170,7 +170,8 @@ class WebGpuWork(WorkChain):
 
     def put(self, state: dict[str, Array]) -> None:
         """Write the state and counters of 0 to the buffers, and wait."""
-        self._write(self._state, sources.pack_state(self.workload, state, self.elements))
+        packed = sources.pack_state(self.workload, state, self.elements)
+        self._write(self._state, packed)
         self._write(self._counters, self._zeros)
 
     def fetch(self) -> tuple[dict[str, Array], Array]:

@@ -361,10 +361,10 @@ class _CollectorPauses:
 
 
 class HostMeasurement:
-    """Runs blocks of a step in this process. ``run``: runs so many steps with their wait. ``one_ns``: a rough time of one.
+    """Runs blocks of a step in this process. ``run``: runs so many steps with their wait.
 
-    ``threads``: the system's numbers of other Python threads that the program started. ``host``,
-    ``now``: replaced in tests.
+    ``one_ns``: a rough time of one step. ``threads``: the system's numbers of other Python threads
+    that the program started. ``host``, ``now``: replaced in tests.
     """
 
     def __init__(

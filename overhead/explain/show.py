@@ -4,8 +4,9 @@ several in turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -53,42 +54,53 @@ from overhead.words.next_run import range_text
 from overhead.words.reasons import sentence
 
 _MOST_ROWS = 5
+_MOST_TEXT = 60
+"""The longest text of a cell with a name of the program: no terminal is wide enough for more."""
+
+
+class _CountNames(NamedTuple):
+    """The words for one and for several of what is counted."""
+
+    one: str
+    several: str
+
+
 _COUNTS = {
-    "launches": ("launch", "launches"),
-    "copies": ("copy", "copies"),
-    "fills": ("fill", "fills"),
-    "allocations": ("allocation", "allocations"),
-    "driver_allocations": ("allocation by the driver", "allocations by the driver"),
-    "synchronisations": ("synchronisation", "synchronisations"),
+    "launches": _CountNames("launch", "launches"),
+    "copies": _CountNames("copy", "copies"),
+    "fills": _CountNames("fill", "fills"),
+    "allocations": _CountNames("allocation", "allocations"),
+    "driver_allocations": _CountNames("allocation by the driver", "allocations by the driver"),
+    "synchronisations": _CountNames("synchronisation", "synchronisations"),
 }
-"""The counts of a step, each with its name for one and for several."""
+"""The counts of a step in ``StepCounts``, in the order in which they are named."""
 _ONLY_IF_ANY = ("fills", "driver_allocations")
 """Counts that are not shown as 0."""
 _OPTIONAL, _IMPORTANT = ("issue", "fixed", "naive"), ("device", "met")
 """The figures of a call that a narrow terminal hides, as ``Table`` says."""
 _OVERSTATED = 1.2
-"""A sentence names the time of a single call if it is this many times the cost or more."""
-_MET_APART = 1.3
+"""A sentence names the time of a single call if it is this many times the cost or more. Chosen, not
+measured.
+"""
+_UNPINNED_APART = 1.3
 """A sentence names the unpinned cost if unpinned and undisturbed cost differ by more than this
-factor.
+factor. Chosen, not measured; docs/time.md tells it.
 """
 
 
 def explanation_blocks(found: Explanation) -> Iterator[Part]:
     """What a terminal shows of the step."""
-    on = device_of(found)
-    yield Text([heading(found.program.function, found.program.file, on)], lead=True)
-    if taken := taken_as_step(found.program):
+    program = found.program
+    yield Text([heading(program.function, program.file, device_of(found))], lead=True)
+    taken = taken_as_step(program)
+    if taken:
         yield Text([taken])
-    for part in (
-        verdict_blocks,
-        rank_blocks,
-        alternative_blocks,
-        condition_blocks,
-        synchronisation_blocks,
-        operation_blocks,
-    ):
-        yield from part(found)
+    yield from verdict_blocks(found)
+    yield from rank_blocks(found)
+    yield from alternative_blocks(found)
+    yield from condition_blocks(found)
+    yield from synchronisation_blocks(found)
+    yield from operation_blocks(found)
     yield Text([sentence(why) for why in found.not_seen], quiet=True)
 
 
@@ -98,23 +110,30 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
     yield Text([first], lead=True)
     if more:
         yield Text(more)
-    told = [row for row in _times_of(found) if _is_told(row, found)]
-    rows = [[row.name, row.text(row.time), _time_remark(row)] for row in told]
+    shown = [row for row in _times_of(found) if _is_told(row, found)]
+    rows = [[row.name, row.text(row.time), _time_remark(row)] for row in shown]
     if found.replay.ratio is not None:
-        rows[-1][2] = replay_remark(found.replay)
+        replayed = rows[-1]
+        replayed[2] = replay_remark(found.replay)
     yield Table("The times of a step", ["each step", MICRO, "remark"], rows, numeric=(1,))
-    said = []
-    for name, (one, many) in _COUNTS.items():
-        figure = getattr(found.per_step, name)
-        if (
-            figure is None
-            or not figure.measured
-            or (name in _ONLY_IF_ANY and not (figure.high or figure.value))
-        ):
+    counts = _counts_of(found)
+    if counts:
+        yield Text([f"Each step: {', '.join(counts)}."])
+
+
+def _counts_of(found: Explanation) -> list[str]:
+    """The calls of a step in words: ``3 launches``."""
+    texts = []
+    for name, names in _COUNTS.items():
+        figure: Figure | None = getattr(found.per_step, name)
+        if figure is None or not figure.measured:
             continue
-        said.append(f"{_count(figure)} {one if figure.value == 1 else many}")
-    if said:
-        yield Text([f"Each step: {', '.join(said)}."])
+        has_any = figure.high or figure.value
+        if name in _ONLY_IF_ANY and not has_any:
+            continue
+        what = names.one if figure.value == 1 else names.several
+        texts.append(f"{_count(figure)} {what}")
+    return texts
 
 
 @dataclass(frozen=True)
@@ -136,10 +155,10 @@ class _TimeRow:
 def _times_of(found: Explanation) -> list[_TimeRow]:
     """The times of a step; the last one is that of the replay."""
     step = found.step
-    quoted = QUOTE_THIS if resolved_times(step.wall) else ""
+    quote = QUOTE_THIS if resolved_times(step.wall) else ""
     return [
         _TimeRow(
-            "a step with its work done", step.wall, time_text, from_running=True, remark=quoted
+            "a step with its work done", step.wall, time_text, from_running=True, remark=quote
         ),
         _TimeRow(
             "the same, unpinned",
@@ -167,58 +186,72 @@ def _is_told(row: _TimeRow, found: Explanation) -> bool:
     if row.time.status != "unavailable":
         return True
     if isinstance(row.time.reason, str):
-        return not (row.may_lack or (row.from_running and found.is_of_a_trace))
+        not_in_trace = row.from_running and found.is_of_a_trace
+        return not row.may_lack and not not_in_trace
     return codes_of(row.time.reason).isdisjoint({NOT_IN_A_TRACE.code, NOT_MEASURED_MET.code})
 
 
 def _time_remark(row: _TimeRow) -> str:
+    """The remark beside a time: what is known of it, or why it is not told."""
     if row.remark and row.time.measured:
         return row.remark
-    return "" if row.time.measured and resolved_times(row.time) else sentence(row.time.reason)
+    if row.time.measured and resolved_times(row.time):
+        return ""
+    return sentence(row.time.reason)
 
 
 def rank_blocks(found: Explanation) -> Iterator[Part]:
     """The ranks of a program beside each other: who waits for whom."""
-    rows = [
-        [
+    if not found.ranks:
+        return
+    rows = []
+    for row in found.ranks:
+        cells = [
             plain(row.rank, 30),
-            *map(micro_of, (row.step_ns, row.host_ns, row.device_ns, row.waits_ns)),
+            micro_of(row.step_ns),
+            micro_of(row.host_ns),
+            micro_of(row.device_ns),
+            micro_of(row.waits_ns),
             percent(row.last_share),
         ]
-        for row in found.ranks
+        rows.append(cells)
+    columns = [
+        "rank",
+        InMicroseconds("step"),
+        "CPU works",
+        "device computes",
+        "waits for others",
+        "others wait for it",
     ]
-    if rows:
-        columns = [
-            "rank",
-            InMicroseconds("step"),
-            "CPU works",
-            "device computes",
-            "waits for others",
-            "others wait for it",
-        ]
-        _, step, host, device, waits, makes_wait = range(6)
-        yield Table(
-            "The ranks, and their waits in collectives",
-            columns,
-            rows,
-            numeric=(step, host, device, waits, makes_wait),
-            optional=(device, host, step),
-        )
+    _, step, host, device, waits, makes_wait = range(6)
+    yield Table(
+        "The ranks, and their waits in collectives",
+        columns,
+        rows,
+        numeric=(step, host, device, waits, makes_wait),
+        optional=(device, host, step),
+    )
 
 
 def alternative_blocks(found: Explanation) -> Iterator[Part]:
     """What was tried in place of the step, the surest gain first."""
-    tried = [one for one in found.alternatives if one.kind != "condition"]
-    rows = [
-        [
-            alternative_name(one) + KIND_LABELS[one.kind],
-            *_times_cells(one),
-            remark(one),
-            f"{one.making.value / 1e9:,.2g} s" if one.making.value is not None else "",
-            f"{value:,.0f} steps" if (value := one.repaid_after.value) is not None else "",
+    tried = [each for each in found.alternatives if each.kind != "condition"]
+    if not tried:
+        return
+    tried.sort(key=lambda alternative: -(alternative.gain.low or 0.0))
+    rows = []
+    for alternative in tried:
+        making_ns = alternative.making.value
+        repaid_after = alternative.repaid_after.value
+        cells = [
+            alternative_name(alternative) + KIND_LABELS[alternative.kind],
+            _gain_cell(alternative),
+            _step_cell(alternative),
+            remark(alternative),
+            f"{making_ns / 1e9:,.2g} s" if making_ns is not None else "",
+            f"{repaid_after:,.0f} steps" if repaid_after is not None else "",
         ]
-        for one in sorted(tried, key=lambda one: -(one.gain.low or 0.0))
-    ]
+        rows.append(cells)
     columns = [
         "what would change it",
         SPEED,
@@ -227,178 +260,213 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
         "making it",
         "pays off after",
     ]
-    if rows:
-        _, speed, step, _, making, pays_off = range(6)
-        numeric, optional = (speed, step, making, pays_off), ((making, pays_off), step)
-        meanings = {speed: SPEED_MEANS} if any(row[speed] for row in rows) else {}
-        table = Table(
-            "What was tried", columns, rows, numeric=numeric, optional=optional, meanings=meanings
-        )
-        yield table.without_empty()
+    _, speed, step, _, making, pays_off = range(6)
+    has_gains = any(row[speed] for row in rows)
+    table = Table(
+        "What was tried",
+        columns,
+        rows,
+        numeric=(speed, step, making, pays_off),
+        optional=((making, pays_off), step),
+        meanings={speed: SPEED_MEANS} if has_gains else {},
+    )
+    yield table.without_empty()
 
 
 def condition_blocks(found: Explanation) -> Iterator[Part]:
     """The step as the host runs it, and under other conditions on the host, in turn in one
     process.
     """
-    tried = [one for one in found.alternatives if one.kind == "condition"]
-    rows = [[alternative_name(one), *_times_cells(one), sentence(one.reason)] for one in tried]
+    rows = []
+    for alternative in found.alternatives:
+        if alternative.kind == "condition":
+            name = alternative_name(alternative)
+            why = sentence(alternative.reason)
+            rows.append([name, _gain_cell(alternative), _step_cell(alternative), why])
+    if not rows:
+        return
     columns = ["the step in one process", SPEED, InMicroseconds("step"), "remark"]
-    if rows:
-        _, speed, step, _ = range(4)
-        table = Table(
-            "Under other conditions", columns, rows, numeric=(speed, step), optional=(step,)
-        )
-        yield table.without_empty(2)
+    _, speed, step, _ = range(4)
+    table = Table("Under other conditions", columns, rows, numeric=(speed, step), optional=(step,))
+    yield table.without_empty(2)
 
 
-def _times_cells(one: Alternative) -> list[str]:
-    """The gain, if the times are known, and the time of a step."""
-    gain = one.gain.measured
-    known = gain is not None and resolved_times(one.step)
-    return [factor_spread(gain) if known else "", time_text(one.step) if one.step.measured else ""]
+def _gain_cell(alternative: Alternative) -> str:
+    """The gain of an alternative, if its times are known; else ''."""
+    gain = alternative.gain.measured
+    if gain is None or not resolved_times(alternative.step):
+        return ""
+    return factor_spread(gain)
+
+
+def _step_cell(alternative: Alternative) -> str:
+    """The time of a step of an alternative; '' if it was not measured."""
+    return time_text(alternative.step) if alternative.step.measured else ""
 
 
 def synchronisation_blocks(found: Explanation) -> Iterator[Part]:
     """The calls that wait for the device; for how long, where the profile can tell."""
-    known = found.replay.ok
-    rows = [
-        [
-            plain(sentence(one.what), 60),
-            _where(one.site),
-            f"{one.count:,.4g}",
-            micro_of(one.blocked_ns) if known else "",
+    if not found.synchronisations:
+        return
+    rows = []
+    for row in found.synchronisations:
+        cells = [
+            plain(sentence(row.what), _MOST_TEXT),
+            _where(row.site),
+            f"{row.count:,.4g}",
+            micro_of(row.blocked_ns) if found.replay.ok else "",
         ]
-        for one in found.synchronisations
-    ]
-    if rows:
-        columns = ["synchronisation", "line", "calls", InMicroseconds("waits")]
-        _, _, calls, waits = range(4)
-        table = Table(
-            "Calls that wait for the device, by line",
-            columns,
-            rows,
-            numeric=(calls, waits),
-            optional=(calls,),
-            most=_MOST_ROWS,
-        )
-        yield table.without_empty()
+        rows.append(cells)
+    columns = ["synchronisation", "line", "calls", InMicroseconds("waits")]
+    _, _, calls, waits = range(4)
+    table = Table(
+        "Calls that wait for the device, by line",
+        columns,
+        rows,
+        numeric=(calls, waits),
+        optional=(calls,),
+        most=_MOST_ROWS,
+    )
+    yield table.without_empty()
 
 
 def operation_blocks(found: Explanation) -> Iterator[Part]:
     """What takes the CPU time; a sentence in its place where the profile cannot tell."""
-    whole = sum(row.host_ns for row in found.operations) or 1.0
-    rows = [
-        [
-            plain(operation_name(row.name), 60),
+    if not found.operations:
+        return
+    if not found.replay.ok:
+        yield Text([UNRANKED])
+        return
+
+    whole_ns = sum(row.host_ns for row in found.operations) or 1.0
+    rows = []
+    for row in found.operations:
+        cells = [
+            plain(operation_name(row.name), _MOST_TEXT),
             _where(row.site),
             f"{row.count:,.4g}",
             micro_of(row.host_ns),
-            percent(row.host_ns / whole),
+            percent(row.host_ns / whole_ns),
             micro_of(row.device_ns) if row.device_ns else "",
         ]
-        for row in found.operations
+        rows.append(cells)
+    columns = [
+        "operation",
+        "line",
+        "calls",
+        InMicroseconds("CPU time"),
+        "share",
+        InMicroseconds("device"),
     ]
-    if rows and not found.replay.ok:
-        yield Text([UNRANKED])
-    elif rows:
-        columns = [
-            "operation",
-            "line",
-            "calls",
-            InMicroseconds("CPU time"),
-            "share",
-            InMicroseconds("device"),
-        ]
-        _, _, calls, host, share, device = range(6)
-        yield Table(
-            "Operations by CPU time",
-            columns,
-            rows,
-            numeric=(calls, host, share, device),
-            sortable=True,
-            optional=(device, calls, share),
-            most=_MOST_ROWS,
-        ).without_empty()
+    _, _, calls, host, share, device = range(6)
+    table = Table(
+        "Operations by CPU time",
+        columns,
+        rows,
+        numeric=(calls, host, share, device),
+        sortable=True,
+        optional=(device, calls, share),
+        most=_MOST_ROWS,
+    )
+    yield table.without_empty()
 
 
 def _count(figure: Figure) -> str:
-    low, high = figure.low, figure.high
-    span = (
-        f" ({low:,.0f} to {high:,.0f})"
-        if low is not None and high is not None and low != high
-        else ""
-    )
-    return f"{figure.value:,.4g}{span}"
+    """A count, and the fewest and the most of the profiled steps where they differ."""
+    low = figure.low
+    high = figure.high
+    if low is None or high is None or low == high:
+        return f"{figure.value:,.4g}"
+    return f"{figure.value:,.4g} ({low:,.0f} to {high:,.0f})"
 
 
 def _where(site: CallSite) -> str:
-    return (
-        f"{site.line}, in {site.inside}" if site.line and site.inside else site.line or site.inside
-    )
+    """The line of the program, and that of the library below it, as far as they are known."""
+    if site.line and site.inside:
+        return f"{site.line}, in {site.inside}"
+    return site.line or site.inside
 
 
 def timing_blocks(timing: Timing) -> Iterator[Part]:
     """The table of the statements, what its columns mean, how the statements compare, and what is
     missing.
     """
-    varied = list(timing.calls[0].varied)
-    used = [] if "python" in varied else _libraries(timing.calls[0])
-    library = used[0] if used else ""
-    where = listed(list(dict.fromkeys(call.on for call in timing.calls)))
     calls_wait = any(call.is_awaited for call in timing.calls)
     names = [name for name in words.MEANINGS if calls_wait or name != "issue"]
-    several = len(timing.calls) > 1
-    rows = [
-        [
-            str(n) if several else "",
-            *(plain(text, 60) for text in (call.call, *call.varied.values())),
-            *(_cell(call, name) for name in names),
-        ]
-        for n, call in enumerate(timing.calls, 1)
-    ]
-    places = {name: 2 + len(varied) + at for at, name in enumerate(names)}
-    columns = ["#", "call", *varied, *(InMicroseconds(figure_column(name)) for name in names)]
-    explained = () if timing.quick else names
-    yield Table(
-        words.title(timing, where, library),
-        columns,
-        rows,
-        numeric=range(2, len(columns)),
-        optional=[places[name] for name in _OPTIONAL if name in places],
-        important=[places[name] for name in _IMPORTANT],
-        meanings={places[name]: words.meaning(name) for name in explained},
-    ).without_empty()
+    yield _timing_table(timing, names).without_empty()
     yield Text([*_divisions(timing)])
     yield Heading("What the figures say")
     yield Text(timing_sentences(timing))
 
 
+def _timing_table(timing: Timing, names: Sequence[str]) -> Table:
+    """A row for each statement: its number, its text, the values that were varied, and its figures
+    of these names.
+    """
+    calls = timing.calls
+    varied = list(calls[0].varied)
+    several = len(calls) > 1
+    rows = []
+    for number, call in enumerate(calls, 1):
+        cells = [str(number) if several else "", plain(call.call, _MOST_TEXT)]
+        cells += [plain(value, _MOST_TEXT) for value in call.varied.values()]
+        cells += [_cell(call, name) for name in names]
+        rows.append(cells)
+
+    first_figure = 2 + len(varied)
+    columns = ["#", "call", *varied]
+    columns += [InMicroseconds(figure_column(name)) for name in names]
+    places = {name: place for place, name in enumerate(names, first_figure)}
+    meanings = {}
+    if not timing.quick:
+        meanings = {places[name]: words.meaning(name) for name in names}
+    libraries = [] if "python" in varied else _libraries(calls[0])
+    devices = listed(list(dict.fromkeys(call.on for call in calls)))
+    return Table(
+        words.title(timing, devices, libraries[0] if libraries else ""),
+        columns,
+        rows,
+        numeric=range(2, len(columns)),
+        optional=[places[name] for name in _OPTIONAL if name in places],
+        important=[places[name] for name in _IMPORTANT],
+        meanings=meanings,
+    )
+
+
 def _divisions(timing: Timing) -> Iterator[str]:
     """How the host's time of each call divides: Python, or a library."""
-    known = [(call, call.division) for call in timing.calls if call.division is not None]
-    for call, division in known:
-        name = ", ".join(
-            [
-                plain(call.call, 60),
-                *(plain(f"{name} = {value}", 60) for name, value in call.varied.items()),
-            ]
-        )
+    divided = []
+    beside_device = []
+    for call in timing.calls:
+        division = call.division
+        if division is None:
+            continue
         on_device = call.on != "CPU"
         cost = call.figure("issue" if on_device else "complete")
+        name = _name_with_varied(call)
         yield division_words.division_sentence(name, division, cost, on_device=on_device)
-    divided = [division for _, division in known if division.parts]
+        if division.parts:
+            divided.append(division)
+            if on_device:
+                beside_device.append(division)
     if not divided:
         return
+
     samples = listed(list(dict.fromkeys(f"{division.samples:,}" for division in divided)))
     yield division_words.division_rule(samples)
     if any(division.part("binding") for division in divided):
         yield division_words.BINDING_MEANS
-    beside_device = [division for call, division in known if division.parts and call.on != "CPU"]
     if beside_device:
         yield division_words.DEVICE_APART
     if any(division.part("driver") for division in beside_device):
         yield division_words.WAIT_IN_DRIVER
+
+
+def _name_with_varied(call: CallTiming) -> str:
+    """A statement and the values that it was measured with: ``f(x), n = 10``."""
+    texts = [call.call]
+    texts += [f"{name} = {value}" for name, value in call.varied.items()]
+    return ", ".join(plain(text, _MOST_TEXT) for text in texts)
 
 
 def timing_sentences(timing: Timing) -> list[str]:
@@ -406,25 +474,37 @@ def timing_sentences(timing: Timing) -> list[str]:
     missing.
     """
     calls = timing.calls
-    said = [*map(_ratio, timing.ratios)]
-    if any(map(_is_first_answer, calls)):
-        said.append(words.ONE_PROCESS)
-        if timing.quick and not any(
-            code_of(note) == "interrupted-with-first-answers" for note in timing.notes
-        ):
-            said.append(words.WITHOUT_QUICK)
-    waits: dict[Why, list[str]] = {}
-    libraries: dict[str, list[str]] = {}
-    said += dict.fromkeys(filter(None, map(words.taken_as_call, calls)))
-    for n, call in enumerate(calls, 1):
-        said += _of_call(call, words.of_rows([str(n)], len(calls)))
-        waits.setdefault(call.wait, []).append(str(n))
-        libraries.setdefault(listed(_libraries(call)), []).append(str(n))
-    for seen, which in libraries.items():
-        if seen:
-            said.append(words.libraries_seen(seen, words.of_rows(which, len(calls))))
-    said += [words.waits(wait, words.of_rows(which, len(calls))) for wait, which in waits.items()]
-    return [*said, words.NOT_CHECKED, *map(sentence, timing.notes)]
+    sentences = [_ratio(ratio) for ratio in timing.ratios]
+    if any(_is_first_answer(call) for call in calls):
+        sentences.append(words.ONE_PROCESS)
+        interrupted = [
+            note for note in timing.notes if code_of(note) == "interrupted-with-first-answers"
+        ]
+        if timing.quick and not interrupted:
+            sentences.append(words.WITHOUT_QUICK)
+
+    for taken in dict.fromkeys(words.taken_as_call(call) for call in calls):
+        if taken:
+            sentences.append(taken)
+
+    # What several statements have in common is said once, with their numbers.
+    numbers_by_wait: dict[Why, list[str]] = {}
+    numbers_by_libraries: dict[str, list[str]] = {}
+    for number, call in enumerate(calls, 1):
+        sentences += _of_call(call, words.of_rows([str(number)], len(calls)))
+        numbers_by_wait.setdefault(call.wait, []).append(str(number))
+        libraries = listed(_libraries(call))
+        numbers_by_libraries.setdefault(libraries, []).append(str(number))
+    for libraries, numbers in numbers_by_libraries.items():
+        if libraries:
+            which = words.of_rows(numbers, len(calls))
+            sentences.append(words.libraries_seen(libraries, which))
+    for wait, numbers in numbers_by_wait.items():
+        sentences.append(words.waits(wait, words.of_rows(numbers, len(calls))))
+
+    sentences.append(words.NOT_CHECKED)
+    sentences += [sentence(note) for note in timing.notes]
+    return sentences
 
 
 def _doubts_of(call: CallTiming, which: str) -> Iterator[str]:
@@ -447,8 +527,9 @@ def _of_call(call: CallTiming, which: str) -> Iterator[str]:
     yield from _single_call(call, which)
     yield from _unpinned(call, which)
     yield from _falls(call, which)
-    if again := range_text(_range(call.next_run)):
-        yield words.next_run(again, which)
+    next_run = range_text(_range(call.next_run))
+    if next_run:
+        yield words.next_run(next_run, which)
     if call.bound == "device":
         yield words.device_decides(which)
     if call.status != "ok" and call.value("complete") is not None:
@@ -471,53 +552,66 @@ def _libraries(call: CallTiming) -> list[str]:
 
 def _single_call(call: CallTiming, which: str) -> Iterator[str]:
     """How far a single timed call is from the cost, where that is far, and the cost holds."""
-    single, complete = call.figure("naive"), call.measured("complete")
-    naive = single.measured if single is not None else None
-    if call.status != "ok" or single is None or naive is None or complete is None:
+    figure = call.figure("naive")
+    complete = call.measured("complete")
+    single_shot = figure.measured if figure is not None else None
+    if call.status != "ok" or figure is None or single_shot is None or complete is None:
         return
     if complete.floor <= 0 or _lies_above(call):
         return
-    least, most = naive.floor / complete.ceiling, naive.ceiling / complete.floor
+    least = single_shot.floor / complete.ceiling
+    most = single_shot.ceiling / complete.floor
     if least >= _OVERSTATED:
-        yield words.single_call(single, least, most, which)
+        yield words.single_call(figure, least, most, which)
 
 
 def _falls(call: CallTiming, which: str) -> Iterator[str]:
     """Says so if fresh processes, which make few calls, met far more than a single call takes among
     many.
     """
-    first, later = call.figure("met"), call.figure("naive")
+    first = call.figure("met")
+    later = call.figure("naive")
     if call.value("complete") is not None or first is None or later is None:
         return
-    met, naive = first.measured, later.measured
-    if met and naive and met.floor > _MET_APART * naive.ceiling:
+    unpinned = first.measured
+    single_shot = later.measured
+    if unpinned is None or single_shot is None:
+        return
+    if unpinned.floor > _UNPINNED_APART * single_shot.ceiling:
         yield words.cost_falls(first, later, which)
 
 
 def _lies_above(call: CallTiming) -> bool:
     """Whether all processes that are not pinned met far more than the cost."""
-    met, complete = call.measured("met"), call.measured("complete")
-    return met is not None and complete is not None and met.floor > _MET_APART * complete.ceiling
+    unpinned = call.measured("met")
+    complete = call.measured("complete")
+    if unpinned is None or complete is None:
+        return False
+    return unpinned.floor > _UNPINNED_APART * complete.ceiling
 
 
 def _unpinned(call: CallTiming, which: str) -> Iterator[str]:
     """What the call takes in processes that are not pinned, where that differs from the cost."""
-    met, complete = call.value("met"), call.measured("complete")
-    if not met or complete is None or complete.value <= 0:
+    unpinned_ns = call.value("met")
+    complete = call.measured("complete")
+    if not unpinned_ns or complete is None or complete.value <= 0:
         return
-    if max(met / complete.value, complete.value / met) <= _MET_APART:
+    factor = max(unpinned_ns / complete.value, complete.value / unpinned_ns)
+    if factor <= _UNPINNED_APART:
         return
-    low, high = met_range(call) or (met / 1e3, met / 1e3)
-    yield words.unpinned(low, high, which)
+    low_us, high_us = met_range(call) or (unpinned_ns / 1e3, unpinned_ns / 1e3)
+    yield words.unpinned(low_us, high_us, which)
     if _lies_above(call):
         yield words.LEFT_OUT
 
 
 def _figure(call: CallTiming, name: str) -> Figure | None:
+    """The figure of a column: the column ``device`` shows how long the device is busy."""
     return call.figure("device_busy" if name == "device" else name)
 
 
 def _cell(call: CallTiming, name: str) -> str:
+    """The figure of a column with its interval, in µs; '' where it was not measured."""
     figure = _figure(call, name)
     if figure is None or not figure.measured:
         return ""
@@ -527,6 +621,7 @@ def _cell(call: CallTiming, name: str) -> str:
 
 
 def _ratio(ratio: CallRatio) -> str:
+    """How two statements compare."""
     times = ratio.ratio.measured
     if times is None or not times.bounded:
         return words.no_ratio(ratio)
@@ -537,20 +632,29 @@ def _ratio(ratio: CallRatio) -> str:
 
 def _missing(call: CallTiming) -> dict[Why, list[str]]:
     """The names of the figures without a value, by reason."""
-    found: dict[Why, list[str]] = {}
+    names: dict[Why, list[str]] = {}
     for name in words.MEANINGS:
         figure = _figure(call, name)
         if figure is not None and not figure.measured:
-            found.setdefault(figure.reason or call.reason or figure.status, []).append(name)
+            why = figure.reason or call.reason or figure.status
+            names.setdefault(why, []).append(name)
     if call.on != "CPU" and call.figure("naive") is not None and call.figure("device_busy") is None:
-        span = call.figure("device_span")
-        why: Why = words.NO_CLOCK
-        if span is not None:
-            why = words.device_waited(span) if span.measured else span.reason or span.status
-        found.setdefault(why, []).append("device")
-    return found
+        names.setdefault(_why_no_device_time(call), []).append("device")
+    return names
+
+
+def _why_no_device_time(call: CallTiming) -> Why:
+    """Why it is not known how long the device of a call is busy."""
+    span = call.figure("device_span")
+    if span is None:
+        return words.NO_CLOCK
+    if span.measured:
+        return words.device_waited(span)
+    return span.reason or span.status
 
 
 def _range(ends: list[float] | None) -> Value | None:
     """The ends of a range as a value; None for None."""
-    return Value(sum(ends) / 2, min(ends), max(ends)) if ends else None
+    if not ends:
+        return None
+    return Value(sum(ends) / 2, min(ends), max(ends))

@@ -15,7 +15,7 @@ from overhead.errors import UsageError
 from overhead.explain import profiling
 from overhead.explain.chrome_trace import read_chrome_trace
 from overhead.explain.host_work import HostTimes, operation_rows, step_counts
-from overhead.explain.profiling import StepProfile, profile_step, with_sites
+from overhead.explain.profiling import SampledTimes, StepProfile, profile_step, with_sites
 from overhead.explain.record import CallSite
 from overhead.explain.steps import step_named
 from overhead.explain.trace import Trace
@@ -192,11 +192,12 @@ def test_both_pytorch_profilers_record_the_same_operations_in_the_same_order(
 
 
 def test_the_time_of_a_step_is_computed_from_the_quickest_times_only() -> None:
-    wait, step = 5e-5, 1e-3
-    quiet = [(wait + step, wait + 3 * step)] * 5
-    one_is_slow = [(2 * step, wait + 3 * step), (wait + step, 9 * step)]
-    busy = [(wait + 2 * step, wait + 9 * step)] * 13
-    assert profiling.step_seconds([*busy, *one_is_slow, *quiet]) == pytest.approx(step)
+    quiet = SampledTimes(short=0.00105, long=0.00305)  # a step of 1 ms, and a wait of 0.05 ms
+    short_is_slow = SampledTimes(short=0.002, long=0.00305)
+    long_is_slow = SampledTimes(short=0.00105, long=0.009)
+    busy = SampledTimes(short=0.00205, long=0.00905)
+    times = [*[busy] * 13, short_is_slow, long_is_slow, *[quiet] * 5]
+    assert profiling.step_seconds(times) == pytest.approx(0.001)
 
 
 def test_lines_are_taken_from_any_recorded_step_that_runs_the_same_operations() -> None:

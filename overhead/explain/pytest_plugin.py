@@ -58,7 +58,8 @@ def dispatch_budget(
                 yield found
         except Unavailable as error:
             pytest.skip(f"dispatch_budget: {sentence(error.reason)}")
-        if exceeded := found.over_budget(launches=launches, synchronisations=synchronisations):
+        exceeded = found.over_budget(launches=launches, synchronisations=synchronisations)
+        if exceeded:
             pytest.fail(over_budget_text(exceeded), pytrace=False)
 
     yield budget

@@ -161,6 +161,8 @@ def _pinned(step: StepFunction) -> StepFunction:
     pinned = _PinnedTensors()
 
     def uploading(method: Callable[..., Any], always: bool) -> Callable[..., Any]:
+        """A method of a tensor that uploads from pinned memory. ``always``: each call uploads."""
+
         def upload(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if always or _goes_to("cuda", args, kwargs):
                 return method(pinned.of(tensor), *args, **{**kwargs, "non_blocking": True})
@@ -183,6 +185,7 @@ def _pinned(step: StepFunction) -> StepFunction:
     }
 
     def changed_step() -> Any:
+        """Run the step with the changed methods of tensors."""
         for name, method in changed.items():
             setattr(kind, name, method)
         try:
@@ -219,6 +222,7 @@ class Tape:
     def _run(
         self, mode: Literal["recording", "replaying"], values: list[Any], step: StepFunction
     ) -> Any:
+        """Run a step that records its reads in ``values``, or takes them from there."""
         self._mode = mode
         self._values = values
         try:
@@ -232,6 +236,9 @@ class Tape:
         """
 
         def reading(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            """Stand in for ``method``: what it reads from the device is kept while a step is
+            recorded, and given back while one is replayed.
+            """
             if self._mode == "off" or not tensor.is_cuda:
                 return method(tensor, *args, **kwargs)
             if self._mode == "recording":

@@ -222,6 +222,7 @@ def _count_operations(torch: Any, folder: str, counts: BlockCounts) -> Iterator[
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
+            """Run an operation of PyTorch, and count it."""
             kwargs = kwargs or {}
             if func.has_kernel_for_dispatch_key(composite):
                 # Under inference_mode() PyTorch hands over an operation before it has taken it
@@ -240,6 +241,7 @@ def _count_operations(torch: Any, folder: str, counts: BlockCounts) -> Iterator[
         def __torch_function__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
+            """Call a method of a tensor, and count it if it reads values."""
             kwargs = kwargs or {}
             name = counter.name_of_read(func)
             if not name:
@@ -298,6 +300,7 @@ class _Counter:
 
         @functools.wraps(call)
         def stand_in(*args: Any, **kwargs: Any) -> Any:
+            """Call the method, and count it unless the operation inside it will be counted."""
             by_operation = name in _READS_OF_ONE and threading.get_ident() == self._thread
             if by_operation:
                 return call(*args, **kwargs)

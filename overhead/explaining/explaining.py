@@ -230,6 +230,7 @@ def _noting_a_long_start(listener: Listener) -> Iterator[Callable[[Why], None]]:
     is_called = False
 
     def doing(what: Why) -> None:
+        """Hand on what is done next; the note waits for the call of the function that is named."""
         nonlocal is_called
         if is_called:  # the function has returned
             timer.cancel()

@@ -154,8 +154,8 @@ def state_values(
     """
     leaves, left_out = _reached(step)
     now = checksums(step)
-    changed_arrays = {}
-    other_arrays = {}
+    changed_arrays: dict[str, Any] = {}
+    other_arrays: dict[str, Any] = {}
     for name, leaf in leaves.items():
         if not state.is_array(leaf):
             continue

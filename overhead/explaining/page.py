@@ -34,19 +34,8 @@ def explained_page(found: Explanation) -> str:
     ``report``.
     """
     require_extra("report", "jinja2")
-    sections = [
-        PageSection("verdict", "Verdict", list(show.verdict_blocks(found))),
-        PageSection("ranks", "The ranks", list(show.rank_blocks(found))),
-        PageSection("alternatives", "What would change it", _changes(found)),
-        PageSection(
-            "synchronisations", "Synchronisations", list(show.synchronisation_blocks(found))
-        ),
-        PageSection("operations", "Operations", list(show.operation_blocks(found))),
-        PageSection("gaps", "When the GPU is idle", list(_gaps(found))),
-        PageSection("method", "How this was measured", list(_method(found))),
-    ]
     return rendered(
-        [section for section in sections if section.parts],
+        [section for section in _sections(found) if section.parts],
         command="explain",
         heading=question(found.program),
         about=measured_when(found),
@@ -57,6 +46,18 @@ def explained_page(found: Explanation) -> str:
 def save_explained_page(path: Path, found: Explanation) -> None:
     """Write the page. Raises ``CannotWrite``; then no partial file remains."""
     save_file(path, explained_page(found).encode())
+
+
+def _sections(found: Explanation) -> Iterator[PageSection]:
+    """The sections of the page in order; one about which nothing is known has no parts."""
+    yield PageSection("verdict", "Verdict", [*show.verdict_blocks(found)])
+    yield PageSection("ranks", "The ranks", [*show.rank_blocks(found)])
+    yield PageSection("alternatives", "What would change it", _changes(found))
+    waits = [*show.synchronisation_blocks(found)]
+    yield PageSection("synchronisations", "Synchronisations", waits)
+    yield PageSection("operations", "Operations", [*show.operation_blocks(found)])
+    yield PageSection("gaps", "When the GPU is idle", [*_gaps(found)])
+    yield PageSection("method", "How this was measured", [*_method(found)])
 
 
 def _changes(found: Explanation) -> list[Part]:

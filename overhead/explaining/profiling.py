@@ -235,7 +235,12 @@ def measure_conditions(
 
 
 def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> StepProfile:
-    """The profile with the traces in this folder. Raises ``BadFile``."""
+    """The profile with the traces that the child process wrote into this folder. Raises
+    ``BadFile``.
+
+    The operations come from the trace of the device, their lines from that of the lines, and the
+    times of the host from traces without the device. ``returns``: times without a profiler.
+    """
     written = os.listdir(folder)
     alone = _read_traces(folder, [name for name in _STEP_FILES if name in written])
     loop = _read_traces(folder, [name for name in _LOOP_FILES if name in written])
@@ -325,16 +330,17 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     if [operation.name for operation in step.operations] != [each.name for each in known]:
         return None
     operations = {}
-    for operation, with_site in zip(step.operations, known, strict=True):
-        operations[id(operation)] = dataclasses.replace(operation, site=with_site.site)
+    for plain, with_site in zip(step.operations, known, strict=True):
+        operations[id(plain)] = dataclasses.replace(plain, site=with_site.site)
 
     sites = _sites_of_synchronisations(step, model)
     calls = []
     for call in step.calls:
         operation = operations.get(id(call.operation))
-        site = operation.site if operation else call.site
         # A synchronisation has a line of its own; any other call that of its operation.
-        site = sites.get(call.start) or site
+        site = sites.get(call.start)
+        if site is None:
+            site = operation.site if operation else call.site
         calls.append(dataclasses.replace(call, operation=operation, site=site))
     return dataclasses.replace(
         step, operations=list(operations.values()), calls=calls, allocations=model.allocations
@@ -678,6 +684,7 @@ def step_seconds(times: Sequence[SampledTimes]) -> float:
 
 
 def _answer(job: _Job, send: Send) -> None:
+    """What the child process does: it sends the profile or the conditions, or why there are none."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the program prints
     try:
         send(_conditions(job, send) if job.conditions else _profiled(job, send))

@@ -155,7 +155,9 @@ def timing_sentences(timing: Timing) -> list[str]:
 
 
 def _doubts_of(call: CallTiming, which: str) -> Iterator[str]:
-    """Why the cost of a statement is not sure, and from how many calls on it holds."""
+    """Why the cost of a statement is not sure, and from how many calls on it holds. ``which``: the
+    statement in words, `` of 2``; '' if there is only one.
+    """
     complete = call.figure("complete")
     if complete is None or complete.measured is None:
         return

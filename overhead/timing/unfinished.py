@@ -150,6 +150,7 @@ def _of_library(value: Any) -> Unfinished | None:
 
 
 def _mlx(value: Any) -> Unfinished | None:
+    """An array of MLX that is not evaluated; None if it is."""
     import mlx.core as mx
 
     if not isinstance(value, mx.array):
@@ -163,6 +164,7 @@ def _mlx(value: Any) -> Unfinished | None:
 
 
 def _torch(value: Any) -> Unfinished | None:
+    """Work of PyTorch that goes on, or a tensor on a device that computes later or never."""
     if type(value).__name__ in ("Future", "Work"):
         return Unfinished(because("running-torch-work"), "(...).wait()")
     kind = getattr(getattr(value, "device", None), "type", "")
@@ -174,6 +176,7 @@ def _torch(value: Any) -> Unfinished | None:
 
 
 def _tinygrad(value: Any) -> Unfinished | None:
+    """A tensor of tinygrad that is not computed. Versions tell that by different attributes."""
     if type(value).__name__ != "Tensor":
         return None
     graph = getattr(value, "uop", None) or getattr(value, "lazydata", None)
@@ -190,6 +193,7 @@ def _named(names: tuple[str, ...], what: Reason, finish: str) -> Callable[[Any],
     """
 
     def find(value: Any) -> Unfinished | None:
+        """What is unfinished about a value of one of these classes; None of any other class."""
         classes = {kind.__name__ for kind in type(value).__mro__}
         if classes.isdisjoint(names):
             return None

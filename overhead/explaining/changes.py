@@ -214,7 +214,9 @@ class Changes:
         return timing, [found[name] for name in jobs]
 
     def _tried(self, jobs: Mapping[str, AttemptJob]) -> dict[str, record.Alternative]:
-        """Each alternative without its times."""
+        """Attempt each alternative in a process of its own, and compare its results with those of
+        the step. Their times are measured later. One for which no time is left is refused.
+        """
         found = {}
         for name, job in jobs.items():
             compiles = _change(name).compiles
@@ -248,7 +250,9 @@ class Changes:
         self._listener.left(attempts_s + min(wanted_s, most_s))
 
     def _compared(self, name: str, made: Attempt) -> record.Alternative:
-        """The alternative; its status is ``ok`` if it can be timed."""
+        """The alternative as an attempt (``made``) leaves it: ``ok`` if it can be timed,
+        ``differs`` if it computes something else than the step.
+        """
         if made.outcome is None:
             status: record.AlternativeStatus = "refused" if made.refused else "failed"
             return _alternative(name, status, made.reason, made.where)

@@ -202,10 +202,11 @@ def vary_values(root: Any, *, middle: bool) -> int:
         if state.is_array(leaf) and last_part not in _STRUCTURE:
             # The array may be read-only, or its class raises anything.
             with contextlib.suppress(Exception):
-                varied += _vary_array(leaf, middle=middle)
+                if _vary_array(leaf, middle=middle):
+                    varied += 1
     for holder in holders:
-        if isinstance(holder, list):
-            varied += _vary_list(holder, middle=middle)
+        if isinstance(holder, list) and _vary_list(holder, middle=middle):
+            varied += 1
     if varied:
         return varied
     return sum(_vary_numbers(holder) for holder in holders)
@@ -437,14 +438,14 @@ def compare_outcomes(
     remark: Why = ""
     if own:
         shared = _changed_in_both(first_state, second_state)
-        gone = [value for name, value in first_state.items() if value.changed]
-        gone = [value for value in gone if value.name not in second_state]
+        gone = _changed_in_first_alone(first_state, second_state)
         for value in gone:
             left_out[value.name] = (value.count, because("not-reached-by-alternative"))
         if gone and not shared:
             unknown = because("alternative-lacks-changed-array")
-            has_results = any(value.count for value in first_results)
-            if not has_results and not any(value.changed for value in second_state.values()):
+            returns_something = any(value.count for value in first_results)
+            second_changes = any(value.changed for value in second_state.values())
+            if not returns_something and not second_changes:
                 shown = _shown(gone[0])
                 different.append(because("value-only-of-step", name=gone[0].name, value=shown))
         first_state = {name: first_state[name] for name in shared}
@@ -453,18 +454,36 @@ def compare_outcomes(
         if first.responds is False and not different:
             remark = because("step-does-not-vary")
 
-    different += differences(list(first_state.values()), list(second_state.values()))
-    compared = [*first_results, *first_state.values()]
-    count = sum(value.count for value in compared)
-    changed = [value for value in first_state.values() if value.changed]
-    computed = [value for value in [*first_results, *changed] if value.count]
-    if not count:
-        unknown = because("no-values-to-compare")
-    elif not computed:
-        unknown = unknown or because("step-without-results")
-    elif not any(_is_finite(value) for value in computed):
-        unknown = because("results-not-finite")
+    compared_state = list(first_state.values())
+    different += differences(compared_state, list(second_state.values()))
+    unknown = _doubt_of_values(first_results, compared_state, unknown)
+    count = sum(value.count for value in [*first_results, *compared_state])
     return OutcomeComparison(different, count, left_out, unknown, "" if unknown else remark)
+
+
+def _changed_in_first_alone(
+    first_state: Mapping[str, StepValue], second_state: Mapping[str, StepValue]
+) -> list[StepValue]:
+    """The state that the first program changes and the second one does not reach."""
+    changed = [value for value in first_state.values() if value.changed]
+    return [value for value in changed if value.name not in second_state]
+
+
+def _doubt_of_values(
+    results: Sequence[StepValue], compared_state: Sequence[StepValue], known_doubt: Why
+) -> Why:
+    """Why these values of a step show nothing, even if those of another one are the same: there are
+    none, the step computes none of them, or none is finite. Else the doubt that is known already.
+    """
+    if not any(value.count for value in [*results, *compared_state]):
+        return because("no-values-to-compare")
+    changed = [value for value in compared_state if value.changed]
+    computed = [value for value in [*results, *changed] if value.count]
+    if not computed:
+        return known_doubt or because("step-without-results")
+    if not any(_is_finite(value) for value in computed):
+        return because("results-not-finite")
+    return known_doubt
 
 
 def _changed_in_both(

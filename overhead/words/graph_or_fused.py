@@ -105,9 +105,10 @@ def _program(row: WorkRow, program: ProgramWork) -> str:
     fused_wgsl = row.of_kind("fused-wgsl")
     verdicts = listed([f"{compared(row, way)} through {way.through}" for way in fused_wgsl])
     fastest = min(row.ways, key=lambda way: way.cost.value if way.cost else float("inf"))
+    faster = _faster_than(fused_wgsl, fastest)
     sentence = (
         f"{row.name.capitalize()} ({_program_size(program)}): the fastest variant is"
-        f" {way_label(fastest)}{_faster_than(fused_wgsl, fastest)}."
+        f" {way_label(fastest)}{faster}."
     )
     if not verdicts:
         return sentence

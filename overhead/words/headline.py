@@ -121,8 +121,8 @@ def _batches(costs: DispatchCosts) -> str:
     for batch in found:
         noisy = " (noisy)" if _doubt(batch.alone) else ""
         cost = f"{mark_text(batch.row.marks['batched'])} {MICRO}{_doubt(batch.record)}"
-        alone = f"{cost_text(batch.alone)} {MICRO} alone{noisy}"
         less = f" ({_times_less(batch.less)} times less)" if batch.less is not None else ""
+        alone = f"{cost_text(batch.alone)} {MICRO} alone{noisy}"
         texts.append(f"{cost} instead of {alone} through {batch.row.name}{less}")
     first = found[0]
     called = CALLER_WORDS[first.alone.caller]

@@ -215,11 +215,11 @@ def _table(one: _Shown, other_run: str) -> Table:
     arms = one.cheapest_first
     rows: list[list[str | Cell]] = []
     for arm in arms:
-        cost = arm.cost(steps)
+        total = beyond(arm, steps) + spread(arm.cost(steps) / 1e3)
         rows.append([
             Cell(plain(arm_label(arm), 90), arm.record.stack),
             number(arm.slope / 1e3),
-            beyond(arm, steps) + spread(cost / 1e3),
+            total,
             relative(arm, arms[0], steps),
             spread(arm.fixed / 1e3),
         ])  # fmt: skip

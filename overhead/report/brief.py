@@ -19,7 +19,7 @@ from overhead.report.sections.front import to_do
 from overhead.report.sections.host_shares import layers
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
-from overhead.slices import of_slices
+from overhead.slices import of_features
 from overhead.words.format import between, held_range
 from overhead.words.glossary import figure_column
 from overhead.words.headline import lead_sentences
@@ -79,7 +79,7 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
             yield Text([said])
         missing = ((label(k), k.reason) for k in figures if k.measured is None)
         yield Text(reasons_said(missing, "Missing:"), quiet=True)
-    yield from _of_slices(view)
+    yield from _of_features(view)
     yield from _findings(view)
     yield Text([*filter(None, (software_sentence(view), missing_sentences(view)))])
     shown = [(t, by_patterns(t.records) if all_cases else base_cases(t)) for t in view.targets]
@@ -110,14 +110,14 @@ def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
     yield from _cases(
         BASE_CASES, view, [(t, [t.base] if t.has_step else base_cases(t)) for t in view.targets]
     )
-    yield from _of_slices(view)
+    yield from _of_features(view)
     yield from _findings(view)
     yield from _missing(fingerprint)
 
 
-def _of_slices(view: View) -> Iterator[Part]:
-    for slice in of_slices("brief"):
-        yield from slice.brief(view)
+def _of_features(view: View) -> Iterator[Part]:
+    for feature in of_features("brief"):
+        yield from feature.brief(view)
 
 
 def _findings(view: View) -> Iterator[Part]:

@@ -128,7 +128,7 @@ def _outcome_data(outcome: Outcome) -> Any:
     from overhead.comparing import compare
     from overhead.comparing.show import comparison_data
 
-    return comparison_data(compare(outcome.path, outcome.second.path))
+    return comparison_data(compare(outcome, outcome.second))
 
 
 def list_command(a: argparse.Namespace) -> int:

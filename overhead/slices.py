@@ -13,7 +13,7 @@ from types import ModuleType
 
 CORE_FEATURES = ("contention",)
 """Features that are part of the core: the file format has their records and their profiles."""
-SLICES = ("claims", "decode", "explain", "fleet")
+SLICES = ("claims", "decode", "explaining", "fleet", "timing", "traces")
 """Features that the core does not know. One whose folder is not there is left out."""
 
 

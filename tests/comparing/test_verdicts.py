@@ -16,6 +16,8 @@ from overhead.blocks.terminal import show
 from overhead.comparing import Verdicts, compare, judge
 from overhead.comparing.show import comparison_blocks, comparison_data
 from overhead.errors import BadFile
+from overhead.loading.folders import Loaded
+from overhead.loading.reduce import load
 from overhead.results import (
     LeftOut,
     MissingEntry,
@@ -364,3 +366,15 @@ def test_a_run_with_unreadable_raw_samples_is_skipped_and_the_others_are_compare
     assert [one.name for one in found.skipped] == ["1.json"]
     with pytest.raises(BadFile, match=r"1\.samples\.jsonl\.gz"):
         compare(folder / "1.json", new)
+
+
+def test_a_run_in_memory_is_compared_without_its_fingerprint_being_read_again(
+    tmp_path: Path,
+) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json")
+    new = Made(seed=2, costs={**COSTS, "middle": 10_000.0}).write(tmp_path / "b.json")
+    from_files = compare(base, new)
+    in_memory = [Loaded(path, load(path)) for path in (base, new)]
+    base.unlink()
+    new.unlink()
+    assert compare(in_memory[0], in_memory[1]) == from_files

@@ -41,13 +41,15 @@ def measure_cases(
     that run at full speed, a few rounds on each.
     """
     enabled = gc.isenabled()
+    frozen_by_the_caller = gc.get_freeze_count() > 0
     gc.collect()
     gc.freeze()
     gc.disable()
     try:
         return _Measurement(chains, clock, settings, emit, judge_first).run()
     finally:
-        gc.unfreeze()
+        if not frozen_by_the_caller:  # Python cannot tell the caller's objects from ours
+            gc.unfreeze()
         if enabled:
             gc.enable()
 

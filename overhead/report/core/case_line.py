@@ -146,7 +146,7 @@ def case_figure(
             linewidth=1,
         )
         notes += [] if of_figures else [NO_FIGURE]
-        allowed = max(profiles()[profile].target, LINE.misfit) * line.slope * (top - first)
+        allowed = max(profiles()[profile].precision, LINE.misfit) * line.slope * (top - first)
         share = 100 * np.where(n <= top, allowed / np.maximum(fitted, 1e-9), ANCHOR_MAY_DIFFER)
         below.fill_between(n, -share, share, color=GRID_COLOUR, alpha=0.8, linewidth=0, zorder=0)
         _note(below, _residuals(below, line, drawn), 0.03, 0.95)

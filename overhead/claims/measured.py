@@ -29,6 +29,7 @@ from overhead.results import (
     exactly,
     ratio,
 )
+from overhead.workloads import UNROLLED
 
 _NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -331,8 +332,9 @@ def _matches(selector: Selector, record: Record) -> bool:
 
 @dataclass(frozen=True)
 class MeasuringCommand:
-    """How to measure what a claim needs: the command, and the APIs that the machine must have; ''
-    if nothing can.
+    """How to measure what a claim needs: the command, and the APIs that the machine must have.
+
+    ``command`` is '' where only an older version could measure it.
     """
 
     command: str = ""
@@ -351,6 +353,8 @@ def how_to_measure(*tests: ClaimTest | None) -> MeasuringCommand:
         for s in (test.of, against_of(test))
         if s is not None
     ]
+    if any(selector.workload == UNROLLED for selector in selectors):
+        return NO_COMMAND
     words = ["overhead run"]
     words += [
         f"-p {stack}"

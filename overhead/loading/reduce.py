@@ -15,11 +15,12 @@ import msgspec
 from overhead import results
 from overhead.errors import BadFile
 from overhead.loading import files
-from overhead.measure.fitting.case_figures import DRIFTS, estimate, is_drift_judged, limited_by
+from overhead.measure.fitting.case_figures import DRIFTS, estimate, limited_by
 from overhead.measure.fitting.drift import find_drift
 from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.fitting.paired import PerDispatch, difference_and_ratio, marginal_costs
-from overhead.measure.fitting.quiet_rounds import best_pace, canary_ns
+from overhead.measure.fitting.remarks import is_drift_judged
+from overhead.measure.fitting.undisturbed_rounds import best_pace, reference_ns
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs
 from overhead.profiles import profiles
 from overhead.results import (
@@ -384,7 +385,7 @@ def _canary_by_round(rounds: Sequence[results.RoundLine]) -> dict[int, float]:
     """The median canary of a process in each round, ns."""
     found: dict[int, list[float]] = defaultdict(list)
     for one in rounds:
-        if ns := canary_ns(one):
+        if ns := reference_ns(one):
             found[one.round].append(ns)
     return {number: statistics.median(values) for number, values in found.items()}
 

@@ -9,7 +9,7 @@ import importlib
 import importlib.util
 from types import ModuleType
 
-SLICES = ("claims", "contention", "decode", "explain", "fleet")
+SLICES = ("claims", "contention", "decode", "explaining", "fleet", "timing", "traces")
 """Folders of the package. One that is not there is left out."""
 
 

@@ -61,7 +61,11 @@ ORDER = (
 describes them.
 """
 APART = ({"probes", "reading"}, {"runner", "comparing"})
-SLICE_ARROWS = {("claims", "decode"): "some claims are about tokens"}
+SLICE_ARROWS = {
+    ("claims", "decode"): "some claims are about tokens",
+    ("explaining", "timing"): "the cost of a step is measured as that of a call",
+    ("explaining", "traces"): "a step is explained by a trace of it",
+}
 """Which slice may import which other one, and why."""
 TYPES_ONLY = {
     ("overhead.errors", "overhead.results.reason"): "an error holds the reason that others made",
@@ -252,9 +256,13 @@ STACK_WORDS = {
     ),
     "devices.py": ({"vulkan"}, "a word in the names of adapters"),
     "first_steps.py": ({"numpy", "torch"}, "packages that may be installed"),
-    "words/first_steps.py": ({"numpy"}, "the package"),
-    "explain": (
+    "timing": (
         {"cupy", "jax", "mlx", "numpy", "torch", "triton"},
+        "packages that a person's program imports",
+    ),
+    "words/first_steps.py": ({"numpy"}, "the package"),
+    "explaining": (
+        {"cupy", "jax", "numpy", "torch", "triton"},
         "packages that a person's program imports",
     ),
     "probes/browser": ({"vulkan"}, "what a browser calls an API"),
@@ -334,7 +342,7 @@ PRESENTERS = {
 """Packages, and modules of other packages, that show something. They take their sentences from
 ``words``.
 """
-OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "explain/nsys_queries")
+OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "traces/nsys_queries")
 """Where strings are programs for a device or a database."""
 HELP = ("about", "description", "epilog", "help")
 """Arguments that the help of the command line shows."""

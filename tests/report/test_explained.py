@@ -6,14 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from overhead.explain.page import explained_page
-from overhead.explain.record import Explanation, StepTiming, missing
-from overhead.explain.saved import read_explanation
-from overhead.explain.show import explanation_blocks
-from overhead.explain.verdict import resolved_times
+from overhead.explaining.page import explained_page
+from overhead.explaining.record import Explanation, StepTiming, missing
+from overhead.explaining.saved import read_explanation
+from overhead.explaining.show import explanation_blocks
+from overhead.explaining.verdict import resolved_times
 from overhead.results import Figure, Reason
-from overhead.words.explain.times import time_text
-from overhead.words.explain.verdict import verdict_sentences
+from overhead.words.explaining.times import time_text
+from overhead.words.explaining.verdict import verdict_sentences
 from overhead.words.reasons import sentence
 from tests.fakes.explained import HOSTILE, explanation
 from tests.terminal.test_goldens import printed

@@ -38,10 +38,11 @@ from overhead.claims.rules import VERDICTS
 from overhead.claims.show import overview_blocks, verdict_blocks
 from overhead.comparing import Verdicts, compare
 from overhead.comparing.show import comparison_blocks
-from overhead.explain.show import explanation_blocks, timing_blocks
+from overhead.explaining.show import explanation_blocks
 from overhead.reading.plain_text import plain
 from overhead.report.brief import brief_blocks
 from overhead.results import Target
+from overhead.timing.show import timing_blocks
 from tests.fakes.explanations import decode_explained
 from tests.fakes.report import crowded
 from tests.fakes.runs import COSTS, Made

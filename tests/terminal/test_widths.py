@@ -23,7 +23,7 @@ from overhead.blocks.terminal import columns_shown, show
 from overhead.cli import main
 from overhead.comparing import compare
 from overhead.comparing.show import comparison_blocks
-from overhead.explain.show import explanation_blocks, timing_blocks
+from overhead.explaining.show import explanation_blocks
 from overhead.fleet.collecting import Collected
 from overhead.fleet.show import collected_table
 from overhead.loading.files import read_fingerprint
@@ -31,6 +31,7 @@ from overhead.reading.plain_text import plain
 from overhead.report.brief import brief_blocks, end_blocks
 from overhead.results import Target
 from overhead.runner.listing import Listed, listing_blocks
+from overhead.timing.show import timing_blocks
 from overhead.words import comparing as words
 from overhead.words.blocks import hidden_columns, more_rows, named_column
 from tests.fakes.explanations import decode_explained

@@ -29,12 +29,13 @@ from overhead.claims.judging import judge_runs
 from overhead.claims.show import verdict_blocks
 from overhead.comparing import compare
 from overhead.comparing.show import comparison_blocks
-from overhead.explain.show import explanation_blocks, timing_blocks
+from overhead.explaining.show import explanation_blocks
 from overhead.loading.files import read_fingerprint
 from overhead.report.brief import brief_blocks
 from overhead.report.core.machines import from_paths
 from overhead.report.core.page_list import pages
 from overhead.report.core.registry import registered, registered_across
+from overhead.timing.show import timing_blocks
 from tests.fakes.explanations import decode_explained
 from tests.fakes.timings import two_calls
 from tests.words.not_used import NOT_PRINTED, not_used_in

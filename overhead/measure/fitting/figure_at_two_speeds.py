@@ -21,7 +21,7 @@ from overhead.measure.fitting.two_speeds import (
     both_speeds,
     split_speeds,
 )
-from overhead.results import Figure, RoundLine
+from overhead.results import Figure, RoundEntry
 
 
 def figure_at_two_speeds(case: CaseFits, name: str, *, split_by: str) -> Figure | None:
@@ -108,7 +108,7 @@ def _mean_of_rounds(
     for position, process in enumerate(fitted.processes):
         numbers = set(rounds.by_process[position])
         wanted = slow_numbers[position] if slow else numbers - slow_numbers[position]
-        chosen: list[RoundLine] = [entry for entry in process.rounds if entry.round in wanted]
+        chosen: list[RoundEntry] = [entry for entry in process.rounds if entry.round in wanted]
         if len(chosen) < SPEEDS.rounds_of_process:
             continue
         value = fit_process(replace(process, rounds=chosen), fitted.series).value(name)

@@ -14,7 +14,7 @@ import numpy as np
 from overhead.measure.fitting.knee import Knee, find_knee
 from overhead.measure.fitting.line import Floats, Line, Mask, robust_line, sen_slope, siegel_slope
 from overhead.measure.fitting.polled_line import censored_line
-from overhead.results import OneOffLine, RoundLine
+from overhead.results import OneOffEntry, RoundEntry
 
 LEGACY_N = 100
 """Published "sequential" figures divide T(n) by this n."""
@@ -34,8 +34,8 @@ class Process:
     (``best_pace``); 0 if unknown.
     """
 
-    rounds: Sequence[RoundLine] = ()
-    one_off: Mapping[str, OneOffLine] = field(default_factory=dict)
+    rounds: Sequence[RoundEntry] = ()
+    one_off: Mapping[str, OneOffEntry] = field(default_factory=dict)
     number: int = 0
     pace: float = 0.0
 
@@ -143,7 +143,7 @@ def clock_step(process: Process) -> float:
     return float(values[0]) if values else 0.0
 
 
-def wall_rows(rounds: Sequence[RoundLine]) -> Floats:
+def wall_rows(rounds: Sequence[RoundEntry]) -> Floats:
     """``n, issue, total`` of the samples that did not read the CPU clock, without n = 0; ns, shape
     (samples, 3).
     """
@@ -164,14 +164,14 @@ def single_waits(process: Process) -> Floats:
     return np.concatenate([totals_at(process, 1), beside])
 
 
-def cpu_rows(rounds: Sequence[RoundLine]) -> Floats:
+def cpu_rows(rounds: Sequence[RoundEntry]) -> Floats:
     """``n, issue, total, wait_cpu`` of the samples that read the CPU clock, without n = 0; ns,
     shape (samples, 4).
     """
     return _rows(rounds, 4)
 
 
-def _rows(rounds: Sequence[RoundLine], width: int) -> Floats:
+def _rows(rounds: Sequence[RoundEntry], width: int) -> Floats:
     """The samples with this number of columns, without n = 0: those that read the CPU clock have
     four columns, the others three.
     """
@@ -220,7 +220,7 @@ def _below(n: Floats, knee: Knee | None) -> Mask:
     return np.asarray(n <= knee.n * _RULE.share_of_knee)
 
 
-def _cpu_in_wait(rounds: Sequence[RoundLine], series: Series) -> float | None:
+def _cpu_in_wait(rounds: Sequence[RoundEntry], series: Series) -> float | None:
     """CPU time of the caller inside ``wait``, ns per unit; 0 if the wait does no work, None if not
     measured.
     """

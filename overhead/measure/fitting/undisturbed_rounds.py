@@ -13,7 +13,7 @@ import numpy as np
 
 from overhead.measure.fitting.line import LINE, MAD, Floats, Mask
 from overhead.measure.fitting.one_process import Process, Series, cpu_rows, wait_quantum
-from overhead.results import RoundLine
+from overhead.results import RoundEntry
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def has_enough_processes(left: int, whole: int) -> bool:
     return left == whole or left >= max(UNDISTURBED.processes, more_than_half)
 
 
-def reference_ns(entry: RoundLine) -> float:
+def reference_ns(entry: RoundEntry) -> float:
     """The time of the Python reference loop in a round, ns; 0 if it was not timed.
 
     Other work on the processor slows this loop down more than the compiled reference loop.
@@ -105,7 +105,7 @@ def reference_ns(entry: RoundLine) -> float:
     return float(entry.canary[0]) if entry.canary else 0.0
 
 
-def best_pace(rounds: Sequence[RoundLine]) -> float:
+def best_pace(rounds: Sequence[RoundEntry]) -> float:
     """The time of the Python reference loop in a process when nothing slows it down, ns; 0 if no
     round has one.
     """

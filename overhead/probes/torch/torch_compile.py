@@ -8,11 +8,9 @@ import shutil
 
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
-from overhead.probes.torch import unrolled_loop
 from overhead.probes.torch.devices import import_torch, targets_of_kind, torch_target
 from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Case, Scalar, Target, because
-from overhead.workloads import UNROLLED
 
 
 @register
@@ -28,38 +26,41 @@ class TorchCompileProbe(Probe):
     title = "torch.compile"
     mend = because("install-extras", extras="torch")
     distributions = ("torch", "triton")
-    worker_packages = ("psutil",)
 
     def targets(self) -> list[Target]:
         """The CUDA devices; without one, the CPU, which needs a C++ compiler."""
         torch = import_torch(self.mend)
-        if found := targets_of_kind(torch, self.name, "cuda"):
-            return found
-        if not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
+        gpus = targets_of_kind(torch, self.name, "cuda")
+        if gpus:
+            return gpus
+        compilers = ("c++", "g++", "clang++", "cl")
+        if not any(shutil.which(compiler) for compiler in compilers):
             raise Unavailable(because("torch-compile-needs-compiler"), "install g++")
         return [torch_target(torch, self.name, "cpu")]
 
     def space(self, target: Target) -> Space:
-        """The cases of 1 and 5 additions in each mode, of the compiled workloads and of the
-        unrolled loop.
-        """
-        cpu = target.api == "CPU"
-        wait: dict[str, Scalar] = {} if cpu else {"wait": "stream"}
-        compiled = ["default"] if cpu else ["default", "reduce-overhead"]
-        base = Case(pattern="per-submit", unit="step", params={"mode": "default", "ops": 1, **wait})
-        others: list[Scalar] = [*compiled[1:], "eager"]
-        five = [vary(vary(base, "ops", 5), "mode", mode) for mode in others]
-        arms = [WorkloadArm("per-submit", {"mode": mode}) for mode in compiled]
-        extra, early = [*five, *unrolled_loop.cases(on_gpu=not cpu)], [vary(base, "mode", "eager")]
-        return with_workloads(
-            Space(base, {"mode": others, "ops": [5]}, extra, early=early), arms, software=cpu
+        """The cases of 1 and 5 additions in each mode, and of the compiled workloads."""
+        on_cpu = target.api == "CPU"
+        params: dict[str, Scalar] = {"mode": "default", "ops": 1}
+        compiled_modes = ["default"]
+        if not on_cpu:
+            params["wait"] = "stream"
+            compiled_modes.append("reduce-overhead")  # a CUDA graph
+        base = Case(pattern="per-submit", unit="step", params=params)
+        other_modes: list[Scalar] = [*compiled_modes[1:], "eager"]
+        five_operations = vary(base, "ops", 5)
+        star = Space(
+            base,
+            axes={"mode": other_modes, "ops": [5]},
+            extra=[vary(five_operations, "mode", mode) for mode in other_modes],
+            early=[vary(base, "mode", "eager")],
         )
+        arms = [WorkloadArm("per-submit", {"mode": mode}) for mode in compiled_modes]
+        return with_workloads(star, arms, software=on_cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, compiled on the device of the target."""
         device = str(target.options["device"])
-        if case.workload == UNROLLED:
-            return unrolled_loop.open_case(device, case)
         if "elements" in case.params:
             from overhead.probes.torch import workload
 

@@ -1,0 +1,190 @@
+"""The command ``explain``; it imports what it needs when it runs, so that ``--help`` is fast."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from overhead.arguments import add_json
+from overhead.command_parser import Question
+from overhead.commands import DONE, INTERRUPTED, answer, complain
+from overhead.errors import UsageError, require_extra
+
+if TYPE_CHECKING:
+    from overhead.explaining.record import Explanation
+
+BAD_USE = 2
+"""The exit code if a file that was asked for could not be written; ``cli.main`` describes the
+codes.
+"""
+
+
+def add_commands(commands: Any) -> None:
+    """Add the parser of the command. ``commands``: what ``add_subparsers`` of argparse returns."""
+    explain = commands.add_parser(
+        "explain",
+        help=(
+            "find what limits a step of your program (host-bound or device-bound), and measure what"
+            " would change it"
+        ),
+        question=Question.BOUND,
+    )
+    explain.add_argument(
+        "step",
+        metavar="STEP",
+        nargs="?",
+        help=(
+            "FILE.py:FUNCTION or module:function: a function that returns the step, or the step"
+            " itself"
+        ),
+    )
+    trace = (
+        "instead of STEP, traces of a run: JSON of PyTorch's profiler or SQLite of Nsight Systems,"
+        " one for each rank"
+    )
+    explain.add_argument("--trace", metavar="FILE", nargs="+", type=Path, default=[], help=trace)
+    explain.add_argument(
+        "--step-ms",
+        metavar="MS",
+        type=float,
+        help="with --trace: the time of a step without a profiler, which checks the trace",
+    )
+    explain.add_argument(
+        "--chrome", metavar="FILE.json", type=Path, help="write a timeline of the step for Perfetto"
+    )
+    explain.add_argument(
+        "--arg",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an argument of FUNCTION (repeatable)",
+    )
+    explain.add_argument(
+        "--against",
+        metavar="STEP",
+        default="",
+        help="compare the step with STEP, an alternative of your own",
+    )
+    explain.add_argument(
+        "--no-compile",
+        action="store_true",
+        help="do not try torch.compile; then explain ends within a minute",
+    )
+    explain.add_argument(
+        "--no-alternatives", action="store_true", help="measure only the step as it is"
+    )
+    explain.add_argument(
+        "--seconds",
+        metavar="S",
+        type=float,
+        default=90.0,
+        help="longest time, not counting compilation (default: 90)",
+    )
+    explain.add_argument(
+        "--out", metavar="FILE.json", type=Path, help="write the result to this file"
+    )
+    explain.add_argument(
+        "--html",
+        metavar="FILE.html",
+        type=Path,
+        help="write the result as a page, with the lines of the program",
+    )
+    add_json(explain)
+    explain.set_defaults(call=explain_command)
+
+
+def explain_command(a: argparse.Namespace) -> int:
+    """Run ``overhead explain``, write its files and print the result; returns the exit code."""
+    from overhead.explaining.explaining import ExplainInterrupted, explain
+    from overhead.explaining.show import explanation_blocks
+    from overhead.explaining.trace_file import explain_traces
+    from overhead.runner.progress import Progress
+
+    if a.html is not None:
+        require_extra("report", "jinja2")
+    _check_options(a)
+    interrupted, before = False, _identity(a.chrome)
+    try:
+        if a.trace:
+            found = explain_traces(a.trace, a.step_ms or 0.0, a.chrome)
+        else:
+            with Progress() as listener:
+                found = explain(
+                    a.step,
+                    arguments=a.arg,
+                    against=a.against,
+                    alternatives=(
+                        "none" if a.no_alternatives else "eager" if a.no_compile else "all"
+                    ),
+                    seconds=a.seconds,
+                    chrome=a.chrome,
+                    listener=listener,
+                )
+    except ExplainInterrupted as stopped:
+        found, interrupted = stopped.explanation, True
+    # What was measured is printed first: a file that cannot be written loses nothing.
+    answer(a, found.to_dict, explanation_blocks(found), is_file=True)
+    has_replay = a.chrome is not None and _identity(a.chrome) != before
+    all_written = _write_files(a, found, [f"replay: {a.chrome}"] if has_replay else [])
+    if interrupted:
+        print("overhead: interrupted; this is what was measured until then", file=sys.stderr)
+        return INTERRUPTED
+    return DONE if all_written and (has_replay or a.chrome is None) else BAD_USE
+
+
+def _write_files(a: argparse.Namespace, found: Explanation, written: list[str]) -> bool:
+    """Write the explanation and its page, and print where, after what is ``written``. Whether all
+    could be written.
+    """
+    from overhead.explaining.record import save_explanation
+
+    savers: list[tuple[str, Path, Callable[[Path, Explanation], None]]] = []
+    if a.out is not None:
+        savers.append(("explanation", a.out, save_explanation))
+    if a.html is not None:
+        from overhead.explaining.page import save_explained_page  # not in the base install
+
+        savers.append(("page", a.html, save_explained_page))
+    refused = []
+    for name, path, save in savers:
+        try:
+            save(path, found)
+            written.append(f"{name}: {path}")
+        except UsageError as error:
+            refused.append(str(error))
+    if not a.json:
+        print("".join(f"{line}\n" for line in written), end="")
+    for line in refused:
+        complain(line)
+    return not refused
+
+
+def _identity(path: Path | None) -> tuple[int, int] | None:
+    """Tells a file from one that is written later under its name; None if there is none."""
+    try:
+        found = path.stat() if path is not None else None
+    except OSError:
+        return None
+    return (found.st_ino, found.st_mtime_ns) if found is not None else None
+
+
+def _check_options(a: argparse.Namespace) -> None:
+    from overhead.loading.outputs import Output, begins_with, check_outputs, page_of
+
+    if bool(a.step) == bool(a.trace):
+        raise UsageError("name a STEP, or traces by --trace")
+    if a.trace and (a.arg or a.against):
+        raise UsageError("--arg and --against are for a STEP")
+    if a.step_ms is not None and not (a.trace and 0 < a.step_ms < 1e9):
+        raise UsageError("--step-ms: milliseconds above zero, with --trace")
+    if not 0 < a.seconds < 1e9:
+        raise UsageError("--seconds: seconds above zero")
+    made = (
+        (a.out, begins_with(b'{\n "format": "overhead-explain",\n')),
+        (a.html, page_of("explain")),
+        (a.chrome, begins_with(b'{"madeBy":"overhead explain --chrome",')),
+    )
+    check_outputs([Output(path, ours) for path, ours in made if path is not None], a.trace)

@@ -71,9 +71,9 @@ def browser_command(a: argparse.Namespace) -> int:
         print(words.page_is_at(str(a.page)))
         return DONE
     if a.file is not None:
-        from overhead.runner.output import write_lines
+        from overhead.runner.output import write_entries
 
-        return _show_outcome(a, write_lines(import_file(a.file), a.out))
+        return _show_outcome(a, write_entries(import_file(a.file), a.out))
     return measure_and_show(a, [launch.choose_browser(a.browser)])
 
 
@@ -128,7 +128,7 @@ def _outcome_data(outcome: Outcome) -> Any:
     from overhead.comparing import compare
     from overhead.comparing.show import comparison_data
 
-    return comparison_data(compare(outcome.path, outcome.second.path))
+    return comparison_data(compare(outcome, outcome.second))
 
 
 def list_command(a: argparse.Namespace) -> int:

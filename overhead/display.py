@@ -119,7 +119,7 @@ def outcome_blocks(outcome: Outcome) -> Iterator[Part]:
 
     if outcome.second is None:
         return iter(end_blocks(outcome.fingerprint))
-    return comparison_blocks(compare(outcome.path, outcome.second.path))
+    return comparison_blocks(compare(outcome, outcome.second))
 
 
 def _run_blocks(fingerprint: Fingerprint) -> Iterator[Part]:

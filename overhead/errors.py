@@ -212,10 +212,6 @@ class Unsupported(WithReason):
     """This device or library cannot run this one case."""
 
 
-class OutOfTime(WithReason):
-    """A part of the stack reached its own time limit, so it is not known whether the case runs."""
-
-
 class Unverified(WithReason):
     """Values that were read back are wrong, or an error scope caught something: the work did not
     happen as asked.

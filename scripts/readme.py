@@ -18,7 +18,7 @@ from rich.console import Console
 
 from overhead.blocks.parts import Heading, Part, Table, Text
 from overhead.blocks.terminal import show
-from overhead.decode.reading import DecodeArm, decoder_results
+from overhead.decode.reading import MeasuredVariant, decoder_results
 from overhead.explaining.saved import read_explanation
 from overhead.explaining.show import explanation_blocks
 from overhead.loading.files import read_fingerprint
@@ -240,11 +240,12 @@ def _token() -> Iterator[str]:
     unfused and fused.
     """
     found = decoder_results(_views()[_TOKEN_RUN])[0]
-    eager = next(arm for arm in found.arms if arm.record.stack == "torch")
-    graphs = [arm for arm in found.arms if arm.record.stack == "cuda-graph" and arm.complete]
-    captured = next(arm for arm in graphs if arm.record.params.get("maker") == "torch")
-    lowered = [arm for arm in graphs if arm.is_lowered]
-    unfused = next(arm for arm in lowered if arm.record.params.get("fusions") == 0)
+    eager = next(variant for variant in found.variants if variant.record.stack == "torch")
+    of_graphs = [variant for variant in found.variants if variant.record.stack == "cuda-graph"]
+    graphs = [variant for variant in of_graphs if variant.complete]
+    captured = next(variant for variant in graphs if variant.record.params.get("maker") == "torch")
+    lowered = [variant for variant in graphs if variant.is_lowered]
+    unfused = next(variant for variant in lowered if variant.record.params.get("fusions") == 0)
     fused = min(lowered, key=_time_of_token)
     run = f"[another run](reports/data/{_TOKEN_RUN}.json)"
     yield (
@@ -255,12 +256,15 @@ def _token() -> Iterator[str]:
     )
 
 
-def _time_of_token(arm: DecodeArm) -> float:
-    return arm.complete.value if arm.complete is not None else math.inf
+def _time_of_token(variant: MeasuredVariant) -> float:
+    return variant.complete.value if variant.complete is not None else math.inf
 
 
-def _milliseconds(arm: DecodeArm) -> str:
-    return positive_spread(arm.complete / 1e6) if arm.complete is not None else arm.record.status
+def _milliseconds(variant: MeasuredVariant) -> str:
+    """The time of a token in ms with its interval; the status of a variant without a time."""
+    if variant.complete is None:
+        return variant.record.status
+    return positive_spread(variant.complete / 1e6)
 
 
 def _one_pass(costs: DispatchCosts) -> Iterator[str]:

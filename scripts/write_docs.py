@@ -48,10 +48,10 @@ from overhead.report.across.graph_or_fused import graph_or_fused  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import Machines  # noqa: E402
-from overhead.report.core.page_facts import line_facts  # noqa: E402
+from overhead.report.core.page_facts import numbers_of_lines  # noqa: E402
 from overhead.timing.saved import read_timing  # noqa: E402
 from overhead.words import claims as claim_words  # noqa: E402
-from overhead.words.decode import arm_name  # noqa: E402
+from overhead.words.decode import variant_name  # noqa: E402
 from overhead.words.format import MICRO, factor_spread, positive_spread  # noqa: E402
 from overhead.words.glossary import FIGURE_TERMS, GLOSSARY  # noqa: E402
 from overhead.words.printed import noting  # noqa: E402
@@ -398,7 +398,7 @@ def decoding_run() -> str:
         first = sweep[0]
         steps.append(
             [
-                f"`{first.record.stack}`: {arm_name(first)}",
+                f"`{first.record.stack}`: {variant_name(first)}",
                 *(times.get(batch, "") for batch in batches),
             ]
         )
@@ -565,7 +565,7 @@ def facts(document: str) -> str:
     with noting() as printed:
         text = filled((ROOT / document).read_text("utf-8"))
     runs = [*(run for _, run in _references()), *(view.fingerprint for view in readme.views())]
-    return json.dumps(line_facts(text, printed, runs), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(numbers_of_lines(text, printed, runs), indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

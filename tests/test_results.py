@@ -11,11 +11,11 @@ import pytest
 from overhead import results
 from overhead.errors import BadFile
 from overhead.loading import files
-from overhead.results import Case, HeaderLine, Machine, PlannedLine, RoundLine, Target
+from overhead.results import Case, HeaderEntry, Machine, PlannedEntry, RoundEntry, Target
 from tests.fakes.report import fingerprint, record
 
 MACHINE = Machine(id="0123456789ab", cpu="a CPU", cores=2, memory_gib=24)
-HEADER = HeaderLine(
+HEADER = HeaderEntry(
     schema_version=results.SCHEMA_VERSION,
     method_version=results.METHOD_VERSION,
     created="2026-11-21T12:00:00Z",
@@ -24,7 +24,7 @@ HEADER = HeaderLine(
 )
 TARGET = Target(stack="fake", api="CPU", adapter="A", device="d0")
 CASE = Case(pattern="per-k", params={"k": 4, "wait": "poll", "indirect": True})
-ROUND = RoundLine(
+ROUND = RoundEntry(
     target=TARGET.key, case=CASE.key, worker=TARGET.key, process=0, round=0, samples=[[1, 2, 3]]
 )
 
@@ -65,16 +65,16 @@ def journal(tmp_path: Path, *lines: bytes) -> Path:
 
 
 def test_a_journal_may_have_an_incomplete_last_line_but_no_other_bad_line(tmp_path: Path) -> None:
-    head = results.encode_line(HEADER)
-    planned = results.encode_line(PlannedLine(worker=TARGET.key, target=TARGET, case=CASE))
-    cut = results.encode_line(ROUND)[:-20]
+    head = results.encode_entry(HEADER)
+    planned = results.encode_entry(PlannedEntry(worker=TARGET.key, target=TARGET, case=CASE))
+    cut = results.encode_entry(ROUND)[:-20]
     assert len(list(files.read_journal(journal(tmp_path, head, planned, cut)))) == 2
     with pytest.raises(BadFile, match="line 2"):
         list(files.read_journal(journal(tmp_path, head, cut + b"\n", planned)))
 
 
 def test_a_journal_must_begin_with_its_only_header(tmp_path: Path) -> None:
-    head, line = results.encode_line(HEADER), results.encode_line(ROUND)
+    head, line = results.encode_entry(HEADER), results.encode_entry(ROUND)
     with pytest.raises(BadFile, match="no header"):
         list(files.read_journal(journal(tmp_path, line)))
     with pytest.raises(BadFile, match="second header"):
@@ -83,4 +83,4 @@ def test_a_journal_must_begin_with_its_only_header(tmp_path: Path) -> None:
         list(files.read_journal(journal(tmp_path)))
     other = msgspec.structs.replace(HEADER, schema_version=7)
     with pytest.raises(BadFile, match="schema version 7"):
-        list(files.read_journal(journal(tmp_path, results.encode_line(other))))
+        list(files.read_journal(journal(tmp_path, results.encode_entry(other))))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from overhead.blocks.parts import Table
 from overhead.reading.plain_text import plain
 from overhead.words.printed import Printed
 
@@ -35,10 +36,8 @@ class PageSection:
 
 def page(sections: Sequence[PageSection], **values: Any) -> str:
     """The text of one page in HTML. ``values``: what else the template names."""
-    sortable = any(
-        getattr(part, "sortable", False) for section in sections for part in section.parts
-    )
-    script = _text("tables.js") if sortable else markup("")
+    has_sortable = any(_has_sortable_table(section) for section in sections)
+    script = _text("tables.js") if has_sortable else markup("")
     shown = {
         "sections": sections,
         "css": _text("page.css"),
@@ -46,6 +45,10 @@ def page(sections: Sequence[PageSection], **values: Any) -> str:
         "script_hash": _hash(script),
     }
     return str(_template().render(values, **shown))
+
+
+def _has_sortable_table(section: PageSection) -> bool:
+    return any(isinstance(part, Table) and part.sortable for part in section.parts)
 
 
 def markup(text: str) -> Markup:
@@ -73,10 +76,13 @@ def _template() -> Template:
 @functools.cache
 def _text(name: str) -> Markup:
     """A file of this folder, which is not escaped."""
-    return markup((Path(__file__).parent / name).read_text(encoding="utf-8").strip())
+    path = Path(__file__).parent / name
+    text = path.read_text(encoding="utf-8")
+    return markup(text.strip())
 
 
 @functools.cache
 def _hash(script: str) -> str:
     """The hash by which the page's policy allows this script and no other."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    digest = hashlib.sha256(script.encode()).digest()
+    return "sha256-" + base64.b64encode(digest).decode()

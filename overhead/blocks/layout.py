@@ -52,13 +52,14 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class _Column:
-    """The texts of a column, the heading first, and four widths that it can have.
+    """The texts of a column, the heading first, and four widths that it can have, in characters.
 
-    | width | a text column | a column of numbers | |---|---|---| | ``tight`` | words break after a
-    joint, or at 16 characters | intervals stand below their numbers, and break | | ``narrowest`` |
-    no word of up to 16 characters breaks | intervals stand below their numbers | | ``comfortable``
-    | 24 characters, or a word of up to 32 | nothing wraps but the heading | | ``longest`` | nothing
-    wraps | nothing wraps |
+    - ``tight``: in a text, words break after a joint or at 16 characters; in a column of numbers,
+      intervals stand below their numbers, and break.
+    - ``narrowest``: no word of up to 16 characters breaks; intervals stand below their numbers.
+    - ``comfortable``: a text has 24 characters, or a word of up to 32; of numbers nothing wraps but
+      the heading.
+    - ``longest``: nothing wraps.
 
     A column is ``tight`` only where the table's answer has no room otherwise. The words of a
     heading never break.
@@ -82,25 +83,29 @@ class _Column:
         if width not in self.known:
             heading, *cells = self.texts
             cell_height = _number_height if self.number else _text_height
-            self.known[width] = [
-                _text_height(heading, width),
-                *(cell_height(cell, width) for cell in cells),
-            ]
+            heights = [_text_height(heading, width)]
+            for cell in cells:
+                heights.append(cell_height(cell, width))
+            self.known[width] = heights
         return self.known[width]
 
 
 def _text_height(text: str, width: int) -> int:
+    """Lines of a text in so many characters."""
     return len(broken_text(text, width))
 
 
 def _number_height(text: str, width: int) -> int:
+    """Lines of a number in so many characters. A break counts as more than one line, since it reads
+    worse than one in a text.
+    """
     breaks = len(broken_number(text, width)) - 1
     return 1 + _BREAK_IN_NUMBER * breaks
 
 
 def row_texts(table: Table) -> list[list[str]]:
-    """The cells of the rows that a terminal shows."""
-    rows = table.rows[: table.most or None]
+    """The cells of the rows that a terminal shows, as text without control characters."""
+    rows = table.rows[: table.most] if table.most else table.rows
     texts = []
     for row in rows:
         texts.append([plain(cell_text(cell), _MOST_TEXT) for cell in row])
@@ -117,11 +122,14 @@ def laid_out(table: Table, rows: Sequence[Sequence[str]], width: int) -> Layout:
         columns.append(make(plain(heading), cells))
     shown = _chosen(table, columns, width)
     chosen = [columns[i] for i in shown]
-    wide_line = _line_width([column.comfortable for column in chosen], _WIDE_GAP)
+
+    comfortable = [column.comfortable for column in chosen]
+    wide_line = _line_width(comfortable, _WIDE_GAP)
     is_roomy = len(shown) == len(columns) and wide_line <= width
     gap = _WIDE_GAP if is_roomy else _NARROW_GAP
-    between = _line_width([0] * len(chosen), gap)
-    return Layout(shown, _widths(chosen, width - between), gap)
+    gaps_and_edges = _line_width([0] * len(chosen), gap)
+    room = width - gaps_and_edges
+    return Layout(shown, _widths(chosen, room), gap)
 
 
 def broken_text(text: str, width: int) -> list[str]:
@@ -132,9 +140,10 @@ def broken_text(text: str, width: int) -> list[str]:
     """
     lines = [""]
     for word in text.split(" "):
-        pieces = [word] if cell_len(word) <= width else _pieces_in(word, width)
-        first, *others = pieces
-        longer_line = f"{lines[-1]} {first}" if lines[-1] else first
+        fits_a_line = cell_len(word) <= width
+        first, *others = [word] if fits_a_line else _pieces_in(word, width)
+        line = lines[-1]
+        longer_line = f"{line} {first}" if line else first
         if cell_len(longer_line) <= width:
             lines[-1] = longer_line
         else:
@@ -175,8 +184,9 @@ def _pieces_in(word: str, width: int) -> list[str]:
 
 
 def _number_column(heading: str, cells: Sequence[str]) -> _Column:
+    """A column of numbers with its four widths, as ``_Column`` describes them."""
     texts = [heading, *cells]
-    tight = max([1, _longest_word(heading), *map(_longest_word, cells)])
+    tight = max(_longest_word(text) for text in texts)
     parts = [_longest(_number_and_interval(cell)) for cell in cells]
     narrowest = max([tight, *parts])
     comfortable = max(narrowest, _longest(cells))
@@ -184,14 +194,19 @@ def _number_column(heading: str, cells: Sequence[str]) -> _Column:
 
 
 def _text_column(heading: str, cells: Sequence[str]) -> _Column:
+    """A column of texts with its four widths, as ``_Column`` describes them."""
     texts = [heading, *cells]
-    longest_word = max([1, *map(_longest_word, cells)])
-    longest_piece = max([1, *map(_longest_piece, cells)])
-    tight = max(1, _longest_word(heading), min(_NARROWEST_TEXT, longest_piece))
-    narrowest = max(tight, min(_NARROWEST_TEXT, longest_word))
+    longest = _longest(texts)
+    longest_word = max(map(_longest_word, cells), default=1)
+    longest_piece = max(map(_longest_piece, cells), default=1)
+
+    whole_piece = min(_NARROWEST_TEXT, longest_piece)
+    tight = max(_longest_word(heading), whole_piece)
+    whole_word = min(_NARROWEST_TEXT, longest_word)
+    narrowest = max(tight, whole_word)
     wanted = max(_COMFORTABLE_TEXT, min(_COMFORTABLE_WORD, longest_word))
-    comfortable = max(narrowest, min(_longest(texts), wanted))
-    return _Column(texts, False, tight, narrowest, comfortable, _longest(texts))
+    comfortable = max(narrowest, min(longest, wanted))
+    return _Column(texts, False, tight, narrowest, comfortable, longest)
 
 
 def _longest(texts: Sequence[str]) -> int:
@@ -200,6 +215,7 @@ def _longest(texts: Sequence[str]) -> int:
 
 
 def _longest_word(text: str) -> int:
+    """Characters of the longest word."""
     return _longest(text.split())
 
 
@@ -211,10 +227,12 @@ def _longest_piece(text: str) -> int:
 
 def _line_width(widths: Sequence[int], gap: int) -> int:
     """Characters of a line with columns of these widths."""
-    return sum(widths) + gap * (len(widths) - 1) + _EDGES
+    gaps = len(widths) - 1
+    return sum(widths) + gap * gaps + _EDGES
 
 
 def _fits(widths: Sequence[int], width: int) -> bool:
+    """Whether a line with columns of these widths has at most ``width`` characters."""
     return _line_width(widths, _NARROW_GAP) <= width
 
 
@@ -226,26 +244,35 @@ def _chosen(table: Table, columns: Sequence[_Column], width: int) -> list[int]:
     """
     kept = _without_optional(table, columns, width)
     for group in table.important:
-        if _fits([columns[i].narrowest for i in kept], width):
+        narrowest = [columns[i].narrowest for i in kept]
+        if _fits(narrowest, width):
             break
         kept = [i for i in kept if i not in columns_of(group)]
+
     # What is left is the answer. It has room in 60 characters; in fewer, its last columns go.
-    while len(kept) > 1 and not _fits([columns[i].tight for i in kept], width):
+    tight = [columns[i].tight for i in kept]
+    while len(kept) > 1 and not _fits(tight, width):
         kept.pop()
+        tight.pop()
     return kept
 
 
 def _without_optional(table: Table, columns: Sequence[_Column], width: int) -> list[int]:
+    """Indices of the columns that are left when optional ones go, until the rest is comfortable."""
+
     def fits_comfortably(indices: Sequence[int]) -> bool:
-        return _fits([columns[i].comfortable for i in indices], width)
+        comfortable = [columns[i].comfortable for i in indices]
+        return _fits(comfortable, width)
 
     kept = list(range(len(columns)))
     hidden: list[tuple[int, ...]] = []
     for group in table.optional:
         if fits_comfortably(kept):
             break
-        hidden.append(columns_of(group))
-        kept = [i for i in kept if i not in hidden[-1]]
+        together = columns_of(group)
+        hidden.append(together)
+        kept = [i for i in kept if i not in together]
+
     # A column that was hidden early can have room where a wider one went after it.
     for hidden_group in reversed(hidden):
         with_group = sorted([*kept, *hidden_group])
@@ -263,16 +290,22 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
     longest = [column.longest for column in columns]
     if sum(longest) <= room:
         return longest
+
     widths = _least_widths(columns, room)
     left = max(0, room - sum(widths))
+
     # Columns that are tighter than their narrowest width grow to it first, so that whole words fit.
     for i, column in enumerate(columns):
         growth = min(left, column.narrowest - widths[i])
         widths[i] += growth
         left -= growth
+
     while left > 0:
-        steps = [_step(columns, widths, i, left) for i in range(len(columns))]
-        possible = [step for step in steps if step is not None]
+        possible = []
+        for i in range(len(columns)):
+            step = _step(columns, widths, i, left)
+            if step is not None:
+                possible.append(step)
         if not possible:
             break
         best = max(possible, key=_Step.gain)
@@ -318,15 +351,19 @@ def _step(columns: Sequence[_Column], widths: Sequence[int], i: int, left: int) 
     """By how much column ``i`` must grow until its cells need fewer lines; None if ``left``
     characters do not do it.
     """
-    heights = [column.heights(width) for column, width in zip(columns, widths, strict=True)]
-    widest = min(widths[i] + left, columns[i].longest)
-    for width in range(widths[i] + 1, widest + 1):
+    heights = []
+    for column, width in zip(columns, widths, strict=True):
+        heights.append(column.heights(width))
+
+    own_width = widths[i]
+    widest = min(own_width + left, columns[i].longest)
+    for width in range(own_width + 1, widest + 1):
         grown = columns[i].heights(width)
         shorter = sum(heights[i]) - sum(grown)
         if shorter > 0:
             heights_then = [*heights[:i], grown, *heights[i + 1 :]]
             saved = _lines(heights) - _lines(heights_then)
-            return _Step(i, width - widths[i], saved, shorter)
+            return _Step(i, width - own_width, saved, shorter)
     return None
 
 

@@ -18,55 +18,71 @@ from overhead.blocks.parts import (
 )
 from overhead.reading.plain_text import plain
 
+_ESCAPED = {sign: f"\\{sign}" for sign in "\\`*_{}[]<>#|~$!@"}
+_ESCAPED["&"] = "&amp;"
+"""What stands for a character that has a meaning in Markdown or HTML."""
+
 
 def markdown(blocks: Iterable[Part]) -> str:
     """The blocks as Markdown, every text escaped, with an empty line between two."""
-    return "\n\n".join(text for block in without_pictures(blocks) for text in _texts(block)) + "\n"
+    texts: list[str] = []
+    for block in without_pictures(blocks):
+        texts += _texts(block)
+    return "\n\n".join(texts) + "\n"
 
 
 def escaped(text: str) -> str:
     """The text on one line, with every character escaped that has a meaning in Markdown or HTML."""
     line = plain(text, 4000)
-    return "".join(
-        f"\\{c}" if c in "\\`*_{}[]<>#|~$!@" else "&amp;" if c == "&" else c for c in line
-    )
+    return "".join(_ESCAPED.get(character, character) for character in line)
 
 
 def _texts(block: Part) -> Iterator[str]:
+    """The block as texts between which an empty line stands."""
     match block:
         case Heading():
             yield f"## {escaped(block.text)}"
         case Text():
             yield from map(escaped, block.paragraphs)
         case Table():
-            if block.caption:
-                yield f"**{escaped(block.caption)}**"
-            rule = "|" + " --- |" * len(block.columns)
-            yield "\n".join([_row(block.columns), rule, *map(_row, block.rows)])
-            yield from (escaped(meaning) for _, meaning in sorted(block.meanings.items()))
+            yield from _table(block)
         case StatusLine():
             yield "\n".join(_status(block))
         case Listing():
-            yield "\n".join(
-                f"{n}. **{escaped(title)}** {escaped(said)}"
-                for n, (title, said) in enumerate(block.items, 1)
-            )
+            items = []
+            for number, (title, detail) in enumerate(block.items, 1):
+                items.append(f"{number}. **{escaped(title)}** {escaped(detail)}")
+            yield "\n".join(items)
         case Terms():
-            yield "\n".join(
-                f"- **{escaped(term.name)}**: {escaped(term.meaning)}" for term in block.terms
-            )
+            terms = [f"- **{escaped(term.name)}**: {escaped(term.meaning)}" for term in block.terms]
+            yield "\n".join(terms)
+
+
+def _table(table: Table) -> Iterator[str]:
+    """The caption, the table, and below it what its columns mean."""
+    if table.caption:
+        yield f"**{escaped(table.caption)}**"
+    rule = "|" + " --- |" * len(table.columns)
+    lines = [_row(table.columns), rule]
+    for row in table.rows:
+        lines.append(_row(row))
+    yield "\n".join(lines)
+    for _, meaning in sorted(table.meanings.items()):
+        yield escaped(meaning)
 
 
 def _row(cells: Sequence[str | Cell]) -> str:
-    return "| " + " | ".join(escaped(cell_text(cell)) for cell in cells) + " |"
+    texts = [escaped(cell_text(cell)) for cell in cells]
+    return f"| {' | '.join(texts)} |"
 
 
 def _status(line: StatusLine | str, indent: int = 0) -> Iterator[str]:
-    said = (
-        escaped(line)
-        if isinstance(line, str)
-        else f"**{escaped(line.head)}** {escaped(line.text)}".rstrip()
-    )
-    yield " " * indent + f"- {said}"
-    for detail in () if isinstance(line, str) else line.details:
+    """The items of a list: the status with its sentence, and its details further to the right."""
+    margin = " " * indent
+    if isinstance(line, str):
+        yield f"{margin}- {escaped(line)}"
+        return
+    item = f"**{escaped(line.head)}** {escaped(line.text)}"
+    yield f"{margin}- {item.rstrip()}"
+    for detail in line.details:
         yield from _status(detail, indent + 2)

@@ -74,7 +74,8 @@ def _of_block(block: Part) -> Iterator[str]:
         case StatusLine():
             yield _element("ul", _status(block), "margin:.2em 0")
         case Listing():
-            yield _list("ol", [_listed(title, details) for title, details in block.items])
+            items = [_listed(title, details) for title, details in block.items]
+            yield _list("ol", items)
         case Terms():
             yield _list("ul", [_term(term) for term in block.terms])
 
@@ -157,7 +158,8 @@ def _status(line: StatusLine | str) -> str:
     if isinstance(line, str):
         return _element("li", _escaped(line), _QUIET)
     colour = _COLOURS[line.tone]
-    head = _element("b", _escaped(line.head), f"color:{colour}" if colour else "")
+    style = f"color:{colour}" if colour else ""
+    head = _element("b", _escaped(line.head), style)
     items = "".join(_status(detail) for detail in line.details)
     details = _element("ul", items) if items else ""
     return _element("li", f"{head} {_escaped(line.text)}{details}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from overhead.results import Record
 from overhead.words.format import MICRO, micro_spread
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_Value = TypeVar("_Value")
+Item = TypeVar("Item")
+"""What a row of a table is about."""
 Tone = Literal["", "good", "unsure", "bad"]
 """How something stands, as its presenter judges it from facts. A terminal colours by it, never by
 what is printed.
@@ -128,35 +131,119 @@ class Table:
         """A table without the columns that are empty in every row; the columns before index
         ``first`` stay.
         """
-        kept = [
-            i for i in range(len(self.columns)) if i < first or any(row[i] for row in self.rows)
-        ]
-        places = {i: at for at, i in enumerate(kept)}
+        kept = [i for i in range(len(self.columns)) if i < first or self._has_text(i)]
+        new_places = {old: new for new, old in enumerate(kept)}
+
+        columns = _picked(self.columns, kept)
+        rows = [_picked(row, kept) for row in self.rows]
+        numeric = [new for old, new in new_places.items() if old in self.numeric]
+        optional = _moved(self.optional, new_places)
+        important = _moved(self.important, new_places)
+        meanings = {}
+        for old, new in new_places.items():
+            if old in self.meanings:
+                meanings[new] = self.meanings[old]
+
         return dataclasses.replace(
             self,
-            columns=[self.columns[i] for i in kept],
-            rows=[[row[i] for i in kept] for row in self.rows],
-            numeric=[at for at, i in enumerate(kept) if i in self.numeric],
-            optional=_moved(self.optional, places),
-            important=_moved(self.important, places),
-            meanings={at: self.meanings[i] for at, i in enumerate(kept) if i in self.meanings},
+            columns=columns,
+            rows=rows,
+            numeric=numeric,
+            optional=optional,
+            important=important,
+            meanings=meanings,
         )
+
+    def _has_text(self, column: int) -> bool:
+        """Whether a cell of the column is not empty. A ``Cell`` counts as text, even one without
+        any.
+        """
+        return any(row[column] for row in self.rows)
+
+
+def _picked(values: Sequence[_Value], kept: Sequence[int]) -> list[_Value]:
+    return [values[i] for i in kept]
 
 
 def _moved(
-    groups: Sequence[int | tuple[int, ...]], places: Mapping[int, int]
+    groups: Sequence[int | tuple[int, ...]], new_places: Mapping[int, int]
 ) -> list[tuple[int, ...]]:
     """The columns of each group at their new places; a column without a place is gone."""
     moved = []
     for group in groups:
-        kept = [i for i in columns_of(group) if i in places]
-        moved.append(tuple(places[i] for i in kept))
+        kept = [i for i in columns_of(group) if i in new_places]
+        moved.append(tuple(new_places[i] for i in kept))
     return moved
 
 
 def columns_of(group: int | tuple[int, ...]) -> tuple[int, ...]:
     """The columns that a terminal hides together."""
     return (group,) if isinstance(group, int) else group
+
+
+@dataclasses.dataclass(frozen=True)
+class Column(Generic[Item]):
+    """A column of a table: all that a table knows about it, so that one is added in one place.
+
+    ``cell`` returns the cell of the item that a row is about. ``is_number``: the cells are numbers,
+    which align right. ``only_if_filled``: the table has the column only if a cell of it is not
+    empty. ``meaning``: what the column means, said below the table.
+
+    ``hidden``: a narrow terminal hides the columns 1, 2, ... in this order so that others have
+    room; 0 is not hidden for that. ``is_important``: hidden last, only if the rest does not fit
+    even with narrow text.
+    """
+
+    heading: str
+    cell: Callable[[Item], str | Cell]
+    is_number: bool = False
+    only_if_filled: bool = False
+    hidden: int = 0
+    is_important: bool = False
+    meaning: str = ""
+
+
+def table_of(
+    caption: str, columns: Sequence[Column[Item]], items: Iterable[Item], **options: Any
+) -> Table:
+    """A table with a row for each item. ``options``: fields of ``Table`` that are not about single
+    columns, such as ``folded``.
+    """
+    # Row after row: page_facts expects figures to become text in the order in which they are read.
+    rows = []
+    for item in items:
+        rows.append([column.cell(item) for column in columns])
+
+    kept = []
+    for i, column in enumerate(columns):
+        if not column.only_if_filled or any(row[i] for row in rows):
+            kept.append(i)
+    shown = _picked(columns, kept)
+
+    numeric = []
+    hidden_at: dict[int, int] = {}
+    important = []
+    meanings = {}
+    for place, column in enumerate(shown):
+        if column.is_number:
+            numeric.append(place)
+        if column.hidden:
+            hidden_at[column.hidden] = place
+        if column.is_important:
+            important.append(place)
+        if column.meaning:
+            meanings[place] = column.meaning
+
+    return Table(
+        caption,
+        [column.heading for column in shown],
+        [_picked(row, kept) for row in rows],
+        numeric=numeric,
+        optional=[hidden_at[turn] for turn in sorted(hidden_at)],
+        important=important,
+        meanings=meanings,
+        **options,
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -31,6 +31,8 @@ from overhead.words.blocks import hidden_columns, more_rows, named_column
 
 _WIDTH_OFF_A_TERMINAL = 240
 """Characters per line in a file or a pipe, unless the variable COLUMNS gives a number."""
+_MOST_TEXT = 2000
+"""A longer text is cut, so that a text of the user cannot fill the terminal."""
 _COLOURS: Mapping[Tone, str] = {"": "", "good": "green", "unsure": "yellow", "bad": "red"}
 
 
@@ -38,13 +40,22 @@ def show(blocks: Iterable[Part], console: Console | None = None) -> None:
     """Print the blocks to the console (by default on standard output) without control characters
     and folded blocks.
     """
-    wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    console = console or Console(width=_WIDTH_OFF_A_TERMINAL if wide else None)
-    after_text = False
+    if console is None:
+        console = _standard_output()
+    follows_text = False
     for block in without_pictures(blocks):
-        if after_text and isinstance(block, Table) and block.caption:
+        # A table has an empty line below it already. Text has none, so a captioned table gets one.
+        if follows_text and isinstance(block, Table) and block.caption:
             console.print()
-        after_text = not _PRINTERS[type(block)](console, block)
+        ends_with_table = _PRINTERS[type(block)](console, block)
+        follows_text = not ends_with_table
+
+
+def _standard_output() -> Console:
+    """A console as wide as the terminal, or as COLUMNS says; wide in a file or a pipe."""
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        return Console()
+    return Console(width=_WIDTH_OFF_A_TERMINAL)
 
 
 def _heading(console: Console, block: Heading) -> None:
@@ -53,8 +64,16 @@ def _heading(console: Console, block: Heading) -> None:
 
 
 def _text(console: Console, block: Text) -> None:
-    for paragraph in () if block.folded else block.paragraphs:
-        _say(console, paragraph, "dim" if block.quiet else "bold" if block.lead else "")
+    """Print the paragraphs; none of a folded text."""
+    if block.folded:
+        return
+    style = ""
+    if block.quiet:
+        style = "dim"
+    elif block.lead:
+        style = "bold"
+    for paragraph in block.paragraphs:
+        _say(console, paragraph, style)
 
 
 def _listing(console: Console, block: Listing) -> None:
@@ -69,24 +88,31 @@ def _terms(console: Console, block: Terms) -> None:
 
 
 def _any_table(console: Console, block: Table) -> bool:
-    """Print a table that a page does not fold; returns whether nothing is said below it."""
+    """Print a table that a page does not fold. Returns whether a drawn table is the last thing
+    printed, with nothing said below it.
+    """
     if block.prose:
         _records(console, block)
-    return not block.prose and not block.folded and _table(console, block)
+        return False
+    if block.folded:
+        return False
+    return _table(console, block)
 
 
 def _say(console: Console, text: str, style: str = "", indent: int = 0) -> None:
     """Print a sentence. It wraps in a terminal only."""
-    console.print(
-        RichText(" " * indent + plain(text, 2000), style), soft_wrap=not console.is_terminal
-    )
+    indented = " " * indent + plain(text, _MOST_TEXT)
+    console.print(RichText(indented, style), soft_wrap=not console.is_terminal)
 
 
 def _status(console: Console, line: StatusLine, indent: int = 0) -> None:
-    word = RichText(" " * indent + plain(line.head), _COLOURS[line.tone] or "bold")
-    gap = " " if line.names else "  "
-    said = gap * bool(line.text) + plain(line.text, 2000)
-    console.print(word + RichText(said), soft_wrap=not console.is_terminal)
+    """Print a status word in its colour, the sentence after it, and its details below it."""
+    colour = _COLOURS[line.tone] or "bold"
+    printed = RichText(" " * indent + plain(line.head), colour)
+    if line.text:
+        gap = " " if line.names else "  "
+        printed += RichText(gap + plain(line.text, _MOST_TEXT))
+    console.print(printed, soft_wrap=not console.is_terminal)
     for detail in line.details:
         if isinstance(detail, StatusLine):
             _status(console, detail, indent + 4)
@@ -112,44 +138,49 @@ def _records(console: Console, table: Table) -> None:
 
 
 def _table(console: Console, table: Table) -> bool:
-    """Print a table without what does not fit, and say what that is; returns whether all fits."""
+    """Print a table without what does not fit, and say what that is; returns whether nothing is
+    said below it.
+    """
     rows = row_texts(table)
     layout = laid_out(table, rows, console.width)
     if table.caption:
         _say(console, table.caption, "bold")
     console.print(_drawn(table, rows, layout))
-    if more := len(table.rows) - len(rows):
-        _say(console, more_rows(more), "dim")
+
+    said_below = []
+    rows_left_out = len(table.rows) - len(rows)
+    if rows_left_out:
+        said_below.append(more_rows(rows_left_out))
     hidden = [_name(table, i) for i in range(len(table.columns)) if i not in layout.shown]
     if hidden:
-        _say(console, hidden_columns(hidden), "dim")
-    meanings = [meaning for i, meaning in sorted(table.meanings.items()) if i in layout.shown]
-    for meaning in meanings:
-        _say(console, meaning, "dim")
-    return not (more or hidden or meanings)
+        said_below.append(hidden_columns(hidden))
+    for i, meaning in sorted(table.meanings.items()):
+        if i in layout.shown:
+            said_below.append(meaning)
+    for sentence in said_below:
+        _say(console, sentence, "dim")
+    return not said_below
 
 
 def _drawn(table: Table, rows: Sequence[Sequence[str]], layout: Layout) -> RichTable:
     """The columns that fit, each line of a cell as it is."""
-    drawn = RichTable(
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        show_header=any(table.columns[i] for i in layout.shown),
-        padding=(0, layout.gap - 2, 0, 1),
-    )
+    # Rich adds a character between two columns, and one more at the right of each cell.
+    padding = (0, layout.gap - 2, 0, 1)
+    has_headings = any(table.columns[i] for i in layout.shown)
+    drawn = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_header=has_headings, padding=padding)
     for i, width in zip(layout.shown, layout.widths, strict=True):
-        heading = RichText("\n".join(broken_text(plain(table.columns[i]), width)))
-        drawn.add_column(
-            heading, justify="right" if i in table.numeric else "left", overflow="fold", width=width
-        )
-    for n, row in enumerate(rows):
+        lines = broken_text(plain(table.columns[i]), width)
+        heading = RichText("\n".join(lines))
+        side: Literal["left", "right"] = "right" if i in table.numeric else "left"
+        drawn.add_column(heading, justify=side, overflow="fold", width=width)
+
+    for row_number, row in enumerate(rows):
         cells = []
         for i, width in zip(layout.shown, layout.widths, strict=True):
-            lines = (
-                broken_number(row[i], width) if i in table.numeric else broken_text(row[i], width)
-            )
-            cells.append(RichText("\n".join(lines), _style(table.rows[n][i])))
-        drawn.add_row(*cells, end_section=n in table.ends)
+            break_cell = broken_number if i in table.numeric else broken_text
+            lines = break_cell(row[i], width)
+            cells.append(RichText("\n".join(lines), _style(table.rows[row_number][i])))
+        drawn.add_row(*cells, end_section=row_number in table.ends)
     return drawn
 
 

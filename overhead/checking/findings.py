@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from overhead.errors import OutOfTime, UsageError, message_of, stack_code_of, stack_line_of
+from overhead.errors import UsageError, message_of, stack_code_of, stack_line_of
 from overhead.measure.sampling.events import reason_of, status_of
 from overhead.results import Why, because, reason_given
 
@@ -106,7 +106,7 @@ class Findings:
         """
         if isinstance(error, Exception):
             error = self.judge(error) or error
-        if status_of(error) == "unavailable" or isinstance(error, OutOfTime):
+        if status_of(error) == "unavailable":
             self.unavailable = reason_of(error)
             return
         self.found.append(

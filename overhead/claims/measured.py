@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from overhead.claims.registry import ClaimTest, Selector
-from overhead.decode.reading import DecodeArm, decoder_results, slope_over_dispatches
+from overhead.decode.reading import MeasuredVariant, decoder_results, slope_over_dispatches
 from overhead.devices import Processor, processor_kind, same_device_across_apis
 from overhead.reading.missing_values import missing_figure, why
 from overhead.reading.plain_text import plain
@@ -29,6 +29,7 @@ from overhead.results import (
     exactly,
     ratio,
 )
+from overhead.workloads import UNROLLED
 
 _NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -189,7 +190,7 @@ def _slope(test: ClaimTest, view: View, of: Record) -> tuple[Value, LineOfCases]
     """The slope of the line through the decode cases that differ from ``of`` in ``test.over``
     alone, and the line.
     """
-    arms: list[DecodeArm] = []
+    arms: list[MeasuredVariant] = []
     for decoder in decoder_results(view):
         groups = decoder.levels if test.over == "fusions" else decoder.padded
         arms = next(
@@ -331,8 +332,9 @@ def _matches(selector: Selector, record: Record) -> bool:
 
 @dataclass(frozen=True)
 class MeasuringCommand:
-    """How to measure what a claim needs: the command, and the APIs that the machine must have; ''
-    if nothing can.
+    """How to measure what a claim needs: the command, and the APIs that the machine must have.
+
+    ``command`` is '' where only an older version could measure it.
     """
 
     command: str = ""
@@ -351,6 +353,8 @@ def how_to_measure(*tests: ClaimTest | None) -> MeasuringCommand:
         for s in (test.of, against_of(test))
         if s is not None
     ]
+    if any(selector.workload == UNROLLED for selector in selectors):
+        return NO_COMMAND
     words = ["overhead run"]
     words += [
         f"-p {stack}"

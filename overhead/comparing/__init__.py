@@ -10,24 +10,27 @@ from pathlib import Path
 
 from overhead import results
 from overhead.comparing.judge import changed_versions, verdicts, verdicts_across
-from overhead.comparing.sides import read_side
+from overhead.comparing.sides import LoadedRun, Side, read_side
 from overhead.comparing.verdicts import CaseVerdict, Difference, Verdict, Verdicts
 from overhead.errors import BadFile, UsageError
 
 __all__ = ["CaseVerdict", "Difference", "Verdict", "Verdicts", "changed_versions", "compare"]
 
-Paths = str | Path | Sequence[str | Path]
+ToCompare = str | Path | LoadedRun
+"""A file, a folder, or a run whose fingerprint is in memory, such as what ``overhead.run``
+returns.
+"""
 
 
 def compare(
-    base: Paths,
-    new: Paths | None = None,
+    base: ToCompare | Sequence[ToCompare],
+    new: ToCompare | Sequence[ToCompare] | None = None,
     fail_over: float | None = None,
     *,
     across: str | None = None,
 ) -> Verdicts:
-    """The verdicts on ``new`` against ``base``: each is a fingerprint, a journal, a folder, or
-    several of them.
+    """The verdicts on ``new`` against ``base``: each is a fingerprint, a journal, a folder, what
+    ``overhead.run`` returned, or several of them.
 
     ``fail_over`` (per cent): a case fails if its whole corrected interval is slower by more than
     this. ``across``, in place of ``new``: compare variants inside each run of ``base``, such as
@@ -40,21 +43,37 @@ def compare(
     if (new is None) == (across is None):
         raise UsageError("compare takes BASE and NEW, or one RUN and --across AXIS=VALUE,VALUE")
     if across is not None:
-        return verdicts_across(read_side("RUN", _paths(base)), across, fail_over)
-    left, right = read_side("BASE", _paths(base)), read_side("NEW", _paths(new or ()))
-    mine, theirs = (side.runs[0].fingerprint.method_version for side in (left, right))
-    if not results.same_figures(mine, theirs):
+        return verdicts_across(read_side("RUN", _listed(base)), across, fail_over)
+    base_side = read_side("BASE", _listed(base))
+    new_side = read_side("NEW", _listed(new or ()))
+    _refuse_other_method(base_side, new_side)
+    if fail_over is not None:
+        shared = base_side.held_too(new_side)
+        if shared is not None:
+            raise UsageError(
+                f"{shared.path}: this run, or a copy of it, is on both sides; --fail-over needs two"
+                " runs"
+            )
+    return verdicts(base_side, new_side, fail_over)
+
+
+def _refuse_other_method(base: Side, new: Side) -> None:
+    """Raise ``BadFile`` if the sides were measured by methods whose figures mean different
+    things.
+    """
+    base_run = base.runs[0]
+    new_run = new.runs[0]
+    base_version = base_run.fingerprint.method_version
+    new_version = new_run.fingerprint.method_version
+    if not results.same_figures(base_version, new_version):
         raise BadFile(
-            f"method_version is {theirs}, that of {left.runs[0].path} is {mine}; "
+            f"method_version is {new_version}, that of {base_run.path} is {base_version}; "
             "figures of these methods cannot be compared",
-            right.runs[0].path,
+            new_run.path,
         )
-    if fail_over is not None and (both := left.held_too(right)):
-        raise UsageError(
-            f"{both.path}: this run, or a copy of it, is on both sides; --fail-over needs two runs"
-        )
-    return verdicts(left, right, fail_over)
 
 
-def _paths(given: Paths) -> list[Path]:
-    return [Path(given)] if isinstance(given, str | Path) else [Path(path) for path in given]
+def _listed(given: ToCompare | Sequence[ToCompare]) -> list[Path | LoadedRun]:
+    """One run or several as a list, text as paths."""
+    members = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given
+    return [Path(member) if isinstance(member, str) else member for member in members]

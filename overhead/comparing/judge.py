@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from overhead.comparing import decide
-from overhead.comparing.decide import ALPHA, Paces, Runs
+from overhead.comparing.decide import ALPHA, LoopTimes, Runs, Shifts
 from overhead.comparing.pairing import (
     ABSENT,
+    CasePair,
+    RunPair,
+    VariantPair,
     pair_cases,
     read_variants,
     runs_taken_together,
@@ -24,7 +27,7 @@ from overhead.comparing.pairing import (
     why_incomparable,
     window_changes,
 )
-from overhead.comparing.sides import FIGURE, Run, Sampled, Side, SideCase
+from overhead.comparing.sides import FIGURE, Sampled, Side, SideCase
 from overhead.comparing.verdicts import (
     CaseVerdict,
     Difference,
@@ -45,27 +48,35 @@ from overhead.results import Fingerprint, Reason, Value, Why, because
 _LARGEST_LOG = 700.0
 """ln of the largest change that a float can hold."""
 _SAME_WITHIN = 0.05
-"""A case is the same if its uncorrected interval lies within this relative difference."""
+"""A case is the same if its uncorrected interval lies within this relative difference. Chosen, not
+measured: with less, more cases are undecided.
+"""
 
 
 def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
     """The verdict on every case that either side has, in the order of BASE, then of NEW."""
-    runs = runs_taken_together(base, new)
     same_machine = base.machine.id == new.machine.id
     untestable: Why = "" if same_machine else because("two-machines")
-    if shared := base.held_too(new):
+    shared = base.held_too(new)
+    if shared is not None:
         untestable = because("run-on-both-sides", file=plain(shared.path.name))
-    opened = [_opened(b, n, base, new, runs, untestable) for b, n in pair_cases(base, new)]
-    untested = [one for one in opened if isinstance(one, CaseSamples)]
+    opening = _Opening(base, new, runs_taken_together(base, new), untestable)
+    opened = [opening.of_pair(pair) for pair in pair_cases(base, new)]
+
+    yardstick = Yardstick("two-machines")
+    if same_machine:
+        yardstick = yardstick_of(_to_test(opened))
+    differences = _differences(base.runs[-1].fingerprint, new.runs[-1].fingerprint)
+    skipped = (*base.skipped, *new.skipped)
     return Verdicts(
         base=_names(base, new),
         new=_names(new, base),
         same_machine=same_machine,
-        differences=tuple(_differences(base.runs[-1].fingerprint, new.runs[-1].fingerprint)),
-        yardstick=yardstick_of(untested) if same_machine else Yardstick("two-machines"),
+        differences=tuple(differences),
+        yardstick=yardstick,
         fail_over=fail_over,
-        cases=_closed(opened, fail_over),
-        skipped=(*base.skipped, *new.skipped),
+        cases=_tested(opened, fail_over),
+        skipped=skipped,
         machines=(base.machine, new.machine),
     )
 
@@ -77,55 +88,42 @@ def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
     Raises ``UsageError`` if no case is as asked.
     """
     variants = read_variants(asked, run)
-    paired = {new.name for _, new in variants.pairs}
     base, *others = variants.names
-    opened = []
-    for b, n in variants.pairs:
-        of_base = _blank(b)
-        blank = replace(
-            _blank(n),
-            target=of_base.target,
-            pattern=of_base.pattern,
-            caller=of_base.caller,
-            variant=n.name,
-            against=b.key,
-            also=window_changes(variants.axis, b.record, n.record),
-        )
-        units = [case.record.unit for case in (b, n)]
-        if units[0] != units[1]:
-            refused: Why = because(
-                "unit-differs", one=b.name, other=n.name, mine=units[0], theirs=units[1]
-            )
-        else:
-            refused = why_incomparable(b) or why_incomparable(n)
-        opened.append(_both(blank, b, n, refused, [(one, one) for one in run.runs]))
-    alone = [
-        SkippedRun(name, because("variant-alone", base=base))
-        for name in others
-        if name not in paired
-    ]
-    tested = [one for one in opened if isinstance(one, CaseSamples)]
+    paired = {pair.new.name for pair in variants.pairs}
+    alone = []
+    for name in others:
+        if name not in paired:
+            alone.append(SkippedRun(name, because("variant-alone", base=base)))
+
+    # Both variants of a pair were measured in the same processes, so each run is its own partner.
+    in_turn = [RunPair(each, each) for each in run.runs]
+    opening = _Opening(run, run, in_turn, untestable="")
+    opened = [opening.of_variants(variants.axis, pair) for pair in variants.pairs]
+    new = [name for name in others if name in paired]
     return Verdicts(
         base=(base,),
-        new=tuple(name for name in others if name in paired),
+        new=tuple(new),
         same_machine=True,
         differences=(),
-        yardstick=yardstick_of(tested, "same-processes"),
+        yardstick=yardstick_of(_to_test(opened), "same-processes"),
         fail_over=fail_over,
-        cases=_closed(opened, fail_over),
+        cases=_tested(opened, fail_over),
         skipped=(*alone, *run.skipped),
         inside=_names(run),
     )
 
 
-def _closed(
+def _to_test(opened: Sequence[CaseVerdict | CaseSamples]) -> list[CaseSamples]:
+    """The cases that have no verdict yet, because only a test gives it."""
+    return [case for case in opened if isinstance(case, CaseSamples)]
+
+
+def _tested(
     opened: Sequence[CaseVerdict | CaseSamples], fail_over: float | None
 ) -> tuple[CaseVerdict, ...]:
-    """All verdicts in the same order."""
-    found = iter(
-        verdicts_by_test([one for one in opened if isinstance(one, CaseSamples)], fail_over)
-    )
-    return tuple(next(found) if isinstance(one, CaseSamples) else one for one in opened)
+    """All verdicts in the same order: those that need no test, and those of the tests."""
+    by_test = iter(verdicts_by_test(_to_test(opened), fail_over))
+    return tuple(next(by_test) if isinstance(case, CaseSamples) else case for case in opened)
 
 
 def _names(side: Side, other: Side | None = None) -> tuple[str, ...]:
@@ -133,89 +131,143 @@ def _names(side: Side, other: Side | None = None) -> tuple[str, ...]:
     name.
     """
     names = [run.path.name for run in side.runs]
-    if other is not None and not {*names}.isdisjoint(run.path.name for run in other.runs):
+    names_of_other = {run.path.name for run in other.runs} if other is not None else set()
+    if not names_of_other.isdisjoint(names):
         names = [f"{run.path.parent.name}/{run.path.name}" for run in side.runs]
     return tuple(map(plain, names))
 
 
-def _opened(
-    base_case: SideCase | None,
-    new_case: SideCase | None,
-    base: Side,
-    new: Side,
-    runs: Sequence[tuple[Run, Run]],
-    untestable: Why,
-) -> CaseVerdict | CaseSamples:
-    """The verdict if the case needs no test, else the input of the test. ``runs``: those that were
-    taken together.
+@dataclass(frozen=True)
+class _Opening:
+    """Gives a case its verdict if it needs no test, else collects the samples for the test.
 
+    ``in_turn``: the runs that one command measured in turn; empty if the sides were not.
     ``untestable``: why no case of these sides can be tested, or ''.
     """
-    if base_case is not None and new_case is not None:
-        refused = why_incomparable(base_case, new_case)
-        blank = _blank(base_case)
-        target = _blank(new_case).target
-        blank = replace(blank, target_new=target if target != blank.target else None)
-        return _both(blank, base_case, new_case, refused, runs, untestable)
-    only, other = (new_case, base) if base_case is None else (base_case, new)
-    assert only is not None
-    lacking = missing_record(other.runs[-1].fingerprint, only.record).why
-    where: Verdict = "only in BASE" if base_case is not None else "only in NEW"
-    has_value = only.value is not None
-    blank = replace(_blank(only), verdict=where, measured=has_value, missing=has_value)
-    return (
-        replace(blank, reason=because("side-lacks-case", side=other.name, why=lacking))
-        if lacking
-        else blank
-    )
+
+    base: Side
+    new: Side
+    in_turn: Sequence[RunPair]
+    untestable: Why
+
+    def of_pair(self, pair: CasePair) -> CaseVerdict | CaseSamples:
+        """The case that one side or both have: a verdict, or the input of the test."""
+        if pair.base is None:
+            assert pair.new is not None
+            return _only_on_one_side(pair.new, "only in NEW", lacking=self.base)
+        if pair.new is None:
+            return _only_on_one_side(pair.base, "only in BASE", lacking=self.new)
+        blank = _blank(pair.base)
+        new_target = _blank(pair.new).target
+        if new_target != blank.target:
+            blank = replace(blank, target_new=new_target)
+        refused = why_incomparable(pair.base, pair.new)
+        return self._of_both(blank, pair.base, pair.new, refused)
+
+    def of_variants(self, axis: str, pair: VariantPair) -> CaseVerdict | CaseSamples:
+        """The same for two variants of a case inside a run."""
+        base = pair.base
+        new = pair.new
+        of_base = _blank(base)
+        blank = replace(
+            _blank(new),
+            target=of_base.target,
+            pattern=of_base.pattern,
+            caller=of_base.caller,
+            variant=new.name,
+            against=base.key,
+            also=window_changes(axis, base.record, new.record),
+        )
+        base_unit = base.record.unit
+        new_unit = new.record.unit
+        if base_unit != new_unit:
+            refused: Why = because(
+                "unit-differs", one=base.name, other=new.name, mine=base_unit, theirs=new_unit
+            )
+        else:
+            refused = why_incomparable(base) or why_incomparable(new)
+        return self._of_both(blank, base, new, refused)
+
+    def _of_both(
+        self, blank: CaseVerdict, base: SideCase, new: SideCase, refused: Why
+    ) -> CaseVerdict | CaseSamples:
+        """The same for a case that both sides have. ``refused``: why they cannot be compared, or
+        ''.
+        """
+        base_value = base.value
+        new_value = new.value
+        is_broken = bool(base.unproven or new.unproven)
+        has_one_value = (base_value is None) != (new_value is None)
+        blank = replace(
+            blank,
+            verdict="not tested",
+            measured=bool(base_value or new_value),
+            missing=has_one_value and not is_broken,
+            left_out=(*_runs_left_out(base), *_runs_left_out(new)),
+        )
+        if refused:
+            return replace(blank, verdict="refused", reason=refused)
+        if base_value is None:
+            return replace(blank, reason=_why_no_value(base))
+        if new_value is None:
+            return replace(blank, reason=_why_no_value(new))
+        if is_broken:
+            return replace(blank, reason=_why_unproven(base if base.unproven else new))
+
+        base_ns = base_value.value
+        if base_ns > 0:
+            ratio = new_value / base_value
+            if not ratio.bounded:
+                ratio = Value(ratio.value)
+            blank = replace(blank, base_ns=base_ns, new_ns=new_value.value, ratio=ratio)
+        if self.untestable:
+            return replace(blank, reason=self.untestable)
+        return self._samples_of(blank, base, new)
+
+    def _samples_of(
+        self, blank: CaseVerdict, base: SideCase, new: SideCase
+    ) -> CaseVerdict | CaseSamples:
+        """The samples of a case with a value on both sides, or why they do not allow a test."""
+        runs = (*base.counted, *new.counted)
+        for run in runs:
+            if run.sampled is None:
+                no_samples = because("no-raw-samples", file=plain(run.path.name))
+                return replace(blank, reason=no_samples)
+        base_samples = base.samples
+        new_samples = new.samples
+        if self.in_turn:
+            counted = [
+                pair
+                for pair in self.in_turn
+                if pair.base in base.counted and pair.new in new.counted
+            ]
+            if not counted:
+                return replace(blank, reason=because("no-pair-of-runs-with-values"))
+            base_samples, new_samples = samples_in_turn(base.key, new.key, counted)
+        pythons = {run.fingerprint.versions.get("python") for run in runs}
+        case = CaseSamples.of(
+            blank,
+            base_samples,
+            new_samples,
+            bool(self.in_turn),
+            at_same_speed=len(pythons) == 1,
+        )
+        if min(case.case.processes) < 2:
+            return replace(case.case, reason=because("one-process-a-side"))
+        return case
 
 
-def _both(
-    blank: CaseVerdict,
-    base: SideCase,
-    new: SideCase,
-    refused: Why,
-    runs: Sequence[tuple[Run, Run]],
-    untestable: Why = "",
-) -> CaseVerdict | CaseSamples:
-    """The same for a case that both sides have. ``refused``: why they cannot be compared, or ''."""
-    below, above = base.value, new.value
-    broken = bool(base.unproven or new.unproven)
-    one_sided = (below is None) != (above is None)
-    blank = replace(
-        blank,
-        verdict="not tested",
-        measured=bool(below or above),
-        missing=one_sided and not broken,
-        left_out=(*_runs_left_out(base), *_runs_left_out(new)),
-    )
-    if refused:
-        return replace(blank, verdict="refused", reason=refused)
-    if below is None or above is None:
-        return replace(blank, reason=_no_value(base if below is None else new))
-    if broken:
-        return replace(blank, reason=_unproven(base if base.unproven else new))
-    if below.value > 0:
-        ratio = above / below
-        ratio = ratio if ratio.bounded else Value(ratio.value)
-        blank = replace(blank, base_ns=below.value, new_ns=above.value, ratio=ratio)
-    if untestable:
-        return replace(blank, reason=untestable)
-    unsampled = [run.path.name for run in (*base.counted, *new.counted) if run.sampled is None]
-    if unsampled:
-        return replace(blank, reason=because("no-raw-samples", file=plain(unsampled[0])))
-    in_turn = [(b, n) for b, n in runs if b in base.counted and n in new.counted]
-    if runs and not in_turn:
-        return replace(blank, reason=because("no-pair-of-runs-with-values"))
-    held = samples_in_turn(base.key, new.key, in_turn) if runs else (base.samples, new.samples)
-    pythons = {run.fingerprint.versions.get("python") for run in (*base.counted, *new.counted)}
-    found = CaseSamples.of(blank, *held, bool(runs), paced=len(pythons) == 1)
-    if min(found.case.processes) < 2:
-        return replace(found.case, reason=because("one-process-a-side"))
-    return found
+def _only_on_one_side(case: SideCase, verdict: Verdict, lacking: Side) -> CaseVerdict:
+    """The verdict on a case that one side lacks, with the reason if its newest run tells one."""
+    reason = missing_record(lacking.runs[-1].fingerprint, case.record).why
+    has_value = case.value is not None
+    blank = replace(_blank(case), verdict=verdict, measured=has_value, missing=has_value)
+    if not reason:
+        return blank
+    return replace(blank, reason=because("side-lacks-case", side=lacking.name, why=reason))
 
 
-def _no_value(case: SideCase) -> Reason:
+def _why_no_value(case: SideCase) -> Reason:
     """Why a side has no value. A machine that was busy bends a line, and may give a straight one
     next time.
     """
@@ -226,72 +278,92 @@ def _no_value(case: SideCase) -> Reason:
     return because("no-value", side=case.name, why=lacking)
 
 
-def _unproven(case: SideCase) -> Reason:
+def _why_unproven(case: SideCase) -> Reason:
     """Which run of a side did not do the work: its case failed, or its values are wrong."""
     run = case.unproven[-1]
-    bad, runs, wrong = len(case.unproven), len(case.runs), why(run.records[case.key], FIGURE)
     return because(
-        "work-not-done", bad=bad, runs=runs, side=case.name, last=run.path.name, why=wrong
+        "work-not-done",
+        bad=len(case.unproven),
+        runs=len(case.runs),
+        side=case.name,
+        last=run.path.name,
+        why=why(run.records[case.key], FIGURE),
     )
 
 
-def _runs_left_out(case: SideCase) -> Iterator[RunsLeftOut]:
-    """The runs of a side that do not count, if others do."""
-    if case.counted and case.refused:
-        refused = [
-            RefusedRun(run.path.name, why(run.records[case.key], FIGURE)) for run in case.refused
-        ]
-        yield RunsLeftOut(case.name, len(case.runs), tuple(refused))
+def _runs_left_out(case: SideCase) -> list[RunsLeftOut]:
+    """The runs of a side that do not count, if others do; empty if all count, or none."""
+    if not case.counted or not case.refused:
+        return []
+    refused = []
+    for run in case.refused:
+        refused.append(RefusedRun(run.path.name, why(run.records[case.key], FIGURE)))
+    return [RunsLeftOut(case.name, len(case.runs), tuple(refused))]
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
     """The fields that differ: first the machine, then variables, versions, then the state of the
     machine.
     """
-    machine, *others = zip(_described(base), _described(new), strict=True)
-    fields = [(field, value, machine[1][field]) for field, value in machine[0].items()]
-    for mine, theirs in others:
-        fields += [
-            (key, mine.get(key, ABSENT), theirs.get(key, ABSENT))
-            for key in sorted({*mine, *theirs})
-        ]
-    return [Difference(plain(f), _field_text(b), _field_text(n)) for f, b, n in fields if b != n]
+    base_machine = _machine_fields(base)
+    differences = _differing(base_machine, _machine_fields(new), order=[*base_machine])
+    differences += _differing(_variable_fields(base), _variable_fields(new))
+    differences += _differing(base.versions, new.versions)
+    differences += _differing(_state_fields(base), _state_fields(new))
+    return differences
+
+
+def _differing(
+    base: Mapping[str, object], new: Mapping[str, object], order: Sequence[str] | None = None
+) -> list[Difference]:
+    """Those fields that differ between the sides, in this order, or else sorted by name."""
+    differences = []
+    for name in order or sorted({*base, *new}):
+        base_value = base.get(name, ABSENT)
+        new_value = new.get(name, ABSENT)
+        if base_value != new_value:
+            base_text = _field_text(base_value)
+            new_text = _field_text(new_value)
+            differences.append(Difference(plain(name), base_text, new_text))
+    return differences
 
 
 def _field_text(value: object) -> str:
     """The value of a field; a list, such as one text for each GPU, with commas."""
-    return plain(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+    if isinstance(value, list | tuple):
+        return plain(", ".join(map(str, value)))
+    return plain(str(value))
 
 
 def changed_versions(base: Fingerprint, new: Fingerprint) -> list[Difference]:
     """The versions that differ between two runs."""
-    mine, theirs = base.versions, new.versions
-    changed = (name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name))
-    return [
-        Difference(plain(n), plain(mine.get(n, ABSENT)), plain(theirs.get(n, ABSENT)))
-        for n in changed
-    ]
+    return _differing(base.versions, new.versions)
 
 
-def _described(fingerprint: Fingerprint) -> list[dict[str, object]]:
-    """The machine, the variables that the run set, the versions, and the state without measured
-    values.
-
-    A variable is named so that it differs from a version; measured values always differ.
-    """
-    own = fingerprint.machine
-    machine = {"id": own.id, "cpu": own.cpu, "cores": own.cores, "memory_gib": own.memory_gib}
-    gpus = ", ".join(gpu.name for gpu in own.gpus) or "none"
-    variables = {f"variable {name}": value for name, value in fingerprint.environment.items()}
-    state = {
-        key: value for key, value in fingerprint.volatile.items() if not isinstance(value, float)
+def _machine_fields(fingerprint: Fingerprint) -> dict[str, object]:
+    machine = fingerprint.machine
+    return {
+        "id": machine.id,
+        "cpu": machine.cpu,
+        "cores": machine.cores,
+        "memory_gib": machine.memory_gib,
+        "gpus": ", ".join(gpu.name for gpu in machine.gpus) or "none",
+        "profile": fingerprint.profile,
     }
-    return [
-        {**machine, "gpus": gpus, "profile": fingerprint.profile},
-        {**variables},
-        {**fingerprint.versions},
-        {**state},
-    ]
+
+
+def _variable_fields(fingerprint: Fingerprint) -> dict[str, str]:
+    """The environment variables that the run set, named so that they differ from versions."""
+    return {f"variable {name}": value for name, value in fingerprint.environment.items()}
+
+
+def _state_fields(fingerprint: Fingerprint) -> dict[str, object]:
+    """The state of the machine without measured values, which always differ."""
+    state: dict[str, object] = {}
+    for name, value in fingerprint.volatile.items():
+        if not isinstance(value, float):
+            state[name] = value
+    return state
 
 
 def _blank(case: SideCase) -> CaseVerdict:
@@ -313,15 +385,15 @@ class CaseSamples:
     per side.
 
     ``paired``: both sides were measured in turn, so the n-th process of BASE and the n-th of NEW
-    form a pair. ``paces``: the speed of the processor, to compare one run a side at the same speed.
-    ``of_all_rounds``: the same samples over all rounds, at the speeds that they had.
+    form a pair. ``loop_times``: the speed of the processor, to compare one run a side at the same
+    speed. ``of_all_rounds``: the same samples over all rounds, at the speeds that they had.
     """
 
     case: CaseVerdict
     base: tuple[Sampled, ...]
     new: tuple[Sampled, ...]
     paired: bool
-    paces: Paces = None
+    loop_times: LoopTimes | None = None
     of_all_rounds: CaseSamples | None = None
 
     @classmethod
@@ -332,44 +404,60 @@ class CaseSamples:
         new: Sequence[Sampled],
         paired: bool,
         *,
-        paced: bool = True,
+        at_same_speed: bool = True,
     ) -> CaseSamples:
-        """The case over the rounds of its figures. ``paced``: one Python on both sides, whose loop
-        shows the speed.
+        """The case over the rounds of its figures. ``at_same_speed``: one Python on both sides,
+        whose loop shows the speed.
         """
-        counted = [s.counted for s in base], [s.counted for s in new]
+        base_masks = [run.counted for run in base]
+        new_masks = [run.counted for run in new]
         if paired:
-            counted = ([b & n for b, n in zip(*counted, strict=True)],) * 2
-        left, right = (tuple(map(_quiet, *side)) for side in zip((base, new), counted, strict=True))
-        counts = sum(s.numbers.size for s in left), sum(s.numbers.size for s in right)
-        case = replace(case, processes=counts, runs=(len(left), len(right)))
-        several = len(left) + len(right) - 2 >= decide.LEAST_RUNS_DF
-        paces = None
-        if paced and not (paired or several) and min(counts) > 1:
-            paces = decide.comparable_paces(
-                *(np.concatenate([s.pace for s in side]) for side in (left, right))
-            )
-        whole = [tuple(s.of_all_rounds for s in side) for side in (base, new)]
-        return cls(case, left, right, paired, paces, cls(case, whole[0], whole[1], paired))
+            # A pair counts only if both of its processes do.
+            base_masks = [mine & theirs for mine, theirs in zip(base_masks, new_masks, strict=True)]
+            new_masks = base_masks
+        base_runs = tuple(map(_undisturbed, base, base_masks))
+        new_runs = tuple(map(_undisturbed, new, new_masks))
+        processes = _processes_in(base_runs), _processes_in(new_runs)
+        case = replace(case, processes=processes, runs=(len(base_runs), len(new_runs)))
+
+        tests_runs = decide.shows_spread_of_runs(len(base_runs), len(new_runs))
+        loop_times = None
+        if at_same_speed and not paired and not tests_runs and min(processes) > 1:
+            base_times = np.concatenate([run.loop_time for run in base_runs])
+            new_times = np.concatenate([run.loop_time for run in new_runs])
+            loop_times = decide.comparable_loop_times(base_times, new_times)
+        base_over_all = tuple(run.of_all_rounds for run in base)
+        new_over_all = tuple(run.of_all_rounds for run in new)
+        over_all_rounds = cls(case, base_over_all, new_over_all, paired)
+        return cls(case, base_runs, new_runs, paired, loop_times, over_all_rounds)
 
     @property
-    def slopes(self) -> tuple[Runs, Runs]:
-        """For BASE and NEW: ``ln(ns per unit)`` of each process, one array for each run."""
-        return [s.slopes for s in self.base], [s.slopes for s in self.new]
+    def base_slopes(self) -> Runs:
+        """For BASE: ``ln(ns per unit)`` of each process, one array for each run."""
+        return [run.slopes for run in self.base]
+
+    @property
+    def new_slopes(self) -> Runs:
+        """The same for NEW."""
+        return [run.slopes for run in self.new]
 
     @property
     def differences(self) -> decide.FloatArray:
         """``ln(NEW / BASE)`` of each pair of processes."""
-        base, new = self.slopes
-        return np.concatenate(new) - np.concatenate(base)
+        return np.concatenate(self.new_slopes) - np.concatenate(self.base_slopes)
 
 
-def _quiet(sampled: Sampled, counted: Mask) -> Sampled:
+def _processes_in(runs: Sequence[Sampled]) -> int:
+    return sum(run.numbers.size for run in runs)
+
+
+def _undisturbed(sampled: Sampled, counted: Mask) -> Sampled:
     """Only these processes, over the rounds of their figures; all over all rounds if too few would
     be left.
     """
-    enough = has_enough_processes(int(counted.sum()), counted.size)
-    return sampled.at(counted) if enough else sampled.of_all_rounds
+    if has_enough_processes(int(counted.sum()), counted.size):
+        return sampled.at(counted)
+    return sampled.of_all_rounds
 
 
 def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
@@ -379,67 +467,84 @@ def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> l
     Beside each the verdict over all rounds, where that is another one or its ratio lies outside the
     interval.
     """
-    found = _verdicts(cases, fail_over)
-    if not all(case.of_all_rounds for case in cases):
-        return found
-    others = _verdicts([case.of_all_rounds for case in cases if case.of_all_rounds], None)
-    return [
-        replace(one, all_rounds=other if _differ(one, other) else None)
-        for one, other in zip(found, others, strict=True)
-    ]
-
-
-def _differ(one: CaseVerdict, other: CaseVerdict) -> bool:
-    assert one.ratio
-    assert other.ratio
-    moved = {"slower", "faster"} & {one.verdict, other.verdict}
-    return (
-        bool(moved and one.verdict != other.verdict)
-        or not one.ratio.floor <= other.ratio.value <= one.ratio.ceiling
-    )
-
-
-def _verdicts(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
-    if all(c.paired for c in cases):
-        trials = decide.paired_shifts([c.differences for c in cases])
-    else:
-        sides = [c.slopes[0] for c in cases], [c.slopes[1] for c in cases]
-        trials = decide.side_shifts(*sides, paces=[c.paces for c in cases])
-    p = [trial.p() for trial in trials]
-    past = [trial.p_over(math.log1p((fail_over or 0.0) / 100)) for trial in trials]
-    levels, gates = decide.holm_levels(p), decide.holm_levels(past)
+    judged = _judge_together(cases, fail_over)
+    over_all_rounds = [case.of_all_rounds for case in cases if case.of_all_rounds is not None]
+    if len(over_all_rounds) < len(cases):
+        return judged
+    judged_over_all = _judge_together(over_all_rounds, None)
     found = []
-    for i, (one, trial) in enumerate(zip(cases, trials, strict=True)):
-        moved: Verdict = "slower" if trial.centre > 0 else "faster"
-        still: Verdict = (
-            "same"
-            if max(map(abs, trial.interval(ALPHA))) <= math.log1p(_SAME_WITHIN)
-            else "undecided"
-        )
-        base_ns, new_ns = (
-            math.exp(np.mean([s.slopes.mean() for s in side])) for side in (one.base, one.new)
-        )
-        times, low, high = map(math.exp, (trial.centre, *trial.interval(levels[i])))
-        hidden = (
-            still == "undecided"
-            and p[i] > levels[i]
-            and trial.within
-            and trial.within.p() <= levels[i]
-        )
-        found.append(
-            replace(
-                one.case,
-                verdict=moved if p[i] <= levels[i] else still,
-                base_ns=base_ns,
-                new_ns=new_ns,
-                reason=because("only-between-runs") if hidden else "",
-                ratio=Value(times, low, high),
-                smallest=math.expm1(min(trial.smallest(ALPHA / len(trials)), _LARGEST_LOG)),
-                p=p[i],
-                failed=fail_over is not None and past[i] <= gates[i],
-            )
-        )
+    for verdict, over_all in zip(judged, judged_over_all, strict=True):
+        differs = _tells_another_story(verdict, over_all)
+        found.append(replace(verdict, all_rounds=over_all if differs else None))
     return found
+
+
+def _tells_another_story(verdict: CaseVerdict, over_all: CaseVerdict) -> bool:
+    """Whether a reader of the verdict should see the one over all rounds too."""
+    assert verdict.ratio
+    assert over_all.ratio
+    one_is_changed = not {verdict.verdict, over_all.verdict}.isdisjoint(("slower", "faster"))
+    if one_is_changed and verdict.verdict != over_all.verdict:
+        return True
+    return not verdict.ratio.floor <= over_all.ratio.value <= verdict.ratio.ceiling
+
+
+def _judge_together(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
+    """The verdict on each case. Holm's procedure corrects for the number of cases, twice: for the
+    hypotheses of no change, and for those that a case is slower by at most ``fail_over`` %.
+    """
+    if all(case.paired for case in cases):
+        shifts = decide.paired_shifts([case.differences for case in cases])
+    else:
+        base = [case.base_slopes for case in cases]
+        new = [case.new_slopes for case in cases]
+        loop_times = [case.loop_times for case in cases]
+        shifts = decide.side_shifts(base, new, loop_times=loop_times)
+    limit = math.log1p((fail_over or 0.0) / 100)
+    p_values = [shift.p() for shift in shifts]
+    p_over_limit = [shift.p_over(limit) for shift in shifts]
+    levels = decide.holm_levels(p_values)
+    gate_levels = decide.holm_levels(p_over_limit)
+
+    verdicts = []
+    for i, (case, shift) in enumerate(zip(cases, shifts, strict=True)):
+        is_over_limit = fail_over is not None and p_over_limit[i] <= gate_levels[i]
+        verdict = _verdict_by_shift(case, shift, p_values[i], levels[i], number_of_cases=len(cases))
+        verdicts.append(replace(verdict, failed=is_over_limit))
+    return verdicts
+
+
+def _verdict_by_shift(
+    case: CaseSamples, shift: Shifts, p: float, level: float, number_of_cases: int
+) -> CaseVerdict:
+    """The verdict on a case whose shift has this p value. ``level``: of its test after Holm's
+    correction, so that the interval of the ratio excludes 1 exactly if there is a verdict.
+    """
+    widest = max(map(abs, shift.interval(ALPHA)))
+    verdict: Verdict = "undecided"
+    reason: Why = ""
+    if p <= level:
+        verdict = "slower" if shift.centre > 0 else "faster"
+    elif widest <= math.log1p(_SAME_WITHIN):
+        verdict = "same"
+    elif shift.within and shift.within.p() <= level:
+        # The processes alone show the change; only the allowance for runs hides it.
+        reason = because("only-between-runs")
+
+    log_low, log_high = shift.interval(level)
+    ratio = Value(math.exp(shift.centre), math.exp(log_low), math.exp(log_high))
+    # The first case that Holm's procedure tests has this level, the strictest of all.
+    log_detectable = shift.smallest_detectable(ALPHA / number_of_cases)
+    smallest_share = math.expm1(min(log_detectable, _LARGEST_LOG))
+    base_ns = _geometric_mean_ns(case.base)
+    new_ns = _geometric_mean_ns(case.new)
+    judged = replace(case.case, verdict=verdict, reason=reason, base_ns=base_ns, new_ns=new_ns)
+    return replace(judged, ratio=ratio, smallest=smallest_share, p=p)
+
+
+def _geometric_mean_ns(runs: Sequence[Sampled]) -> float:
+    """The cost of a side, ns per unit: each run counts once, however many processes it has."""
+    return math.exp(np.mean([run.slopes.mean() for run in runs]))
 
 
 def yardstick_of(cases: Sequence[CaseSamples], in_turn: YardstickKind = "in-turn") -> Yardstick:
@@ -449,16 +554,23 @@ def yardstick_of(cases: Sequence[CaseSamples], in_turn: YardstickKind = "in-turn
     if not cases:
         return Yardstick("nothing-tested")
     if cases[0].paired:
-        return Yardstick(
-            in_turn, statistics.median(float(case.differences.std(ddof=1)) for case in cases)
-        )
-    several = [
-        case.slopes for case in cases if len(case.base) + len(case.new) - 2 >= decide.LEAST_RUNS_DF
-    ]
-    if not several:
-        paced = all(case.paces for case in cases)
-        floor = decide.PACED_FLOOR if paced and len(cases) < decide.MODERATE_FROM else decide.FLOOR
-        return Yardstick("one-run", floor, same_speed=paced)
-    base, new = max(several, key=lambda sides: len(sides[0]) + len(sides[1]))
-    spread = statistics.median(math.sqrt(decide.variance_between_runs(*sides)) for sides in several)
-    return Yardstick("several-runs", spread, (len(base), len(new)))
+        deviations = [float(case.differences.std(ddof=1)) for case in cases]
+        return Yardstick(in_turn, statistics.median(deviations))
+
+    several_runs = []
+    for case in cases:
+        if decide.shows_spread_of_runs(len(case.base), len(case.new)):
+            several_runs.append(case)
+    if not several_runs:
+        same_speed = all(case.loop_times for case in cases)
+        few_cases = len(cases) < decide.MODERATE_FROM
+        floor = decide.SAME_SPEED_FLOOR if same_speed and few_cases else decide.FLOOR
+        return Yardstick("one-run", floor, same_speed=same_speed)
+
+    with_most_runs = max(several_runs, key=lambda case: len(case.base) + len(case.new))
+    deviations = []
+    for case in several_runs:
+        variance = decide.variance_between_runs(case.base_slopes, case.new_slopes)
+        deviations.append(math.sqrt(variance))
+    runs = len(with_most_runs.base), len(with_most_runs.new)
+    return Yardstick("several-runs", statistics.median(deviations), runs)

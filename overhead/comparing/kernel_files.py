@@ -24,15 +24,13 @@ def may_use(record: Record, facts: StackFacts, file: str, workloads: Collection[
     """
     if facts.kernel_files == []:
         return False
-    of_others = any(
-        _is_of(file, name) for name in workloads if name not in (_STEP, record.workload)
-    )
     if facts.kernel_files is None:
-        return not of_others
-    own = (
-        file.startswith(_STEP_FILES) if record.workload == _STEP else _is_of(file, record.workload)
-    )
-    return own and file.endswith(tuple(facts.kernel_files))
+        others = [name for name in workloads if name not in (_STEP, record.workload)]
+        return not any(_is_of(file, workload) for workload in others)
+    endings = tuple(facts.kernel_files)
+    if record.workload == _STEP:
+        return file.startswith(_STEP_FILES) and file.endswith(endings)
+    return _is_of(file, record.workload) and file.endswith(endings)
 
 
 def _is_of(file: str, workload: str) -> bool:

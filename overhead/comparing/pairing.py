@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,81 +24,118 @@ _SINGULAR = re.compile(r"\b(1 node)s\b")
 """Earlier versions wrote "1 nodes" where files now say "1 node"."""
 
 
-def pair_cases(base: Side, new: Side) -> list[tuple[SideCase | None, SideCase | None]]:
+class CasePair(NamedTuple):
+    """The same case in BASE and in NEW; None where a side lacks it."""
+
+    base: SideCase | None
+    new: SideCase | None
+
+
+class RunPair(NamedTuple):
+    """A run of BASE and a run of NEW that one command measured in turn."""
+
+    base: Run
+    new: Run
+
+
+class SamplesOfSides(NamedTuple):
+    """The samples of a case in each run of BASE and of NEW."""
+
+    base: tuple[Sampled, ...]
+    new: tuple[Sampled, ...]
+
+
+def pair_cases(base: Side, new: Side) -> list[CasePair]:
     """Pairs of the same case of BASE and NEW; None where one side lacks it.
 
     Cases with equal keys form a pair. Another machine or driver may name the adapter differently,
     so two other cases form a pair if each is the only one on its side with this stack, API, kind of
     adapter and coordinates.
     """
-    lone_base, lone_new = _lone_by_kind(base, new), _lone_by_kind(new, base)
-    partner = {
-        cases[0].key: lone_new[kind][0]
-        for kind, cases in lone_base.items()
-        if len(cases) == len(lone_new.get(kind, ())) == 1
-    }
-    pairs: list[tuple[SideCase | None, SideCase | None]] = [
-        (case, new.cases.get(key) or partner.get(key)) for key, case in base.cases.items()
-    ]
-    taken = {case.key for case in partner.values()}
-    return pairs + [
-        (None, case) for cases in lone_new.values() for case in cases if case.key not in taken
-    ]
+    unmatched_base = _unmatched_by_kind(base, new)
+    unmatched_new = _unmatched_by_kind(new, base)
+    partners: dict[str, SideCase] = {}
+    for kind, base_cases in unmatched_base.items():
+        new_cases = unmatched_new.get(kind, [])
+        if len(base_cases) == len(new_cases) == 1:
+            partners[base_cases[0].key] = new_cases[0]
+
+    pairs = []
+    for key, case in base.cases.items():
+        pairs.append(CasePair(case, new.cases.get(key) or partners.get(key)))
+    taken = {case.key for case in partners.values()}
+    for new_cases in unmatched_new.values():
+        pairs += [CasePair(None, case) for case in new_cases if case.key not in taken]
+    return pairs
 
 
-def _lone_by_kind(side: Side, other: Side) -> dict[tuple[object, ...], list[SideCase]]:
+def _unmatched_by_kind(side: Side, other: Side) -> dict[tuple[object, ...], list[SideCase]]:
+    """The cases of a side whose keys the other side lacks, by what two cases must share to be taken
+    for the same.
+    """
     kinds: dict[tuple[object, ...], list[SideCase]] = {}
     for key, case in side.cases.items():
         if key not in other.cases:
             record = case.record
-            kinds.setdefault(
-                (record.stack, record.api, processor_kind(record), record.case.key), []
-            ).append(case)
+            kind = (record.stack, record.api, processor_kind(record), record.case.key)
+            kinds.setdefault(kind, []).append(case)
     return kinds
 
 
-def runs_taken_together(base: Side, new: Side) -> list[tuple[Run, Run]]:
+def runs_taken_together(base: Side, new: Side) -> list[RunPair]:
     """Pairs of runs of BASE and NEW that one command measured in turn; empty unless every run has a
     partner.
     """
-    pairs = [(b, n) for b in base.runs for n in new.runs if _taken_together(b, n)]
-    whole = len(pairs) == len(base.runs) == len(new.runs) == len({id(n) for _, n in pairs})
-    return pairs if whole else []
+    pairs = []
+    for base_run in base.runs:
+        for new_run in new.runs:
+            if _taken_together(base_run, new_run):
+                pairs.append(RunPair(base_run, new_run))
+    different_new_runs = {id(pair.new) for pair in pairs}
+    every_run_has_one = len(pairs) == len(base.runs) == len(new.runs) == len(different_new_runs)
+    return pairs if every_run_has_one else []
 
 
 def _taken_together(base: Run, new: Run) -> bool:
-    mine, theirs = base.fingerprint.together, new.fingerprint.together
-    return (
-        mine is not None
-        and theirs is not None
-        and mine.id == theirs.id
-        and mine.side != theirs.side
-    )
+    base_mark = base.fingerprint.together
+    new_mark = new.fingerprint.together
+    if base_mark is None or new_mark is None:
+        return False
+    return base_mark.id == new_mark.id and base_mark.side != new_mark.side
 
 
-def samples_in_turn(
-    base: str, new: str, runs: Iterable[tuple[Run, Run]]
-) -> tuple[tuple[Sampled, ...], tuple[Sampled, ...]]:
-    """The samples of a case in each pair of runs, for BASE and for NEW, with paired processes at
-    the same position.
+def samples_in_turn(base_key: str, new_key: str, runs: Iterable[RunPair]) -> SamplesOfSides:
+    """The samples of a case in each pair of runs, with paired processes at the same position.
 
     Processes with the same number form a pair. A worker that replaced a dead one has another
     number; such processes are paired in their order.
     """
-    held = []
-    for b, n in runs:
-        if b.sampled and n.sampled and base in b.sampled and new in n.sampled:
-            held.append(_aligned(b.sampled[base], n.sampled[new]))
-    filled = [pair for pair in held if pair[0].slopes.size]
-    return tuple(b for b, _ in filled), tuple(n for _, n in filled)
+    of_base = []
+    of_new = []
+    for run in runs:
+        base_samples = (run.base.sampled or {}).get(base_key)
+        new_samples = (run.new.sampled or {}).get(new_key)
+        if base_samples is None or new_samples is None:
+            continue
+        aligned_base, aligned_new = _aligned(base_samples, new_samples)
+        if aligned_base.slopes.size:
+            of_base.append(aligned_base)
+            of_new.append(aligned_new)
+    return SamplesOfSides(tuple(of_base), tuple(of_new))
 
 
 def _aligned(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
-    common, *at = np.intersect1d(base.numbers, new.numbers, return_indices=True)
-    rest = [np.flatnonzero(~np.isin(side.numbers, common)) for side in (base, new)]
-    most = min(map(len, rest))
-    first, second = (np.concatenate([own, more[:most]]) for own, more in zip(at, rest, strict=True))
-    return base.at(first), new.at(second)
+    """Both samples with the processes of a pair at the same position: first those whose numbers are
+    equal, then the others in their order, as far as both sides have some.
+    """
+    common, at_base, at_new = np.intersect1d(base.numbers, new.numbers, return_indices=True)
+    rest_base = np.flatnonzero(~np.isin(base.numbers, common))
+    rest_new = np.flatnonzero(~np.isin(new.numbers, common))
+    more_pairs = min(rest_base.size, rest_new.size)
+    return (
+        base.at(np.concatenate([at_base, rest_base[:more_pairs]])),
+        new.at(np.concatenate([at_new, rest_new[:more_pairs]])),
+    )
 
 
 def why_incomparable(*cases: SideCase) -> Why:
@@ -106,55 +144,89 @@ def why_incomparable(*cases: SideCase) -> Why:
     A case that failed early has no window. A fingerprint without raw samples lists the kernels of
     all its cases, so only the kernels that every run lists count.
     """
-    records = [(case.name, run.records[case.key]) for case in cases for run in case.runs]
-    declared = [(name, _declared(record)) for name, record in records if record.window]
-    if found := _first_difference(declared):
-        field, one, other, mine, theirs = (
-            found.field,
-            found.one,
-            found.other,
-            found.mine,
-            found.theirs,
-        )
-        if one == other:
-            return because(
-                "window-differs-on-a-side", field=field, side=one, mine=mine, theirs=theirs
-            )
-        return because(
-            "window-differs", field=field, one=one, other=other, mine=mine, theirs=theirs
-        )
-    kernels = [
-        (case.name, run.kernels[case.key])
-        for case in cases
-        for run in case.runs
-        if case.key in run.kernels
-    ]
-    listed = set.intersection(*(set(hashes) for _, hashes in kernels)) if kernels else set()
-    common = [
-        (name, {file: hashes[file][:_SHOWN_OF_HASH] for file in listed}) for name, hashes in kernels
-    ]
-    if found := _first_difference(common):
-        file, one, other, mine, theirs = (
-            found.field,
-            found.one,
-            found.other,
-            found.mine,
-            found.theirs,
-        )
-        if one == other:
-            return because(
-                "kernel-differs-on-a-side", file=file, side=one, mine=mine, theirs=theirs
-            )
-        return because("kernel-differs", file=file, one=one, other=other, mine=mine, theirs=theirs)
+    windows: list[_FieldsOfRun] = []
+    for case in cases:
+        for run in case.runs:
+            record = run.records[case.key]
+            if record.window:
+                windows.append(_FieldsOfRun(case.name, _timed_fields(record)))
+    differing = _first_difference(windows)
+    if differing is not None:
+        return _why_windows_differ(differing)
+    differing = _first_difference(_kernels_of_all(cases))
+    if differing is not None:
+        return _why_kernels_differ(differing)
     return ""
 
 
-def _declared(record: Record) -> dict[str, Scalar]:
-    window = {
-        name: _SINGULAR.sub(r"\1", value) if isinstance(value, str) else value
-        for name, value in record.window.items()
-    }
-    return {**window, "unit": record.unit, "overlap": record.overlap}
+def _why_windows_differ(differing: _DifferentField) -> Why:
+    if differing.one == differing.other:
+        return because(
+            "window-differs-on-a-side",
+            field=differing.field,
+            side=differing.one,
+            mine=differing.mine,
+            theirs=differing.theirs,
+        )
+    return because(
+        "window-differs",
+        field=differing.field,
+        one=differing.one,
+        other=differing.other,
+        mine=differing.mine,
+        theirs=differing.theirs,
+    )
+
+
+def _why_kernels_differ(differing: _DifferentField) -> Why:
+    if differing.one == differing.other:
+        return because(
+            "kernel-differs-on-a-side",
+            file=differing.field,
+            side=differing.one,
+            mine=differing.mine,
+            theirs=differing.theirs,
+        )
+    return because(
+        "kernel-differs",
+        file=differing.field,
+        one=differing.one,
+        other=differing.other,
+        mine=differing.mine,
+        theirs=differing.theirs,
+    )
+
+
+def _kernels_of_all(cases: Sequence[SideCase]) -> list[_FieldsOfRun]:
+    """The first characters of the hashes of the kernel files that every run lists, by run."""
+    listed: list[tuple[str, Mapping[str, str]]] = []
+    for case in cases:
+        for run in case.runs:
+            if case.key in run.kernels:
+                listed.append((case.name, run.kernels[case.key]))
+    if not listed:
+        return []
+    in_every_run = set.intersection(*(set(hashes) for _, hashes in listed))
+    of_runs = []
+    for side, hashes in listed:
+        shown: dict[str, Scalar] = {file: hashes[file][:_SHOWN_OF_HASH] for file in in_every_run}
+        of_runs.append(_FieldsOfRun(side, shown))
+    return of_runs
+
+
+def _timed_fields(record: Record) -> dict[str, Scalar]:
+    """What says what was timed: the fields of the window, the unit, and whether work overlaps."""
+    fields: dict[str, Scalar] = {}
+    for name, value in record.window.items():
+        fields[name] = _SINGULAR.sub(r"\1", value) if isinstance(value, str) else value
+    return {**fields, "unit": record.unit, "overlap": record.overlap}
+
+
+class _FieldsOfRun(NamedTuple):
+    """The side of a run, and fields of it that must be equal in all runs."""
+
+    side: str
+    fields: Mapping[str, Scalar]
 
 
 @dataclass(frozen=True)
@@ -170,17 +242,23 @@ class _DifferentField:
     theirs: Scalar
 
 
-def _first_difference(held: Sequence[tuple[str, Mapping[str, Scalar]]]) -> _DifferentField | None:
-    """The first field in which a run differs from the first one. ``held``: the side and the fields
-    of each run.
-    """
-    for name, fields in held[1:]:
-        first_name, first = held[0]
-        for field in sorted({*first, *fields}):
-            mine, theirs = first.get(field, ABSENT), fields.get(field, ABSENT)
+def _first_difference(runs: Sequence[_FieldsOfRun]) -> _DifferentField | None:
+    """The first field in which a run differs from the first one; None if all are equal."""
+    for other in runs[1:]:
+        first = runs[0]
+        for field in sorted({*first.fields, *other.fields}):
+            mine = first.fields.get(field, ABSENT)
+            theirs = other.fields.get(field, ABSENT)
             if mine != theirs:
-                return _DifferentField(field, first_name, name, mine, theirs)
+                return _DifferentField(field, first.side, other.side, mine, theirs)
     return None
+
+
+class VariantPair(NamedTuple):
+    """Two cases of one target that differ on one axis only."""
+
+    base: SideCase
+    new: SideCase
 
 
 @dataclass(frozen=True)
@@ -193,7 +271,7 @@ class Variants:
 
     axis: str
     names: list[str]
-    pairs: list[tuple[SideCase, SideCase]]
+    pairs: list[VariantPair]
 
 
 def read_variants(asked: str, run: Side) -> Variants:
@@ -203,33 +281,24 @@ def read_variants(asked: str, run: Side) -> Variants:
     The value ``absent`` stands for cases without the parameter. Raises ``UsageError``.
     """
     axis, _, listed = asked.partition("=")
-    own = run.cases.values()
-    cases = [
-        (case, {name: scalar_text(at) for name, at in case.record.case.coordinates.items()})
-        for case in own
-    ]
-    every = {name: [at.get(name, ABSENT) for _, at in cases] for _, here in cases for name in here}
-    known = {
-        name: list(dict.fromkeys(values)) for name, values in every.items() if len(set(values)) > 1
-    }
-    if axis not in known:
-        raise unknown_name("axis", axis, known)
-    values = listed.split(",") if listed else sorted(known[axis], key=lambda value: value == ABSENT)
-    for value in values:
-        if value not in known[axis]:
-            raise unknown_name(f"value of {axis}", value, known[axis])
-    if len(set(values)) < max(2, len(values)):
-        raise UsageError(f"--across {asked}: name two or more different values")
+    cases = [_CaseOnAxes.of(case) for case in run.cases.values()]
+    values = _asked_values(asked, axis, listed, _values_by_axis(cases))
+
+    # Cases that are equal on all other axes, by their variant.
     groups: dict[tuple[object, ...], dict[str, SideCase]] = {}
-    for case, at in cases:
-        name = f"{axis}={at.pop(axis, ABSENT)}"
-        groups.setdefault((case.record.target_key, *sorted(at.items())), {})[name] = replace(
-            case, name=name
-        )
-    base, *others = names = [f"{axis}={value}" for value in values]
-    pairs = [
-        (g[base], g[other]) for g in groups.values() for other in others if {base, other} <= {*g}
-    ]
+    for case in cases:
+        other_axes = dict(case.values)
+        variant = f"{axis}={other_axes.pop(axis, ABSENT)}"
+        equal_in = (case.case.record.target_key, *sorted(other_axes.items()))
+        groups.setdefault(equal_in, {})[variant] = replace(case.case, name=variant)
+
+    names = [f"{axis}={value}" for value in values]
+    base, *others = names
+    pairs = []
+    for group in groups.values():
+        for other in others:
+            if base in group and other in group:
+                pairs.append(VariantPair(group[base], group[other]))
     if not pairs:
         raise UsageError(
             f"no case with {base} is equal to one with {' or '.join(others)} on all other axes"
@@ -237,13 +306,59 @@ def read_variants(asked: str, run: Side) -> Variants:
     return Variants(axis, names, pairs)
 
 
+class _CaseOnAxes(NamedTuple):
+    """A case, and its value on each axis as text."""
+
+    case: SideCase
+    values: dict[str, str]
+
+    @classmethod
+    def of(cls, case: SideCase) -> _CaseOnAxes:
+        coordinates = case.record.case.coordinates
+        return cls(case, {axis: scalar_text(value) for axis, value in coordinates.items()})
+
+
+def _values_by_axis(cases: Sequence[_CaseOnAxes]) -> dict[str, list[str]]:
+    """The values of each axis on which cases differ, in the order of the run."""
+    axes: dict[str, None] = {}
+    for case in cases:
+        axes.update(dict.fromkeys(case.values))
+    varied = {}
+    for axis in axes:
+        values = list(dict.fromkeys(case.values.get(axis, ABSENT) for case in cases))
+        if len(values) > 1:
+            varied[axis] = values
+    return varied
+
+
+def _asked_values(
+    asked: str, axis: str, listed: str, known: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """The values to compare: those listed, or all of the axis. Raises ``UsageError`` for a name
+    that no case has, and for fewer than two different values.
+    """
+    if axis not in known:
+        raise unknown_name("axis", axis, known)
+    # False sorts before True: a case without the parameter is a poor base.
+    values = listed.split(",") if listed else sorted(known[axis], key=lambda at: at == ABSENT)
+    for value in values:
+        if value not in known[axis]:
+            raise unknown_name(f"value of {axis}", value, known[axis])
+    if len(set(values)) < max(2, len(values)):
+        raise UsageError(f"--across {asked}: name two or more different values")
+    return values
+
+
 def window_changes(axis: str, base: Record, new: Record) -> tuple[Difference, ...]:
     """What was timed differently besides the axis, such as ``submits``, 1 and 0."""
     if not (base.window and new.window):
         return ()
-    names = sorted({*base.window, *new.window} - {axis})
-    differing = [name for name in names if base.window.get(name) != new.window.get(name)]
-    return tuple(
-        Difference(name, str(base.window.get(name, ABSENT)), str(new.window.get(name, ABSENT)))
-        for name in differing
-    )
+    changes = []
+    for name in sorted({*base.window, *new.window} - {axis}):
+        base_value = base.window.get(name)
+        new_value = new.window.get(name)
+        if base_value != new_value:
+            base_text = str(base.window.get(name, ABSENT))
+            new_text = str(new.window.get(name, ABSENT))
+            changes.append(Difference(name, base_text, new_text))
+    return tuple(changes)

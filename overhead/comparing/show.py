@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from overhead.blocks.parts import Cell, Part, Table, Text, Tone
 from overhead.comparing.verdicts import CaseVerdict, Verdict, Verdicts
@@ -19,6 +19,7 @@ _ORDER: tuple[Verdict, ...] = (
     "slower", "faster", "same", "undecided", "not tested", "refused", "only in BASE", "only in NEW",
 )  # fmt: skip
 _CASE, _VERDICT, _RATIO, _BASE, _NEW, _DETECTABLE = range(6)
+"""The columns of the table, as ``words.COMPARED_COLUMNS`` names them."""
 _NUMERIC = (_RATIO, _BASE, _NEW, _DETECTABLE)
 _OPTIONAL = ((_BASE, _NEW), _DETECTABLE)
 """What a narrow terminal hides of the table: the two sides go together."""
@@ -46,20 +47,26 @@ def cases_by_change(found: Verdicts) -> list[CaseVerdict]:
     """The cases that have a ratio, by verdict (slower and faster ones first) and by the size of the
     change.
     """
+    with_ratio = [case for case in found.cases if case.ratio is not None]
+    return sorted(with_ratio, key=_by_change)
 
-    def key(case: CaseVerdict) -> tuple[int, float]:
-        ratio = case.ratio.value if case.ratio else 1.0
-        return _ORDER.index(case.verdict), -max(ratio, 1 / ratio if ratio > 0 else 0.0)
 
-    return sorted((case for case in found.cases if case.ratio is not None), key=key)
+def _by_change(case: CaseVerdict) -> tuple[int, float]:
+    """What sorts the cases: the place of the verdict, and the largest change first. Half and twice
+    as much are changes of one size.
+    """
+    ratio = case.ratio.value if case.ratio else 1.0
+    inverse = 1 / ratio if ratio > 0 else 0.0
+    return _ORDER.index(case.verdict), -max(ratio, inverse)
 
 
 @dataclass(frozen=True)
 class _Remark:
-    """What is to say of some cases. ``fact``: equal for cases of which the same is to say;
-    ``what``, ``why``: of it.
+    """What is to say of a case. ``fact``: equal for cases of which the same is to say; ``what``,
+    ``why``: of it.
     """
 
+    case: str
     fact: Hashable
     what: str
     why: str
@@ -69,88 +76,96 @@ def reason_sentences(found: Verdicts) -> list[str]:
     """A line for each reason why cases have no test, with these cases; then what else is to know of
     some.
     """
-    labels, _ = _labels(found)
-    remarks: dict[Hashable, _Remark] = {}
-    cases: dict[Hashable, list[str]] = {}
-    for case, remark in _remarks(found):
-        remarks.setdefault(remark.fact, remark)
-        cases.setdefault(remark.fact, []).append(labels[case.case])
-    return [words.group_of_cases(one.what, one.why, cases[fact]) for fact, one in remarks.items()]
+    labels = _labels(found).by_case
+    groups: dict[Hashable, list[_Remark]] = {}
+    for remark in _remarks(found):
+        groups.setdefault(remark.fact, []).append(remark)
+    sentences = []
+    for remarks in groups.values():
+        cases = [labels[remark.case] for remark in remarks]
+        sentences.append(words.group_of_cases(remarks[0].what, remarks[0].why, cases))
+    return sentences
 
 
-def _remarks(found: Verdicts) -> Iterator[tuple[CaseVerdict, _Remark]]:
+def _remarks(found: Verdicts) -> Iterator[_Remark]:
+    """What is to say of single cases, in the order of the page: why they have no test, which runs
+    do not count, what else differs.
+    """
     for case in sorted(found.cases, key=lambda case: _ORDER.index(case.verdict)):
         if case.reason or case.verdict in ("only in BASE", "only in NEW"):
-            yield (
-                case,
-                _Remark(
-                    (case.verdict, case.reason),
-                    words.verdict_as_title(case.verdict),
-                    words.case_reason(case),
-                ),
-            )
+            title = words.verdict_as_title(case.verdict)
+            fact = (case.verdict, case.reason)
+            yield _Remark(case.case, fact, title, words.case_reason(case))
     for case in found.cases:
         if case.left_out:
-            yield (
-                case,
-                _Remark(case.left_out, words.RUNS_LEFT_OUT, words.runs_left_out(case.left_out)),
-            )
+            why = words.runs_left_out(case.left_out)
+            yield _Remark(case.case, case.left_out, words.RUNS_LEFT_OUT, why)
     for case in cases_by_change(found):
         if case.also:
-            yield (
-                case,
-                _Remark(case.also, words.WINDOW_DIFFERS_TOO, words.window_changes(case.also)),
-            )
-        if (whole := case.all_rounds) and whole.ratio:
-            of_rounds = (whole.verdict, whole.ratio)
-            yield (
-                case,
-                _Remark(
-                    of_rounds,
-                    words.OVER_ALL_ROUNDS,
-                    words.verdict_over_all_rounds(whole, whole.ratio),
-                ),
-            )
+            why = words.window_changes(case.also)
+            yield _Remark(case.case, case.also, words.WINDOW_DIFFERS_TOO, why)
+        whole = case.all_rounds
+        if whole is not None and whole.ratio:
+            why = words.verdict_over_all_rounds(whole, whole.ratio)
+            yield _Remark(case.case, (whole.verdict, whole.ratio), words.OVER_ALL_ROUNDS, why)
 
 
-def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
-    """The label of each case by its key, and the devices that need not be named there: '' if they
-    differ in a side.
+class _Labels(NamedTuple):
+    """The label of each case by its key. ``devices``: those of all cases, which the labels do not
+    name; '' where labels name them.
+    """
+
+    by_case: dict[str, str]
+    devices: str
+
+
+def _labels(found: Verdicts) -> _Labels:
+    """The labels of the cases, without what all of them share.
 
     Of two machines each side has its own devices, so a row names the device of both or of none. A
     variant that all cases share is not named either: it is NEW.
     """
     on_base = [case for case in found.cases if case.verdict != "only in NEW"]
     on_new = [case for case in found.cases if case.verdict != "only in BASE"]
-    short_base, base_device = without_device([case.target for case in on_base])
-    short_new, new_device = without_device([case.target_new or case.target for case in on_new])
-    of_new = {case.case: target for case, target in zip(on_new, short_new, strict=True)}
-    of_base = {case.case: target for case, target in zip(on_base, short_base, strict=True)}
+    base_targets, base_device = without_device([case.target for case in on_base])
+    new_targets, new_device = without_device([case.target_new or case.target for case in on_new])
+    base_target = {case.case: text for case, text in zip(on_base, base_targets, strict=True)}
+    new_target = {case.case: text for case, text in zip(on_new, new_targets, strict=True)}
     several_variants = len({case.variant for case in found.cases}) > 1
+
     labels = {}
     for case in found.cases:
-        target = of_base.get(case.case) or of_new[case.case]
-        new = of_new.get(case.case, target)
-        both = target if new == target else f"{target} \u2192 {new}"
-        labels[case.case] = words.case_label(case, both, with_variant=several_variants)
-    if base_device == new_device or not (base_device and new_device):
-        return labels, base_device or new_device
-    return labels, words.devices_of_sides(base_device, new_device)
+        target = base_target.get(case.case) or new_target[case.case]
+        on_other_side = new_target.get(case.case, target)
+        if on_other_side != target:
+            target = f"{target} \u2192 {on_other_side}"
+        labels[case.case] = words.case_label(case, target, with_variant=several_variants)
+    if base_device and new_device and base_device != new_device:
+        return _Labels(labels, words.devices_of_sides(base_device, new_device))
+    return _Labels(labels, base_device or new_device)
 
 
-def _row(case: CaseVerdict, label: str) -> tuple[str | Cell, ...]:
-    """The cells under the columns."""
-    share, ratio = case.smallest, case.ratio
-    return (
-        label,
-        Cell(words.verdict_cell(case), tone=_TONES.get(case.verdict, "")),
-        "" if ratio is None else spread(ratio) + TIMES if ratio.bounded else factor(ratio),
-        *(
-            "" if ns is None else number(within(ns / 1e3, 0.001))
-            for ns in (case.base_ns, case.new_ns)
-        ),
-        "" if share is None else percent(share) if share < 1 else factor(1 + share),
-    )
+def _row(case: CaseVerdict, label: str) -> list[str | Cell]:
+    """The cells under the columns; an empty one for what is not known."""
+    cells: list[str | Cell] = [""] * len(words.COMPARED_COLUMNS)
+    cells[_CASE] = label
+    cells[_VERDICT] = Cell(words.verdict_cell(case), tone=_TONES.get(case.verdict, ""))
+    if case.ratio is not None:
+        cells[_RATIO] = spread(case.ratio) + TIMES if case.ratio.bounded else factor(case.ratio)
+    if case.base_ns is not None:
+        cells[_BASE] = _microseconds(case.base_ns)
+    if case.new_ns is not None:
+        cells[_NEW] = _microseconds(case.new_ns)
+    change = case.smallest
+    if change is not None:
+        # From twice the cost on, a factor reads better than 100 % and more.
+        cells[_DETECTABLE] = percent(change) if change < 1 else factor(1 + change)
+    return cells
+
+
+def _microseconds(ns: float) -> str:
+    """A cost with four digits: two sides that differ by a few per cent must look different."""
+    return number(within(ns / 1e3, 0.001))
 
 
 def comparison_blocks(found: Verdicts) -> Iterator[Part]:
@@ -158,67 +173,68 @@ def comparison_blocks(found: Verdicts) -> Iterator[Part]:
     of the gate.
     """
     yield Text(result_lines(found))
-    labels, device = _labels(found)
-    rows = [_row(case, labels[case.case]) for case in cases_by_change(found)]
+    labels = _labels(found)
+    rows = [_row(case, labels.by_case[case.case]) for case in cases_by_change(found)]
     if rows:
-        title = words.table_title(device)
-        yield Table(
-            title, words.COMPARED_COLUMNS, rows, _NUMERIC, optional=_OPTIONAL
-        ).without_empty()
-    yield Text([*change_lines(found), *reason_sentences(found), *filter(None, [words.gate(found)])])
+        title = words.table_title(labels.devices)
+        table = Table(title, words.COMPARED_COLUMNS, rows, _NUMERIC, optional=_OPTIONAL)
+        yield table.without_empty()
+    last_lines = [*change_lines(found), *reason_sentences(found)]
+    gate = words.gate(found)
+    if gate:
+        last_lines.append(gate)
+    yield Text(last_lines)
 
 
 def comparison_data(found: Verdicts) -> dict[str, Any]:
     """The comparison as dicts and lists that ``json`` can write: what is said in words, and beside
     it its code.
     """
+    yardstick = found.yardstick
+    cases = [_case_data(case) for case in found.cases]
+    skipped = [words.skipped_run(one) for one in found.skipped]
+    skipped_codes = [code_of(one.why) for one in found.skipped]
+    machines = [words.machine(one) for one in found.machines]
     return {
         "base": found.base,
         "new": found.new,
         "same_machine": found.same_machine,
-        "differences": [asdict(one) for one in found.differences],
-        "yardstick": words.yardstick(found.yardstick),
-        "yardstick_code": found.yardstick.kind,
-        "yardstick_spread": found.yardstick.spread,
+        "differences": [asdict(difference) for difference in found.differences],
+        "yardstick": words.yardstick(yardstick),
+        "yardstick_code": yardstick.kind,
+        "yardstick_spread": yardstick.spread,
         "fail_over": found.fail_over,
-        "cases": [_case_data(case) for case in found.cases],
-        "skipped": [words.skipped_run(one) for one in found.skipped],
-        "skipped_codes": [code_of(one.why) for one in found.skipped],
+        "cases": cases,
+        "skipped": skipped,
+        "skipped_codes": skipped_codes,
         "inside": found.inside,
-        "machines": [words.machine(one) for one in found.machines] or ["", ""],
+        "machines": machines or ["", ""],
         "failed": [case.case for case in found.failed],
         "untested": [case.case for case in found.untested],
     }
 
 
+_AS_THEY_ARE = ("smallest", "p", "processes", "runs", "failed", "measured", "missing", "against")
+"""Fields of a verdict that the data of ``--json`` have as they are."""
+
+
 def _case_data(case: CaseVerdict) -> dict[str, Any]:
     """A verdict as plain fields, the ratio as ``ratio``, ``low`` and ``high``."""
-    of_rounds = None
-    if case.all_rounds is not None:
-        of_rounds = {"verdict": case.all_rounds.verdict, **_ratio_data(case.all_rounds)}
-    return {
-        "case": case.case,
-        "label": words.case_label(case),
-        "verdict": case.verdict,
-        "target": case.target.text,
-        "target_new": case.target_new.text if case.target_new is not None else "",
-        "reason": words.case_reason(case),
-        "reason_code": code_of(case.reason),
-        "base_ns": case.base_ns,
-        "new_ns": case.new_ns,
-        **_ratio_data(case),
-        "smallest": case.smallest,
-        "p": case.p,
-        "processes": case.processes,
-        "runs": case.runs,
-        "failed": case.failed,
-        "measured": case.measured,
-        "missing": case.missing,
-        "against": case.against,
-        "also": words.window_changes(case.also),
-        "left_out": words.runs_left_out(case.left_out),
-        "all_rounds": of_rounds,
-    }
+    target_new = case.target_new.text if case.target_new is not None else ""
+    data: dict[str, Any] = {"case": case.case, "label": words.case_label(case)}
+    data.update({"verdict": case.verdict, "target": case.target.text, "target_new": target_new})
+    data.update({"reason": words.case_reason(case), "reason_code": code_of(case.reason)})
+    data.update({"base_ns": case.base_ns, "new_ns": case.new_ns})
+    data.update(_ratio_data(case))
+    for name in _AS_THEY_ARE:
+        data[name] = getattr(case, name)
+    data["also"] = words.window_changes(case.also)
+    data["left_out"] = words.runs_left_out(case.left_out)
+    over_all = case.all_rounds
+    data["all_rounds"] = None
+    if over_all is not None:
+        data["all_rounds"] = {"verdict": over_all.verdict, **_ratio_data(over_all)}
+    return data
 
 
 def _ratio_data(case: CaseVerdict) -> dict[str, float | None]:

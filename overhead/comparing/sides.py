@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from overhead.comparing.kernel_files import may_use
 from overhead.comparing.verdicts import SkippedRun
 from overhead.errors import BadFile
 from overhead.loading import files
+from overhead.loading.figures import with_sound_figures
 from overhead.loading.folders import Loaded, load_paths
 from overhead.loading.reduce import series_by_record
 from overhead.measure.fitting.line import Mask
@@ -36,32 +38,49 @@ from overhead.results import (
 
 FIGURE = "complete"
 """The compared figure: the sustained cost in ns per unit."""
+_UNPROVEN = ("failed", "unverified")
+"""A case with this status did not do its work, or nothing proves that it did."""
 _MAY_DIFFER = ("kernel", "os", "overhead")
 """Versions in which the runs of one side may differ."""
 _SHARED_BY_COPIES = 0.5
 """Two files are one run if they share more than this share of their samples, or figures, to the
-last digit.
+last digit. Chosen, not measured: two runs share nearly none, and a copy with fewer cases all.
 """
+
+
+class LoadedRun(Protocol):
+    """A run whose fingerprint is in memory, such as what ``overhead.run`` returns. Its raw samples
+    are beside ``path``.
+    """
+
+    @property
+    def path(self) -> Path:
+        """The file of the fingerprint."""
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """All figures of the run."""
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Logarithms of the slope of a case (ns per unit), one value per process, and the numbers of
-    the processes.
+    """What the processes of a run say of one case, one value per process, and the numbers of the
+    processes.
 
-    ``slopes``: over the rounds that count for a figure; NaN where a process has too few. ``whole``:
-    over all rounds. ``pace``: ln of the time of the canary's Python loop (fixed work timed beside
-    each round), ns; -inf where unknown.
+    ``slopes``: ln of the slope (ns per unit) over the rounds that count for a figure; NaN where a
+    process has too few. ``whole``: the same over all rounds. ``loop_time``: ln of the time of the
+    reference loop (fixed work in Python, timed beside each round), ns; -inf where unknown.
     """
 
     slopes: FloatArray
     whole: FloatArray
-    pace: FloatArray
+    loop_time: FloatArray
     numbers: FloatArray
 
     def at(self, chosen: object) -> Sampled:
         """The samples of these processes: a mask, or their positions."""
-        return Sampled(*(getattr(self, own.name)[chosen] for own in fields(self)))
+        arrays = [getattr(self, field.name) for field in fields(self)]
+        return Sampled(*(array[chosen] for array in arrays))
 
     @property
     def counted(self) -> Mask:
@@ -93,16 +112,20 @@ class Run:
     @cached_property
     def exact_figures(self) -> frozenset[tuple[str, float]]:
         """The compared figure of each case to the last digit, which no two runs share."""
-        values = {key: record.value(FIGURE) for key, record in self.records.items()}
-        return frozenset((key, value) for key, value in values.items() if value)
+        figures = set()
+        for key, record in self.records.items():
+            value = record.value(FIGURE)
+            if value:
+                figures.add((key, value))
+        return frozenset(figures)
 
     @cached_property
     def exact_samples(self) -> frozenset[tuple[str, float]]:
         """A slope of each process of each case to the last digit."""
-        of_cases = (self.sampled or {}).items()
-        return frozenset(
-            (key, slope) for key, sampled in of_cases for slope in sampled.whole.tolist()
-        )
+        slopes: set[tuple[str, float]] = set()
+        for key, sampled in (self.sampled or {}).items():
+            slopes.update((key, slope) for slope in sampled.whole.tolist())
+        return frozenset(slopes)
 
     @cached_property
     def view(self) -> View:
@@ -133,9 +156,7 @@ class SideCase:
     @cached_property
     def unproven(self) -> tuple[Run, ...]:
         """The runs in which the case failed, or in which the values did not prove its work."""
-        return tuple(
-            run for run in self.runs if _status_in(run, self.key) in ("failed", "unverified")
-        )
+        return tuple(run for run in self.runs if _status_in(run, self.key) in _UNPROVEN)
 
     @cached_property
     def refused(self) -> tuple[Run, ...]:
@@ -148,21 +169,29 @@ class SideCase:
 
         It is without its board, as two machines have different ones.
         """
-        values = [value for run in self.counted if (value := _value_in(run, self.key)) is not None]
-        return sorted(values, key=_size)[(len(values) - 1) // 2] if values else None
+        values = []
+        for run in self.runs:
+            value = _value_in(run, self.key)
+            if value is not None:
+                values.append(value)
+        if not values:
+            return None
+        values.sort(key=lambda value: value.value)
+        return values[(len(values) - 1) // 2]
 
     @property
     def samples(self) -> tuple[Sampled, ...]:
         """The samples of the case, for each run that counts and has some."""
-        found = [
-            run.sampled[self.key]
-            for run in self.counted
-            if run.sampled is not None and self.key in run.sampled
-        ]
-        return tuple(one for one in found if one.slopes.size)
+        of_runs = []
+        for run in self.counted:
+            sampled = run.sampled.get(self.key) if run.sampled is not None else None
+            if sampled is not None and sampled.slopes.size:
+                of_runs.append(sampled)
+        return tuple(of_runs)
 
 
 def _value_in(run: Run, key: str) -> Value | None:
+    """The compared figure of a case, ns, without its board: ``Record.measured`` would add it."""
     return WithFigures.measured(run.records[key], FIGURE)
 
 
@@ -172,15 +201,9 @@ def _status_in(run: Run, key: str) -> str:
     """
     record = run.records[key]
     figure = record.figure(FIGURE)
-    return (
-        record.status
-        if figure is None or record.status in ("failed", "unverified")
-        else figure.status
-    )
-
-
-def _size(value: Value) -> float:
-    return value.value
+    if figure is None or record.status in _UNPROVEN:
+        return record.status
+    return figure.status
 
 
 @dataclass(frozen=True)
@@ -202,56 +225,77 @@ class Side:
         """A run of this side that the other side holds too, as a copy or as the same file; None if
         there is none.
         """
-        return next(
-            (run for run in self.runs if any(same_run(run, one) for one in other.runs)), None
-        )
+        for run in self.runs:
+            if any(same_run(run, other_run) for other_run in other.runs):
+                return run
+        return None
 
     @cached_property
     def cases(self) -> dict[str, SideCase]:
         """All cases of all runs by key, in the order of the runs."""
-        keys = dict.fromkeys(key for run in self.runs for key in run.records)
-        return {
-            key: SideCase(self.name, key, tuple(r for r in self.runs if key in r.records))
-            for key in keys
-        }
+        holders: dict[str, list[Run]] = {}
+        for run in self.runs:
+            for key in run.records:
+                holders.setdefault(key, []).append(run)
+        return {key: SideCase(self.name, key, tuple(runs)) for key, runs in holders.items()}
 
 
-def read_side(name: str, paths: Sequence[Path]) -> Side:
-    """Load a side from files and folders. A second copy of a run is skipped, also one with another
-    date.
+def read_side(name: str, given: Sequence[Path | LoadedRun]) -> Side:
+    """A side from files, folders and runs that are in memory. A second copy of a run is skipped,
+    also one with another date.
 
     Raises ``BadFile`` if a file is bad or the runs differ in machine, versions, environment
     variables or method version. Among several runs, a run with bad raw samples is skipped instead.
     """
-    loaded, unread = load_paths(paths)
+    loaded: list[Loaded] = []
+    paths: list[Path] = []
+    for run_or_path in given:
+        if isinstance(run_or_path, Path):
+            paths.append(run_or_path)
+        else:
+            # A reader of its file would see only sound figures, and so must this comparison.
+            sound = with_sound_figures(run_or_path.path, run_or_path.fingerprint)
+            loaded.append(Loaded(run_or_path.path, sound))
+    skipped: list[SkippedRun] = []
+    if paths or not loaded:
+        from_files, unread = load_paths(paths)
+        loaded += from_files
+        skipped = [SkippedRun(file.path.name, file.reason) for file in unread]
     loaded.sort(key=_by_age)
-    skipped = [SkippedRun(one.path.name, one.reason) for one in unread]
+    _refuse_different_kinds(loaded)
+
+    runs: list[Run] = []
+    for candidate in loaded:
+        try:
+            run = _with_samples(candidate)
+        except BadFile as error:
+            if len(loaded) == 1:
+                raise
+            skipped.append(SkippedRun(candidate.path.name, _fault(error)))
+            continue
+        original = next((known for known in runs if same_run(known, run)), None)
+        if original is None:
+            runs.append(run)
+        else:
+            why = because("same-run", file=original.path.name)
+            skipped.append(SkippedRun(candidate.path.name, why))
+    if not runs:
+        raise BadFile(because("no-readable-samples", why=skipped[-1].why), loaded[0].path.parent)
+    return Side(name, tuple(runs), tuple(skipped))
+
+
+def _refuse_different_kinds(loaded: Sequence[Loaded]) -> None:
+    """Raise ``BadFile`` if a run of a side differs from the oldest one in more than it may."""
     first = loaded[0]
     for other in loaded[1:]:
-        if difference := _difference(first.fingerprint, other.fingerprint):
+        difference = _difference(first.fingerprint, other.fingerprint)
+        if difference is not None:
             field, mine, theirs = difference
             raise BadFile(
                 f"{field} {theirs}, but {mine} in {first.path.name} of the same side; name runs of"
                 " one kind on each side",
                 other.path,
             )
-    runs: list[Run] = []
-    for one in loaded:
-        try:
-            run = _run(one.path, one.fingerprint)
-        except BadFile as error:
-            if len(loaded) == 1:
-                raise
-            skipped.append(SkippedRun(one.path.name, _fault(error)))
-            continue
-        original = next((known for known in runs if same_run(known, run)), None)
-        if original is None:
-            runs.append(run)
-        else:
-            skipped.append(SkippedRun(one.path.name, because("same-run", file=original.path.name)))
-    if not runs:
-        raise BadFile(because("no-readable-samples", why=skipped[-1].why), first.path.parent)
-    return Side(name, tuple(runs), tuple(skipped))
 
 
 def _fault(error: BadFile) -> Why:
@@ -266,21 +310,31 @@ def _by_age(loaded: Loaded) -> tuple[str, str]:
     return loaded.fingerprint.created, str(loaded.path)
 
 
-def _difference(first: Fingerprint, other: Fingerprint) -> tuple[str, object, object] | None:
+class _FieldOfKind(NamedTuple):
+    """A field in which two runs of one side differ, and the values of both."""
+
+    field: str
+    first: object
+    other: object
+
+
+def _difference(first: Fingerprint, other: Fingerprint) -> _FieldOfKind | None:
     """A field in which two runs of one side must not differ, with both values; None if they are of
     one kind.
     """
     if first.machine.id != other.machine.id:
-        return "machine", first.machine.id, other.machine.id
+        return _FieldOfKind("machine", first.machine.id, other.machine.id)
     if not same_figures(first.method_version, other.method_version):
-        return "method_version", first.method_version, other.method_version
-    for field in sorted({*first.versions} & {*other.versions} - {*_MAY_DIFFER}):
-        if first.versions[field] != other.versions[field]:
-            return field, first.versions[field], other.versions[field]
-    for field in sorted({*first.environment, *other.environment}):
-        mine, theirs = (one.environment.get(field, "absent") for one in (first, other))
+        return _FieldOfKind("method_version", first.method_version, other.method_version)
+    in_both = first.versions.keys() & other.versions.keys()
+    for package in sorted(in_both - {*_MAY_DIFFER}):
+        if first.versions[package] != other.versions[package]:
+            return _FieldOfKind(package, first.versions[package], other.versions[package])
+    for variable in sorted({*first.environment, *other.environment}):
+        mine = first.environment.get(variable, "absent")
+        theirs = other.environment.get(variable, "absent")
         if mine != theirs:
-            return f"variable {field}", mine, theirs
+            return _FieldOfKind(f"variable {variable}", mine, theirs)
     return None
 
 
@@ -291,65 +345,82 @@ def same_run(one: Run, other: Run) -> bool:
     if _identity(one.fingerprint) == _identity(other.fingerprint):
         return True
     if one.exact_samples and other.exact_samples:
-        mine, theirs = one.exact_samples, other.exact_samples
+        mine = one.exact_samples
+        theirs = other.exact_samples
     else:
-        mine, theirs = one.exact_figures, other.exact_figures
-    return len(mine & theirs) > _SHARED_BY_COPIES * min(len(mine), len(theirs))
+        mine = one.exact_figures
+        theirs = other.exact_figures
+    smaller = min(len(mine), len(theirs))
+    return len(mine & theirs) > _SHARED_BY_COPIES * smaller
 
 
 def _identity(fingerprint: Fingerprint) -> tuple[object, ...]:
     return fingerprint.machine.id, fingerprint.created, fingerprint.together
 
 
-def _run(path: Path, fingerprint: Fingerprint) -> Run:
+def _with_samples(loaded: Loaded) -> Run:
+    """The run with the raw samples in its journal, or in the file beside its fingerprint. Raises
+    ``BadFile``, also if these samples are those of another run.
+    """
+    path = loaded.path
+    fingerprint = loaded.fingerprint
     samples = path if files.is_journal(path) else path.with_suffix(".samples.jsonl.gz")
     if not samples.is_file():
         return Run(path, fingerprint, None, _possible_kernels(fingerprint))
-    of_run = fingerprint.created, fingerprint.machine.id
+    this_run = fingerprint.created, fingerprint.machine.id
     kernels: dict[str, Mapping[str, str]] = {}
-    for line in files.read_journal(samples):
-        if isinstance(line, results.HeaderLine) and (line.created, line.machine.id) != of_run:
+    for entry in files.read_journal(samples):
+        if isinstance(entry, results.HeaderEntry) and (entry.created, entry.machine.id) != this_run:
             raise BadFile("raw samples of another run than the fingerprint beside it", samples)
-        if isinstance(line, results.OpenedLine) and line.worker == line.target:
-            kernels[f"{line.target} {line.case}"] = line.kernels
-    return Run(
-        path,
-        fingerprint,
-        {key: sampled(series) for key, series in series_by_record(samples).items()},
-        kernels,
-    )
+        if isinstance(entry, results.OpenedEntry) and entry.worker == entry.target:
+            kernels[f"{entry.target} {entry.case}"] = entry.kernels
+    by_case = {key: sampled(series) for key, series in series_by_record(samples).items()}
+    return Run(path, fingerprint, by_case, kernels)
 
 
 def _possible_kernels(fingerprint: Fingerprint) -> dict[str, Mapping[str, str]]:
     """By record key the hashes of the kernel files that the case may use."""
     workloads = {record.workload for record in fingerprint.records}
-    found: dict[str, Mapping[str, str]] = {}
+    by_case: dict[str, Mapping[str, str]] = {}
     for record in fingerprint.records:
         facts = results.facts_of(record.stack, fingerprint.stacks)
-        kernels = fingerprint.kernels.items()
-        found[record.key] = {
-            name: value for name, value in kernels if may_use(record, facts, name, workloads)
-        }
-    return found
+        hashes = {}
+        for file, kernel_hash in fingerprint.kernels.items():
+            if may_use(record, facts, file, workloads):
+                hashes[file] = kernel_hash
+        by_case[record.key] = hashes
+    return by_case
 
 
 def sampled(series: Series) -> Sampled:
-    """The samples of a case, without the processes that have no positive slope."""
-    whole = {
-        p.number: fit_process(p, series).value(FIGURE) or 0.0 for p in series.processes if p.rounds
-    }
-    usual = without_slow_rounds(series)
-    quiet = (
-        {p.number: fit_process(p, usual).value(FIGURE) for p in usual.processes}
-        if usual is not series
-        else whole
-    )
-    rows = [
-        (quiet.get(p.number) or math.nan, whole[p.number], p.pace, p.number)
-        for p in series.processes
-        if whole.get(p.number, 0.0) > 0
-    ]
+    """The samples of a case, without the processes that have no positive slope.
+
+    This is the last form of a sample before the test: what a process says of the case is two
+    slopes, over the rounds that count and over all rounds, and the time of its reference loop.
+    """
+    over_all = _slopes_by_process(series)
+    undisturbed = without_slow_rounds(series)
+    over_counted = over_all if undisturbed is series else _slopes_by_process(undisturbed)
+
+    rows = []
+    for process in series.processes:
+        whole = over_all.get(process.number, 0.0)
+        if whole > 0:
+            slope = over_counted.get(process.number) or math.nan
+            rows.append((slope, whole, process.pace, process.number))
     *values, numbers = np.array(rows, dtype=np.float64).reshape(-1, 4).T
+    # The logarithm of 0, a loop that was not timed, is -inf.
     with np.errstate(divide="ignore", invalid="ignore"):
-        slopes, over_all, pace = map(np.log, values)
-    return Sampled(slopes, over_all, pace, numbers)
+        slopes, whole_slopes, loop_time = (np.log(column) for column in values)
+    return Sampled(slopes, whole_slopes, loop_time, numbers)
+
+
+def _slopes_by_process(series: Series) -> dict[int, float]:
+    """The slope of each process that has rounds, ns per unit, by its number; 0 where it has
+    none.
+    """
+    slopes = {}
+    for process in series.processes:
+        if process.rounds:
+            slopes[process.number] = fit_process(process, series).value(FIGURE) or 0.0
+    return slopes

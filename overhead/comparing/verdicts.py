@@ -170,19 +170,22 @@ class Verdicts(Shown):
         """The measured cases without a test, or with one that could not detect a change of
         ``fail_over`` per cent.
         """
-        most = math.inf if self.fail_over is None else self.fail_over / 100
-        return [
-            case
-            for case in self.cases
-            if case.measured and (case.smallest is None or case.smallest > most)
-        ]
+        largest = math.inf if self.fail_over is None else self.fail_over / 100
+        untested = []
+        for case in self.cases:
+            could_detect = case.smallest is not None and case.smallest <= largest
+            if case.measured and not could_detect:
+                untested.append(case)
+        return untested
 
     def tested_enough(self, *, allow_missing: bool = False) -> bool:
         """Whether a case was tested and no measured one is untested; ``allow_missing`` forgives
         those ``missing``.
         """
-        blind = [case for case in self.untested if not (allow_missing and case.missing)]
-        return not blind and self.measured > len(self.untested)
+        untested = self.untested
+        forgiven = [case for case in untested if allow_missing and case.missing]
+        all_forgiven = len(forgiven) == len(untested)
+        return all_forgiven and self.measured > len(untested)
 
     def count(self, verdict: Verdict) -> int:
         """How many cases have this verdict."""

@@ -13,7 +13,7 @@ from overhead.contention.limits import LIMITS, limit_of
 from overhead.errors import BadFile
 from overhead.measure.fitting.interval import mean_of_processes
 from overhead.measure.fitting.line import Floats
-from overhead.results import Contention, Figure, PeersLine, Status, Why, WindowLine, because
+from overhead.results import Contention, Figure, PeersEntry, PeriodEntry, Status, Why, because
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class _SliceRule:
 _SLICES = _SliceRule()
 
 
-def contention_of(lines: Sequence[PeersLine | WindowLine], target: float) -> Iterator[Contention]:
+def contention_of(lines: Sequence[PeersEntry | PeriodEntry], target: float) -> Iterator[Contention]:
     """A record for each case, way, number of peers and placement. ``target``: relative half-width
     that is ``ok``.
 
@@ -51,7 +51,7 @@ def contention_of(lines: Sequence[PeersLine | WindowLine], target: float) -> Ite
     """
     cases: dict[tuple[str, str], _Case] = {}
     for line in lines:
-        if isinstance(line, PeersLine):
+        if isinstance(line, PeersEntry):
             case = _Case(line, target)
             for peer in line.targets:
                 cases.setdefault((line.way, f"{peer.key} {line.case.key}"), case)
@@ -80,10 +80,10 @@ class _Case:
     others.
     """
 
-    plan: PeersLine
+    plan: PeersEntry
     target: float
-    lone: list[WindowLine] = field(default_factory=list)
-    shared: list[WindowLine] = field(default_factory=list)
+    lone: list[PeriodEntry] = field(default_factory=list)
+    shared: list[PeriodEntry] = field(default_factory=list)
 
     def records(self) -> Iterator[tuple[Contention, Contention]]:
         """Each record, and one of the same peers alone. Lone windows give one where no shared ones
@@ -123,7 +123,7 @@ class _Case:
             if all(len(values) == count for values in one.values())
         }
 
-    def _figures(self, windows: Sequence[WindowLine], sets: _Sets, alone: _Sets) -> list[Figure]:
+    def _figures(self, windows: Sequence[PeriodEntry], sets: _Sets, alone: _Sets) -> list[Figure]:
         """The figures of these sets, ``cost`` first; with ratios to the peers ``alone`` in the same
         set.
         """
@@ -155,7 +155,7 @@ class _Case:
             found += [mean("work", list(work.values()), unit="ratio")]
         return found
 
-    def _slices(self, windows: Sequence[WindowLine], sets: _Sets, alone: _Sets) -> list[Figure]:
+    def _slices(self, windows: Sequence[PeriodEntry], sets: _Sets, alone: _Sets) -> list[Figure]:
         """``slice`` and ``hand_over`` of the device where delays of short chains show them, else
         nothing.
 
@@ -185,7 +185,7 @@ class _Case:
         return [_mean_of_sets("slice", slices, self.target), changes]
 
 
-def _show_slices(delays: Floats, work: Floats, lone: Sequence[WindowLine]) -> bool:
+def _show_slices(delays: Floats, work: Floats, lone: Sequence[PeriodEntry]) -> bool:
     """Whether delays of short chains come from slices, and not from the queue or the whole chain of
     the other peer.
     """
@@ -214,8 +214,8 @@ def _mean_of_sets(
 
 
 def _grouped(
-    windows: Sequence[WindowLine],
-) -> dict[tuple[str, int, tuple[str, ...]], list[WindowLine]]:
+    windows: Sequence[PeriodEntry],
+) -> dict[tuple[str, int, tuple[str, ...]], list[PeriodEntry]]:
     """The windows of each record, by placement, number of peers and devices."""
     found = defaultdict(list)
     for window in windows:
@@ -235,7 +235,7 @@ def _works(sets: _Sets, alone: _Sets) -> dict[int, float]:
     }
 
 
-def _sets(windows: Sequence[WindowLine]) -> _Sets:
+def _sets(windows: Sequence[PeriodEntry]) -> _Sets:
     """What each set measured in the good windows: their mean, and peers of different devices after
     each other.
     """
@@ -249,7 +249,7 @@ def _sets(windows: Sequence[WindowLine]) -> _Sets:
     return sets
 
 
-def _by_peer(window: WindowLine) -> _Set:
+def _by_peer(window: PeriodEntry) -> _Set:
     if _fault(window) or window.kind == "slices":
         return {}
     rows, units = [np.array(own) for own in window.chains], np.array(window.units)
@@ -270,7 +270,7 @@ def _by_peer(window: WindowLine) -> _Set:
     return found
 
 
-def _rows(windows: Sequence[WindowLine], kind: str, process: int | None = None) -> Floats:
+def _rows(windows: Sequence[PeriodEntry], kind: str, process: int | None = None) -> Floats:
     """The rows of the first peer in the good windows of a kind, of one set or of all."""
     found = [
         w.chains[0]
@@ -280,7 +280,7 @@ def _rows(windows: Sequence[WindowLine], kind: str, process: int | None = None) 
     return np.concatenate([np.empty((0, 3)), *found])
 
 
-def _fault(window: WindowLine) -> Why:
+def _fault(window: PeriodEntry) -> Why:
     """Why the window cannot be used; '' where it can."""
     if window.status != "ok":
         return window.reason or window.status
@@ -297,7 +297,7 @@ def _fault(window: WindowLine) -> Why:
     return ""
 
 
-def _failure(windows: Sequence[WindowLine], kind: str) -> tuple[Status, Why]:
+def _failure(windows: Sequence[PeriodEntry], kind: str) -> tuple[Status, Why]:
     """Status and reason of the first window that failed, of this kind if one did."""
     failed = sorted(
         (window for window in windows if _fault(window)), key=lambda window: window.kind != kind

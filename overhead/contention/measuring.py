@@ -23,14 +23,14 @@ from overhead.probes import facts_of_stack, usable_entry_points
 from overhead.results import (
     Case,
     LeftOut,
-    OmittedLine,
-    PeersLine,
+    OmittedEntry,
+    PeersEntry,
+    PeriodEntry,
+    PeriodKind,
     Placement,
     Status,
     Target,
     Why,
-    WindowKind,
-    WindowLine,
     about,
     because,
     together,
@@ -44,7 +44,7 @@ _BESIDE_WINDOW_S = 0.02
 """Seconds that a process takes to open its cases, and that a window takes besides its length. Only
 the time left uses them.
 """
-_KINDS: tuple[WindowKind, ...] = ("long", "short")
+_KINDS: tuple[PeriodKind, ...] = ("long", "short")
 _AHEAD_NS = 5_000_000
 """A window begins this long after the parent says so, which is longer than a message takes."""
 
@@ -56,7 +56,7 @@ class _Window:
     case: int
     peers: int
     placement: Placement = "free"
-    kind: WindowKind = "long"
+    kind: PeriodKind = "long"
     alone: bool = False
     first: int = 0
     """The first peer that takes part: other than 0 where each device is measured alone."""
@@ -82,7 +82,7 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
             if reason or late:
                 why: Why = reason or because("beyond-seconds-of-contention", seconds=plan.seconds)
                 left_out = LeftOut(target=target.key, case=f"all, {group.way}", reason=why)
-                measuring.add([OmittedLine(left_out=left_out)])
+                measuring.add([OmittedEntry(left_out=left_out)])
                 listener.note(because("left-out", target=target.key, way=group.way, why=why))
                 continue
             time_left.begin_group(at)
@@ -114,7 +114,7 @@ def _measure_group(
     """
     begin, cases = time.monotonic(), dict(enumerate(group.cases))
     measuring.add(
-        PeersLine(way=group.way, targets=list(group.targets), case=case) for case in group.cases
+        PeersEntry(way=group.way, targets=list(group.targets), case=case) for case in group.cases
     )
     numbers, measured, each = itertools.count(), 0, 0.0
     forgives = True
@@ -141,7 +141,7 @@ def _measure_group(
     return each * plan.sets
 
 
-def _told(lines: Iterable[WindowLine], time_left: ContentionTimeLeft) -> Iterator[WindowLine]:
+def _told(lines: Iterable[PeriodEntry], time_left: ContentionTimeLeft) -> Iterator[PeriodEntry]:
     """The lines; the time left is told after each."""
     for line in lines:
         yield line
@@ -184,7 +184,7 @@ class _Set(ExitStack):
         self.now = _Window(min(cases), 1)
         self.seen: set[_Window] = set()
 
-    def lines(self) -> Iterator[WindowLine]:
+    def lines(self) -> Iterator[PeriodEntry]:
         """Measure the set, and yield the line of each window. Where a peer dies, the set ends."""
         try:
             yield from self._measured()
@@ -198,7 +198,7 @@ class _Set(ExitStack):
             else:
                 yield from self.failed("failed", self.died)
 
-    def _measured(self) -> Iterator[WindowLine]:
+    def _measured(self) -> Iterator[PeriodEntry]:
         way, plan = self.group.way, self.plan
         yield from self._open(1)
         later = plan.repeats // 2 if way == "devices" else 0
@@ -274,7 +274,7 @@ class _Set(ExitStack):
             )
         )
 
-    def _open(self, count: int) -> Iterator[WindowLine]:
+    def _open(self, count: int) -> Iterator[PeriodEntry]:
         """Start more processes, and open the cases in them. The first finds how many units a long
         chain has.
         """
@@ -296,7 +296,7 @@ class _Set(ExitStack):
             if child is self.children[0]:
                 self.units, self.most = opened.units, opened.most
 
-    def _measure(self, windows: list[_Window]) -> Iterator[WindowLine]:
+    def _measure(self, windows: list[_Window]) -> Iterator[PeriodEntry]:
         """Measure the windows in random order, without those of cases that have failed."""
         self.rng.shuffle(windows)
         for window in windows:
@@ -314,7 +314,7 @@ class _Set(ExitStack):
             else:
                 yield from self.failed(line.status, line.reason)
 
-    def _run(self, window: _Window, places: list[list[int]]) -> WindowLine:
+    def _run(self, window: _Window, places: list[list[int]]) -> PeriodEntry:
         """The line of one window. Raises ``ChildEnded``."""
         plan, threads = self.plan, window.peers if self.group.way == "threads" else 1
         count = 1 if self.group.way in ("threads", "busy") else window.peers
@@ -356,9 +356,9 @@ class _Set(ExitStack):
         count = 1 if self.group.way == "busy" else window.peers
         return (self.group.targets * count)[window.first : window.first + count]
 
-    def _line(self, window: _Window) -> WindowLine:
+    def _line(self, window: _Window) -> PeriodEntry:
         many = self.group.way == "devices"
-        return WindowLine(
+        return PeriodEntry(
             way=self.group.way,
             of=f"{self.group.targets[0].key} {self.group.cases[window.case].key}",
             process=self.number,
@@ -369,7 +369,7 @@ class _Set(ExitStack):
             devices=[target.device for target in self._targets(window)] if many else [],
         )
 
-    def _not_open(self, case: int, status: Status, reason: Why) -> Iterator[WindowLine]:
+    def _not_open(self, case: int, status: Status, reason: Why) -> Iterator[PeriodEntry]:
         """A line for each number of peers of a case that did not open. The case is not measured."""
         planned = [
             one
@@ -381,7 +381,7 @@ class _Set(ExitStack):
             if window.placement == "free":
                 yield msgspec.structs.replace(self._line(window), status=status, reason=reason)
 
-    def failed(self, status: Status, reason: Why) -> Iterator[WindowLine]:
+    def failed(self, status: Status, reason: Why) -> Iterator[PeriodEntry]:
         """The lines of the window that came to nothing, and of each other one of its case that is
         not measured now.
 

@@ -92,7 +92,7 @@ class Warm(Struct, frozen=True, tag="warm"):
 
 class Ran(Struct, frozen=True, tag="ran"):
     """By thread the rows ``[start_ns, issue_ns, total_ns]``, CPU time and time ready to run, as in
-    ``WindowLine``.
+    ``PeriodEntry``.
     """
 
     chains: list[list[list[int]]] = []

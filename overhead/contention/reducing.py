@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from overhead.results import Contention, PeersLine, WindowLine
+from overhead.results import Contention, PeersEntry, PeriodEntry
 
 
-def reduce(lines: Sequence[PeersLine | WindowLine], target: float) -> Iterator[Contention]:
+def reduce(lines: Sequence[PeersEntry | PeriodEntry], target: float) -> Iterator[Contention]:
     """A record for each case, way, number of peers and placement. ``target``: relative half-width
     that is ``ok``.
     """

@@ -1,4 +1,4 @@
-"""The cases of the decode workload: ways to decode, and a case of each for every decoder."""
+"""The cases of the decode workload: variants of decoding, and a case of each for every decoder."""
 
 from __future__ import annotations
 
@@ -9,60 +9,74 @@ from overhead.decode.decoders import BATCH_SIZES, PROMPT, decoders_for
 from overhead.results import Caller, Case, Pattern, Scalar
 
 PADDINGS = (100, 200, 400)
-"""Trivial dispatches that are added to a token, to find the cost of one in a real program."""
+"""Trivial dispatches that are added to a token, to find the cost of a dispatch in a real program.
+Chosen, not measured: the time per dispatch is the slope of a line, which needs three different
+counts.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
-class DecodeWay:
+class DecodeVariant:
     """One way to decode on a stack: a pattern with parameters, and the callers that can run it."""
 
     pattern: Pattern
     params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
     callers: Sequence[Caller] = ("binding",)
 
-    def with_params(self, **params: Scalar) -> DecodeWay:
-        """A copy of this way with these parameters added or replaced."""
+    def with_params(self, **params: Scalar) -> DecodeVariant:
+        """A copy of this variant with these parameters added or replaced."""
         return dataclasses.replace(self, params={**self.params, **params})
 
 
-def lowered_ways(
+def lowered_variants(
     pattern: Pattern, callers: Sequence[Caller], fusions: Iterable[int]
-) -> list[DecodeWay]:
-    """Ways to run the lowered program, one for each of these numbers of fusions."""
-    return [DecodeWay(pattern, {"fusions": count}, callers) for count in fusions]
+) -> list[DecodeVariant]:
+    """Variants that run the lowered program, one for each of these numbers of fusions."""
+    return [DecodeVariant(pattern, {"fusions": count}, callers) for count in fusions]
 
 
-def padded_ways(way: DecodeWay) -> list[DecodeWay]:
-    """Copies of the way with 100, 200 and 400 trivial dispatches added to each token."""
-    return [way.with_params(padding=count) for count in PADDINGS]
+def padded_variants(variant: DecodeVariant) -> list[DecodeVariant]:
+    """Copies of the variant with 100, 200 and 400 trivial dispatches added to each token."""
+    return [variant.with_params(padding=count) for count in PADDINGS]
 
 
-def batched_ways(way: DecodeWay) -> list[DecodeWay]:
-    """Copies of the way with 4, 16 and 64 sequences in each step."""
-    return [way.with_params(batch=count) for count in BATCH_SIZES]
+def batched_variants(variant: DecodeVariant) -> list[DecodeVariant]:
+    """Copies of the variant with 4, 16 and 64 sequences in each step."""
+    return [variant.with_params(batch=count) for count in BATCH_SIZES]
 
 
-def reading_ways(way: DecodeWay) -> list[DecodeWay]:
-    """Copies of the way that read the token, read all logits, or read the token after a prompt of
-    several steps.
+def reading_variants(variant: DecodeVariant) -> list[DecodeVariant]:
+    """Copies of the variant in which the host waits for a value, called from Python.
+
+    The first reads each token, the second all logits of each token. The third reads only the token
+    after a whole prompt: its time is the time to the first token.
     """
-    each = dataclasses.replace(way, pattern="read-each", callers=("binding",))
-    read = each.with_params(readback="token")
-    return [read, each.with_params(readback="logits"), read.with_params(tokens=PROMPT)]
+    reading = dataclasses.replace(variant, pattern="read-each", callers=("binding",))
+    each_token = reading.with_params(readback="token")
+    all_logits = reading.with_params(readback="logits")
+    after_prompt = each_token.with_params(tokens=PROMPT)
+    return [each_token, all_logits, after_prompt]
 
 
-def decode_cases(ways: Iterable[DecodeWay], *, software: bool) -> Iterator[Case]:
-    """A case of each way and caller for every decoder. ``software``: only for the tiny decoder."""
-    ways = list(ways)
-    for name in decoders_for(software=software):
-        for way in ways:
-            tokens = way.params.get("tokens", way.params.get("batch", 1))
-            unit = "token" if tokens == 1 else f"{tokens} tokens"
-            for caller in way.callers:
+def decode_cases(variants: Iterable[DecodeVariant], *, software: bool) -> Iterator[Case]:
+    """A case of each variant and caller for every decoder, decoder by decoder.
+
+    ``software``: the device is a CPU or a software adapter, so only the tiny decoder is measured.
+    """
+    variants = list(variants)
+    for decoder in decoders_for(software=software):
+        for variant in variants:
+            for caller in variant.callers:
                 yield Case(
-                    pattern=way.pattern,
+                    pattern=variant.pattern,
                     caller=caller,
-                    unit=unit,
-                    workload=name,
-                    params=dict(way.params),
+                    unit=_unit(variant),
+                    workload=decoder,
+                    params=dict(variant.params),
                 )
+
+
+def _unit(variant: DecodeVariant) -> str:
+    """What one step of the variant makes, in words: ``token``, or ``16 tokens`` of a batch."""
+    tokens = variant.params.get("tokens", variant.params.get("batch", 1))
+    return "token" if tokens == 1 else f"{tokens} tokens"

@@ -8,7 +8,7 @@ import abc
 import dataclasses
 from collections.abc import Mapping
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,25 +44,50 @@ class LogitAgreement:
     def __str__(self) -> str:
         text = f"largest difference {self.largest:.2e}, allowed {self.tolerance:.2e}"
         if self.wrong_tokens:
-            text += f"; another token in steps {', '.join(map(str, self.wrong_tokens))}"
+            steps = ", ".join(map(str, self.wrong_tokens))
+            text += f"; another token in steps {steps}"
         if self.ties:
-            text += f"; tokens too close to compare in steps {', '.join(map(str, self.ties))}"
+            steps = ", ".join(map(str, self.ties))
+            text += f"; tokens too close to compare in steps {steps}"
         return text
 
 
 def compare_logits(
-    found: NDArray[Any], reference: NDArray[Any], tolerance: float
+    computed: NDArray[Any], reference: NDArray[Any], tolerance: float
 ) -> LogitAgreement:
-    """The comparison. A logit that is not a number counts as an infinite difference."""
-    differences = np.abs(np.asarray(found, np.float64) - reference)
-    largest = float("inf") if not np.isfinite(differences).all() else float(differences.max())
-    top = np.partition(reference, -2, axis=-1)[..., -2:]
-    close = top[..., 1] - top[..., 0] <= 2 * tolerance
-    other = found.argmax(axis=-1) != reference.argmax(axis=-1)
-    wrong, ties = (
-        tuple(np.flatnonzero(rows.any(axis=-1)).tolist()) for rows in (other & ~close, close)
-    )
-    return LogitAgreement(tolerance, largest, wrong, ties)
+    """The comparison of what a chain computed with the reference, both of shape (steps, batch,
+    vocabulary). A logit that is not a number counts as an infinite difference.
+    """
+    differences = np.abs(np.asarray(computed, np.float64) - reference)
+    largest = float("inf")
+    if np.isfinite(differences).all():
+        largest = float(differences.max())
+
+    # Two logits that are each off by the tolerance may change places within twice the tolerance.
+    two_largest = np.partition(reference, -2, axis=-1)[..., -2:]
+    is_tie = two_largest[..., 1] - two_largest[..., 0] <= 2 * tolerance
+    is_other_token = computed.argmax(axis=-1) != reference.argmax(axis=-1)
+    wrong_tokens = _steps_with_any(is_other_token & ~is_tie)
+    return LogitAgreement(tolerance, largest, wrong_tokens, ties=_steps_with_any(is_tie))
+
+
+def _steps_with_any(is_true: NDArray[Any]) -> tuple[int, ...]:
+    """The numbers of the steps in which this holds for a sequence; ``is_true``: (steps, batch)."""
+    return tuple(np.flatnonzero(is_true.any(axis=-1)).tolist())
+
+
+class DecodeProgress(NamedTuple):
+    """How far a chain has decoded: the last token of each sequence, and the next position."""
+
+    tokens: tuple[int, ...]
+    position: int
+
+
+class _ExpectedStep(NamedTuple):
+    """What the first run had after a step: its tokens, and what is compared of its logits."""
+
+    tokens: tuple[int, ...]
+    logits: NDArray[Any]
 
 
 class DecodeChain(HeldChain):
@@ -79,7 +104,8 @@ class DecodeChain(HeldChain):
     def __init__(self, case: Case) -> None:
         from overhead.decode.reference import batched_step, decode_reference
 
-        self.case, self.batch = case, int(case.params.get("batch", 1))
+        self.case = case
+        self.batch = int(case.params.get("batch", 1))
         self.module = batched_step(case.workload, self.batch)
         self.reference = decode_reference(case.workload, self.batch)
         self.tokens = int(case.params.get("tokens", 1))
@@ -87,8 +113,11 @@ class DecodeChain(HeldChain):
         self.latency = case.pattern == "read-each"
         self.reads_logits = case.params.get("readback") == "logits"
         self.agreement: LogitAgreement | None = None
-        self._path: list[tuple[tuple[int, ...], NDArray[Any]]] = []
-        self.total = self._counted = 0
+        # By the number of steps since the prompt; ``verify`` fills it.
+        self._first_run: list[_ExpectedStep] = []
+        # Steps since ``open``; and how many of those since the last restore are among them.
+        self.total = 0
+        self._counted = 0
 
     @abc.abstractmethod
     def run_steps(self, steps: int) -> None:
@@ -113,7 +142,7 @@ class DecodeChain(HeldChain):
         """Write these tensors of the state, and wait until the device has them."""
 
     @abc.abstractmethod
-    def tokens_and_position(self) -> tuple[tuple[int, ...], int]:
+    def progress(self) -> DecodeProgress:
         """The tokens and the position in the state, after all issued work. Raises ``Unverified``
         after an error.
         """
@@ -123,38 +152,54 @@ class DecodeChain(HeldChain):
         """The logits of the last step, of shape (batch, vocabulary), after all issued work."""
 
     def verify(self) -> None:
-        """Compare the logits of given tokens with float64, then follow the chain's own. Raises
-        ``Unverified``.
+        """Check that the chain decodes, before it is timed; and note what each later run must give.
+
+        First the logits of given tokens are compared with float64. Then the chain follows its own
+        tokens from the prompt on. Raises ``Unverified``.
         """
-        self.write_state(self.reference.empty)
-        found = []
-        for position, token in enumerate(self.reference.tokens):
-            self.write_state({"token": token, "position": np.array([position])})
-            self._step()
-            found.append(self.logits().copy())
-        self.agreement = compare_logits(np.array(found), self.reference.logits, self.tolerance)
-        if not self.agreement.ok:
-            raise Unverified(because("differs-from-float64", agreement=self.agreement))
-        self.write_state(self.reference.after_prompt)
-        self._path = [(self.tokens_and_position()[0], np.zeros(0))]
-        for step in range(1, MOST_TOKENS + 1):
-            self._step()
-            token, position = self.tokens_and_position()
-            if position != PROMPT + step:
-                raise Unverified(
-                    because(
-                        "position-wrong", tokens=step, position=position, expected=PROMPT + step
-                    )
-                )
-            self._path.append((token, self._compared(self.logits())))
+        self._compare_given_tokens()
+        self._note_first_run()
         self.restore_start()
         self.total = self.aside = 0
 
-    def _compared(self, logits: NDArray[Any]) -> NDArray[Any]:
+    def _compare_given_tokens(self) -> None:
+        """Compare the logits of the reference's tokens with float64. Raises ``Unverified``."""
+        self.write_state(self.reference.empty)
+        logits = []
+        for position, token in enumerate(self.reference.tokens):
+            self.write_state({"token": token, "position": np.array([position])})
+            self._step()
+            # A copy, because the next step may write into the same memory.
+            logits.append(self.logits().copy())
+        self.agreement = compare_logits(np.array(logits), self.reference.logits, self.tolerance)
+        if not self.agreement.ok:
+            raise Unverified(because("differs-from-float64", agreement=self.agreement))
+
+    def _note_first_run(self) -> None:
+        """Note the tokens and logits of each step after the prompt. Raises ``Unverified`` if the
+        position does not grow by one with each step.
+        """
+        self.write_state(self.reference.after_prompt)
+        no_logits = np.zeros(0)
+        self._first_run = [_ExpectedStep(self.progress().tokens, no_logits)]
+        for step in range(1, MOST_TOKENS + 1):
+            self._step()
+            tokens, position = self.progress()
+            expected = PROMPT + step
+            if position != expected:
+                raise Unverified(
+                    because("position-wrong", tokens=step, position=position, expected=expected)
+                )
+            self._first_run.append(_ExpectedStep(tokens, self._compared_part(self.logits())))
+
+    def _compared_part(self, logits: NDArray[Any]) -> NDArray[Any]:
         """All logits of one sequence. Of a batch only the largest of each sequence, because all
         take 39 MB.
         """
-        return logits.copy() if self.batch == 1 else logits.max(axis=-1)
+        if self.batch == 1:
+            return logits.copy()
+        largest: NDArray[Any] = logits.max(axis=-1)
+        return largest
 
     def _step(self) -> None:
         self.run_steps(1)
@@ -166,19 +211,20 @@ class DecodeChain(HeldChain):
         Of a batch only the tokens and the position are restored: its cache takes up to 235 MB, and
         a step hides all later rows of it until they are written again.
         """
-        start = self.reference.after_prompt
-        self.write_state(
-            start if self.batch == 1 else {name: start[name] for name in ("token", "position")}
-        )
+        start: StateValues = self.reference.after_prompt
+        if self.batch > 1:
+            start = {name: start[name] for name in ("token", "position")}
+        self.write_state(start)
         self._counted = 0
 
     def count_tokens(self) -> int:
         """Add new steps to ``total``; return those since the last restore. Raises ``Unverified`` at
         a wrong token.
         """
-        tokens, position = self.tokens_and_position()
+        tokens, position = self.progress()
         steps = position - PROMPT
-        if not 0 <= steps < len(self._path) or tokens != self._path[steps][0]:
+        is_known = 0 <= steps < len(self._first_run)
+        if not is_known or tokens != self._first_run[steps].tokens:
             raise Unverified(because("token-differs", position=position))
         self.total += steps - self._counted
         self._counted = steps
@@ -190,28 +236,31 @@ class DecodeChain(HeldChain):
         self.restore_start()
 
     def executed(self) -> int:
-        """The tokens since ``open``. Raises ``Unverified`` if the last logits are not those of the
-        first run.
+        """The units since ``open``, without those that were run aside for the device time.
+
+        Raises ``Unverified`` if the last logits are not those of the first run.
         """
         steps = self.count_tokens()
         if steps:
-            off = float(np.abs(self._compared(self.logits()) - self._path[steps][1]).max())
-            if not off <= self.tolerance:
-                raise Unverified(because("logits-differ", token=steps, difference=off))
+            expected = self._first_run[steps].logits
+            difference = float(np.abs(self._compared_part(self.logits()) - expected).max())
+            # "not <=" and not ">", so that a logit that is not a number is refused too.
+            if not difference <= self.tolerance:
+                raise Unverified(because("logits-differ", token=steps, difference=difference))
         return whole_units(self.total, self.tokens) - self.aside
 
     def window(self) -> dict[str, Scalar]:
         """Facts on what was timed: the precision, the sizes, and the result of the comparison with
         float64.
         """
-        slots = SHAPES[self.case.workload].slots
-        checked = {} if self.agreement is None else {"logits": str(self.agreement)[:200]}
-        held: dict[str, Scalar] = {
+        facts: dict[str, Scalar] = {
             "precision": "float32",
             "batch": self.batch,
             "prompt": PROMPT,
-            "slots": slots,
+            "slots": SHAPES[self.case.workload].slots,
         }
         if self.tokens > 1:
-            held["prefill"] = f"{self.tokens} decode steps, one after another"
-        return {**held, **checked}
+            facts["prefill"] = f"{self.tokens} decode steps, one after another"
+        if self.agreement is not None:
+            facts["logits"] = str(self.agreement)[:200]
+        return facts

@@ -15,7 +15,9 @@ PROMPT = 5
 MOST_TOKENS = 20
 """The most tokens of one sample. With the prompt they fit into the slots of the cache."""
 LARGE_BYTES = 1 << 28
-"""A decoder with more bytes of weights is large: its reference takes seconds and is kept."""
+"""A decoder with more bytes of weights is large: its reference takes seconds and is kept. Chosen,
+not measured: the tiny decoders have under 1 MB of weights, the next ones 2 GB.
+"""
 _OPENING_S_PER_BYTE = 3e-8
 """Seconds to open a process for each byte of weights (six stacks at a time, 16 cores, an H200)."""
 BATCH_SIZES = (4, 16, 64)
@@ -52,24 +54,83 @@ class DecoderShape:
 
     @property
     def parameters(self) -> int:
-        """The number of parameters."""
+        """The number of parameters, counted as the module of ``lowering.decoder`` has them."""
         kv_width = self.width // self.heads * self.kv_heads
-        biases = (self.width + 2 * kv_width) * self.biased
-        attention = 2 * self.width * self.width + 2 * self.width * kv_width + biases
-        layer = attention + 3 * self.width * self.inner + 2 * self.width
-        return (
-            self.layers * layer
-            + self.width
-            + self.vocabulary * self.width * (1 if self.tied else 2)
-        )
+        # Queries and the output are square matrices; keys and values have fewer heads.
+        attention = 2 * self.width * self.width + 2 * self.width * kv_width
+        if self.biased:
+            attention += self.width + 2 * kv_width
+        mlp = 3 * self.width * self.inner
+        two_norms = 2 * self.width
+        last_norm = self.width
+
+        embedding = self.vocabulary * self.width
+        # A tied decoder uses the embedding as the matrix that makes the logits.
+        lm_head = 0 if self.tied else embedding
+        return self.layers * (attention + mlp + two_norms) + last_norm + embedding + lm_head
 
 
 SHAPES = {
-    "qwen2.5-tiny": DecoderShape(512, 64, 160, 2, 4, 2, True, True, 1e6, 1e-6),
-    "qwen2.5-0.5b": DecoderShape(151_936, 896, 4_864, 24, 14, 2, True, True, 1e6, 1e-6),
-    "qwen2.5-1.5b": DecoderShape(151_936, 1_536, 8_960, 28, 12, 2, True, True, 1e6, 1e-6),
-    "llama-tiny": DecoderShape(320, 48, 96, 2, 6, 3, False, False, 1e4, 1e-5),
-    "llama-1.1b": DecoderShape(32_000, 2_048, 5_632, 22, 32, 4, False, False, 1e4, 1e-5),
+    "qwen2.5-tiny": DecoderShape(
+        vocabulary=512,
+        width=64,
+        inner=160,
+        layers=2,
+        heads=4,
+        kv_heads=2,
+        biased=True,
+        tied=True,
+        theta=1e6,
+        epsilon=1e-6,
+    ),
+    "qwen2.5-0.5b": DecoderShape(
+        vocabulary=151_936,
+        width=896,
+        inner=4_864,
+        layers=24,
+        heads=14,
+        kv_heads=2,
+        biased=True,
+        tied=True,
+        theta=1e6,
+        epsilon=1e-6,
+    ),
+    "qwen2.5-1.5b": DecoderShape(
+        vocabulary=151_936,
+        width=1_536,
+        inner=8_960,
+        layers=28,
+        heads=12,
+        kv_heads=2,
+        biased=True,
+        tied=True,
+        theta=1e6,
+        epsilon=1e-6,
+    ),
+    "llama-tiny": DecoderShape(
+        vocabulary=320,
+        width=48,
+        inner=96,
+        layers=2,
+        heads=6,
+        kv_heads=3,
+        biased=False,
+        tied=False,
+        theta=1e4,
+        epsilon=1e-5,
+    ),
+    "llama-1.1b": DecoderShape(
+        vocabulary=32_000,
+        width=2_048,
+        inner=5_632,
+        layers=22,
+        heads=32,
+        kv_heads=4,
+        biased=False,
+        tied=False,
+        theta=1e4,
+        epsilon=1e-5,
+    ),
 }
 """Shapes by name. The tiny ones are for tests and for adapters that compute on the CPU."""
 
@@ -82,15 +143,19 @@ def decoders_for(*, software: bool) -> tuple[str, ...]:
 
 
 def requirements(name: str) -> Why:
-    """The memory and the seconds that a large decoder of this name takes; '' for a small one."""
-    size = weight_bytes(name)
-    if size < LARGE_BYTES:
+    """The memory and the seconds that a large decoder of this name takes; '' for a small one.
+
+    A run prints this before it starts. The reference takes two bytes for each byte of weights,
+    because it is computed in float64.
+    """
+    weights = weight_bytes(name)
+    if weights < LARGE_BYTES:
         return ""
     return because(
         "decoder-needs",
-        weights_gb=size / 1e9,
-        reference_gb=2 * size / 1e9,
-        opening_s=size * _OPENING_S_PER_BYTE,
+        weights_gb=weights / 1e9,
+        reference_gb=2 * weights / 1e9,
+        opening_s=weights * _OPENING_S_PER_BYTE,
     )
 
 

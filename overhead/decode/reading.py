@@ -1,8 +1,8 @@
-"""What a run measured of decoding tokens: the arms of each decoder, and the cost of a dispatch in a
-real program.
+"""What a run measured of decoding tokens: the variants of each decoder, and the cost of a dispatch
+in a real program.
 
-An arm is one way to decode: a stack and a pattern with parameters, such as the number of fusions or
-of sequences.
+A variant is one way to decode: a stack and a pattern with parameters, such as the number of fusions
+or of sequences.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from overhead.results import Record, Value, exactly
 
 
 @dataclasses.dataclass(frozen=True)
-class DecodeArm:
-    """A way to decode, and its record. Times in ns for a step, which makes a token of each sequence
-    of the batch.
+class MeasuredVariant:
+    """A variant of decoding, and its record. Times in ns for a step, which makes a token of each
+    sequence of the batch.
     """
 
     target: TargetView
@@ -39,16 +39,25 @@ class DecodeArm:
     @property
     def dispatches(self) -> int | None:
         """Dispatches of a token in the program that ran; operations of eager PyTorch; nodes of ONNX
-        Runtime.
+        Runtime. None where the run did not count them.
         """
         window = self.record.window
-        nodes = [
-            value
-            for name, value in window.items()
-            if name.startswith("nodes on ") and isinstance(value, int)
-        ]
-        found = window.get("dispatches", window.get("operations", sum(nodes) or None))
-        return found if isinstance(found, int) else None
+        if "dispatches" in window:
+            counted = window["dispatches"]
+        elif "operations" in window:
+            counted = window["operations"]
+        else:
+            counted = self._nodes or None
+        return counted if isinstance(counted, int) else None
+
+    @property
+    def _nodes(self) -> int:
+        """The nodes of the graph of ONNX Runtime on all of its providers; 0 for other stacks."""
+        nodes = 0
+        for name, value in self.record.window.items():
+            if name.startswith("nodes on ") and isinstance(value, int):
+                nodes += value
+        return nodes
 
     def is_resolved(self, figure: str) -> bool:
         """True if the figure of the record with this name may be drawn."""
@@ -65,30 +74,40 @@ class DecodeArm:
         return self.record.measured("issue")
 
     @property
+    def device_busy(self) -> Value | None:
+        """The device's time for a step without gaps between kernels, ns; None if it was not
+        measured.
+        """
+        return self.record.measured("device_busy")
+
+    @property
     def device(self) -> Value | None:
-        """The device's time for a step, ns; None if it was not measured."""
-        return self.record.measured("device_busy") or self.record.measured("device_span")
+        """The device's time for a step, ns; with the gaps if the time without them was not
+        measured. None if neither was.
+        """
+        return self.device_busy or self.record.measured("device_span")
 
     @property
     def device_doubt(self) -> Literal["", "exceeds", "not-resolved"]:
         """Whether the device's time lies above the token's, surely or by its interval; '' where it
         lies below.
+
+        A device cannot be busy for longer than the whole step takes, so such a time is doubtful.
         """
-        if self.device is None or self.complete is None or self.device.value <= self.complete.value:
+        device, complete = self.device, self.complete
+        if device is None or complete is None or device.value <= complete.value:
             return ""
-        return "exceeds" if self.device.floor > self.complete.ceiling else "not-resolved"
+        return "exceeds" if device.floor > complete.ceiling else "not-resolved"
 
     @property
     def tokens_per_s(self) -> Value | None:
         """Tokens a second of all sequences; None without a positive time, or if a prompt is part of
         the time.
         """
-        time = self.complete
-        return (
-            None
-            if time is None or time.value <= 0 or "tokens" in self.record.params
-            else exactly(1e9 * self.batch, "1/s") / time
-        )
+        step = self.complete
+        if step is None or step.value <= 0 or "tokens" in self.record.params:
+            return None
+        return exactly(1e9 * self.batch, "1/s") / step
 
     @property
     def is_device_bound(self) -> bool | None:
@@ -100,13 +119,14 @@ class DecodeArm:
         """
         if self.record.api == "CPU" or self.lacks_intervals:
             return None
-        host, busy = self._host_and_busy
+        host, device_busy = self.host, self.device_busy
         issue = self.record.figure("issue")
-        if busy is not None and issue is not None and issue.status == "below-resolution":
+        if device_busy is not None and issue is not None and issue.status == "below-resolution":
             return True
-        if host is None or busy is None:
-            return {"device": True, "host": False, "balanced": False}.get(self.record.bound)
-        return host.ceiling < busy.floor
+        if host is None or device_busy is None:
+            by_limit = {"device": True, "host": False, "balanced": False}
+            return by_limit.get(self.record.bound)
+        return host.ceiling < device_busy.floor
 
     @property
     def lacks_intervals(self) -> bool:
@@ -114,23 +134,21 @@ class DecodeArm:
 
         A time then has no interval, or the host's interval holds zero and all times of the device.
         """
-        host, busy = times = self._host_and_busy
-        if None in times:
-            times = (self.host, self.complete) if self.record.bound else ()
-        wide = (
-            host is not None and busy is not None and host.floor <= 0 and host.ceiling >= busy.floor
-        )
-        return self.record.api != "CPU" and (
-            wide or any(one is not None and not one.bounded for one in times)
-        )
-
-    @property
-    def _host_and_busy(self) -> tuple[Value | None, ...]:
-        return self.host, self.record.measured("device_busy")
+        if self.record.api == "CPU":
+            return False
+        host, device_busy = self.host, self.device_busy
+        if host is not None and device_busy is not None:
+            is_wide = host.floor <= 0 and host.ceiling >= device_busy.floor
+            return is_wide or not host.bounded or not device_busy.bounded
+        if not self.record.bound:
+            return False
+        # Without a device time the run compared the host's time with that of the whole step.
+        compared = (host, self.complete)
+        return any(time is not None and not time.bounded for time in compared)
 
 
-ArmSeries = tuple[DecodeArm, ...]
-"""Two or more arms of one run and one device that differ in one parameter alone."""
+VariantSeries = tuple[MeasuredVariant, ...]
+"""Two or more variants of one run and one device that differ in one parameter alone."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,96 +162,121 @@ class DispatchSlope:
 
 @dataclasses.dataclass(frozen=True)
 class DecoderResults:
-    """All records of one decoder on one board. ``arms``: those with one sequence, no read and no
-    added dispatches.
+    """All records of one decoder on one board.
 
-    ``reads``: the arms that read after every token. ``levels``: series with more and more fusions,
-    the fewest first. ``padded``: series of an unfused program without and with added dispatches.
-    ``sweeps``: series over the batch, the smallest first.
+    ``variants``: those with one sequence, no read and no added dispatches. ``reads``: those that
+    read after every token. ``levels``: series with more and more fusions, the fewest first.
+    ``padded``: series of an unfused program without and with added dispatches. ``sweeps``: series
+    over the batch, the smallest first.
     """
 
     name: str
-    arms: tuple[DecodeArm, ...]
-    reads: tuple[DecodeArm, ...]
-    levels: tuple[ArmSeries, ...]
-    padded: tuple[ArmSeries, ...]
-    sweeps: tuple[ArmSeries, ...]
+    variants: tuple[MeasuredVariant, ...]
+    reads: tuple[MeasuredVariant, ...]
+    levels: tuple[VariantSeries, ...]
+    padded: tuple[VariantSeries, ...]
+    sweeps: tuple[VariantSeries, ...]
 
 
 def decoder_results(view: View) -> list[DecoderResults]:
     """The results of the decoders that the file has records of, the smallest first, each board by
     itself.
     """
-    found = []
+    results = []
     for name in DECODERS:
-        records = [r for t in view.executing for r in t.records if r.workload == name]
-        found += [
-            _results(name, [DecodeArm(view.target(r), r) for r in own])
-            for own in by_board(records)
-            if own
-        ]
-    return found
+        records = []
+        for target in view.executing:
+            records += [record for record in target.records if record.workload == name]
+        for of_board in by_board(records):
+            if of_board:
+                variants = [MeasuredVariant(view.target(record), record) for record in of_board]
+                results.append(_results(name, variants))
+    return results
 
 
-def _results(name: str, every: Sequence[DecodeArm]) -> DecoderResults:
-    reads = tuple(arm for arm in every if arm.record.pattern == "read-each")
-    alone = [arm for arm in every if arm not in reads and arm.batch == 1]
-    arms = tuple(arm for arm in alone if "padding" not in arm.record.params)
-    lowered = [arm for arm in alone if "fusions" in arm.record.params]
-    levels = _series([arm for arm in lowered if arm in arms], "fusions")
-    padded = tuple(
-        group for group in _series(lowered, "padding") if group[0].record.params["fusions"] == 0
+def _results(name: str, every: Sequence[MeasuredVariant]) -> DecoderResults:
+    """These variants of one decoder on one board, sorted into what the page compares."""
+    reads: list[MeasuredVariant] = []
+    singles: list[MeasuredVariant] = []
+    for variant in every:
+        if variant.record.pattern == "read-each":
+            reads.append(variant)
+        elif variant.batch == 1:
+            singles.append(variant)
+
+    unpadded = [variant for variant in singles if "padding" not in variant.record.params]
+    levels = _series([variant for variant in unpadded if variant.is_lowered], "fusions")
+    padded = [
+        series
+        for series in _series([variant for variant in singles if variant.is_lowered], "padding")
+        if _fusions(series[0]) == 0
+    ]
+    sweeps = _series(every, "batch")
+    return DecoderResults(
+        name,
+        variants=tuple(unpadded),
+        reads=tuple(reads),
+        levels=tuple(tuple(sorted(series, key=_fusions)) for series in levels),
+        padded=tuple(padded),
+        sweeps=tuple(tuple(sorted(series, key=_batch)) for series in sweeps),
     )
-    by_level = tuple(
-        tuple(sorted(group, key=lambda arm: int(arm.record.params["fusions"]))) for group in levels
-    )
-    by_batch = tuple(
-        tuple(sorted(group, key=lambda arm: arm.batch)) for group in _series(every, "batch")
-    )
-    return DecoderResults(name, arms, reads, by_level, padded, by_batch)
 
 
-def _series(arms: Sequence[DecodeArm], axis: str) -> list[ArmSeries]:
-    """The groups of two or more arms that differ in this parameter alone."""
-    groups: dict[tuple[object, ...], list[DecodeArm]] = {}
-    for arm in arms:
-        record = arm.record
+def _fusions(variant: MeasuredVariant) -> int:
+    return int(variant.record.params["fusions"])
+
+
+def _batch(variant: MeasuredVariant) -> int:
+    return variant.batch
+
+
+def _series(variants: Sequence[MeasuredVariant], axis: str) -> list[VariantSeries]:
+    """The groups of two or more variants that differ in the parameter ``axis`` alone."""
+    groups: dict[tuple[object, ...], list[MeasuredVariant]] = {}
+    for variant in variants:
+        record = variant.record
         others = frozenset((name, value) for name, value in record.params.items() if name != axis)
-        groups.setdefault((record.target_key, record.pattern, record.caller, others), []).append(
-            arm
-        )
+        key = (record.target_key, record.pattern, record.caller, others)
+        groups.setdefault(key, []).append(variant)
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
-def slope_over_dispatches(arms: Sequence[DecodeArm]) -> DispatchSlope | None:
-    """The least-squares line through the arms' times of a token over their dispatches; None with
-    under three points.
+def slope_over_dispatches(variants: Sequence[MeasuredVariant]) -> DispatchSlope | None:
+    """The least-squares line through the variants' times of a token over their dispatches; None
+    with under three different numbers of dispatches.
 
-    The intervals hold if each point errs by its own, independently of the others.
+    The slope is the time that one more dispatch adds to a token of a real program. The intervals
+    hold if each point errs by its own, independently of the others.
     """
-    points = [
-        (arm.dispatches, arm.complete)
-        for arm in arms
-        if arm.dispatches and arm.complete is not None
-    ]
-    if len(points) < 3 or len({x for x, _ in points}) < 3:
+    dispatches: list[int] = []
+    times: list[Value] = []
+    for variant in variants:
+        if variant.dispatches and variant.complete is not None:
+            dispatches.append(variant.dispatches)
+            times.append(variant.complete)
+    if len(set(dispatches)) < 3:
         return None
-    mean = sum(x for x, _ in points) / len(points)
-    width = sum((x - mean) ** 2 for x, _ in points)
-    weights = [(x - mean) / width for x, _ in points]
-    slope = _weighted(weights, [span for _, span in points])
-    intercept = _weighted(
-        [1 / len(points) - mean * weight for weight in weights], [span for _, span in points]
-    )
-    return DispatchSlope(slope, intercept, len(points))
+
+    # Slope and intercept of least squares are sums of the times, each with a weight that depends on
+    # the dispatches alone.
+    points = len(dispatches)
+    mean = sum(dispatches) / points
+    squares = sum((count - mean) ** 2 for count in dispatches)
+    slope_weights = [(count - mean) / squares for count in dispatches]
+    intercept_weights = [1 / points - mean * weight for weight in slope_weights]
+    slope = _weighted_sum(slope_weights, times)
+    intercept = _weighted_sum(intercept_weights, times)
+    return DispatchSlope(slope, intercept, points)
 
 
-def _weighted(weights: Sequence[float], spans: Sequence[Value]) -> Value:
-    value = sum(w * s.value for w, s in zip(weights, spans, strict=True))
-    if not all(s.bounded for s in spans):
+def _weighted_sum(weights: Sequence[float], times: Sequence[Value]) -> Value:
+    """The sum of these times, each times its weight. It has an interval if all of them have one:
+    independent errors add up as the root of the sum of their squares.
+    """
+    value = sum(weight * time.value for weight, time in zip(weights, times, strict=True))
+    if not all(time.bounded for time in times):
         return Value(value)
-    half = (
-        sum((w * ((s.ceiling - s.floor) / 2)) ** 2 for w, s in zip(weights, spans, strict=True))
-        ** 0.5
-    )
-    return Value(value, value - half, value + half)
+    half_widths = [(time.ceiling - time.floor) / 2 for time in times]
+    squares = sum((weight * half) ** 2 for weight, half in zip(weights, half_widths, strict=True))
+    half_width = squares**0.5
+    return Value(value, value - half_width, value + half_width)

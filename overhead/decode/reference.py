@@ -33,7 +33,10 @@ from overhead.machine.host import Host
 from overhead.results import because
 
 _SEED = 25
-_EMPTY, _START = "empty.", "start."
+"""Of the random weights and tokens. It is part of the name of a kept reference."""
+_EMPTY = "empty."
+_START = "start."
+"""What the names of the arrays of each state begin with, in the file of a kept reference."""
 State = dict[str, NDArray[Any]]
 
 
@@ -67,7 +70,8 @@ def decode_step(name: str) -> Any:
 @functools.cache
 def batched_step(name: str, batch: int) -> Any:
     """``decode_step`` for this many sequences. The steps of a decoder share their parameters."""
-    return batched(decode_step(name), batch) if batch > 1 else decode_step(name)
+    step = decode_step(name)
+    return batched(step, batch) if batch > 1 else step
 
 
 @functools.cache
@@ -79,74 +83,117 @@ def decode_reference(name: str, batch: int = 1) -> DecodeReference:
     """
     if weight_bytes(name) < LARGE_BYTES:
         return _computed(name, batch)
-    path = _place_of(name, batch)
-    found = _loaded(path)
-    if found is not None:
-        return found
+    path = _cache_file(name, batch)
+    kept = _loaded(path)
+    if kept is not None:
+        return kept
+
     with contextlib.ExitStack() as stack:
+        # Where the folder cannot be written, each process computes its own.
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             stack.enter_context(file_lock(path.with_suffix(".lock")))
-        return _loaded(path) or _kept(path, _computed(name, batch))
+        # Another process may have computed it while this one waited for the lock.
+        kept = _loaded(path)
+        if kept is None:
+            kept = _computed(name, batch)
+            _keep(path, kept)
+        return kept
 
 
-def _place_of(name: str, batch: int) -> Path:
+def _cache_file(name: str, batch: int) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     # The random numbers may differ between versions of NumPy.
     return cache / "overhead" / "decode" / f"{name}-{batch}-{_SEED}-{np.__version__}.npz"
 
 
 def _loaded(path: Path) -> DecodeReference | None:
-    with (
-        contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile),
-        np.load(path) as kept,
-    ):
-        empty, start = (
-            {key.removeprefix(part): kept[key] for key in kept.files if key.startswith(part)}
-            for part in (_EMPTY, _START)
-        )
-        return DecodeReference(kept["tokens"], kept["logits"], empty, start)
+    """The reference in this file; None if there is no file, or one that cannot be read."""
+    unreadable = (OSError, ValueError, KeyError, zipfile.BadZipFile)
+    with contextlib.suppress(*unreadable), np.load(path) as arrays:
+        empty: State = {}
+        after_prompt: State = {}
+        for key in arrays.files:
+            if key.startswith(_EMPTY):
+                empty[key.removeprefix(_EMPTY)] = arrays[key]
+            elif key.startswith(_START):
+                after_prompt[key.removeprefix(_START)] = arrays[key]
+        return DecodeReference(arrays["tokens"], arrays["logits"], empty, after_prompt)
     return None
 
 
-def _kept(path: Path, reference: DecodeReference) -> DecodeReference:
-    states: dict[str, Any] = {_EMPTY + name: values for name, values in reference.empty.items()}
-    states |= {_START + name: values for name, values in reference.after_prompt.items()}
+def _keep(path: Path, reference: DecodeReference) -> None:
+    """Write the reference into this file, for ``_loaded``. Where that fails, there is no file."""
+    states: dict[str, Any] = {}
+    for name, values in reference.empty.items():
+        states[_EMPTY + name] = values
+    for name, values in reference.after_prompt.items():
+        states[_START + name] = values
+
+    # Under another name first, so that no process reads half a file.
     part = path.with_suffix(f".{os.getpid()}.npz")
     with contextlib.suppress(OSError):
         np.savez(part, tokens=reference.tokens, logits=reference.logits, **states)
         os.replace(part, path)
-    return reference
 
 
 def _computed(name: str, batch: int) -> DecodeReference:
-    step, vocabulary = batched_step(name, batch), SHAPES[name].vocabulary
+    """The reference, computed in float64 on the CPU.
+
+    All tokens of the prompt are computed together, and all later ones together. A chain computes
+    them one by one, and must come to the same logits.
+    """
+    step = batched_step(name, batch)
     _check_memory(2 * weight_bytes(name))
-    # A deep copy uses what it is given for these parameters, so that those in float32 are not
-    # copied.
-    doubles = {
-        id(p): torch.nn.Parameter(p.double(), requires_grad=False) for p in step.parameters()
-    }
-    exact = copy.deepcopy(step, doubles).double()
-    steps = CHECKED_TOKENS if batch == 1 else CHECKED_STEPS
-    firsts = np.random.default_rng(_SEED).integers(0, vocabulary, steps)
-    tokens = (firsts[:, None] + np.arange(batch) * (vocabulary // batch)) % vocabulary
-    given, positions, empty = torch.from_numpy(tokens.T), torch.arange(steps), state_copies(step)
+    exact = _in_float64(step)
+    tokens = _given_tokens(name, batch)
+    by_sequence = torch.from_numpy(tokens.T)
+    positions = torch.arange(len(tokens))
+
+    empty = state_copies(step)
     with torch.inference_mode():
-        prompt = exact.decoder.logits(given[:, :PROMPT], positions[:PROMPT])
-        exact.token.copy_(given[:, PROMPT])
+        of_prompt = exact.decoder.logits(by_sequence[:, :PROMPT], positions[:PROMPT])
+        # The decoder alone does not change the token and the position of the step.
+        exact.token.copy_(by_sequence[:, PROMPT])
         exact.position.fill_(PROMPT)
-        start = state_copies(exact)
-        others = exact.decoder.logits(given[:, PROMPT:], positions[PROMPT:])
-    logits = torch.cat((prompt, others), 1).transpose(0, 1).numpy()
-    return DecodeReference(
-        tokens, logits if batch == 1 else logits.astype(np.float32), empty, start
-    )
+        after_prompt = state_copies(exact)
+        of_others = exact.decoder.logits(by_sequence[:, PROMPT:], positions[PROMPT:])
+
+    logits = torch.cat((of_prompt, of_others), 1).transpose(0, 1).numpy()
+    if batch > 1:
+        # Half the bytes: a batch has up to 64 times as many logits.
+        logits = logits.astype(np.float32)
+    return DecodeReference(tokens, logits, empty, after_prompt)
 
 
-def _check_memory(needed: int) -> None:
+def _in_float64(step: Any) -> Any:
+    """A copy of the step in float64.
+
+    A deep copy takes the parameters from ``doubles``, so that those in float32 are not copied too.
+    """
+    doubles = {}
+    for parameter in step.parameters():
+        doubles[id(parameter)] = torch.nn.Parameter(parameter.double(), requires_grad=False)
+    return copy.deepcopy(step, doubles).double()
+
+
+def _given_tokens(name: str, batch: int) -> NDArray[np.int64]:
+    """Random tokens of shape (steps, batch). Those of a step are evenly apart in the vocabulary, so
+    that a chain which swaps two sequences gives other logits.
+    """
+    vocabulary = SHAPES[name].vocabulary
+    steps = CHECKED_TOKENS if batch == 1 else CHECKED_STEPS
+    of_first_sequence = np.random.default_rng(_SEED).integers(0, vocabulary, steps)
+    distances = np.arange(batch) * (vocabulary // batch)
+    tokens: NDArray[np.int64] = (of_first_sequence[:, None] + distances) % vocabulary
+    return tokens
+
+
+def _check_memory(needed_bytes: int) -> None:
+    """Raise ``Unsupported`` if the host has fewer free bytes than this."""
     available = getattr(Host().psutil("virtual_memory"), "available", math.inf)
-    if (missing := needed - available) > 0:
+    missing = needed_bytes - available
+    if missing > 0:
         raise Unsupported(because("host-memory-short", free=available, missing=missing))
 
 
@@ -154,11 +201,11 @@ def state_copies(step: Any) -> State:
     """Copies of the tensors that a step changes: token, position, keys and values. Floats are
     float32.
     """
-    changed = ("token", "position", "keys", "values")
-    found = {
-        name: tensor for name, tensor in step.named_buffers() if name.rpartition(".")[2] in changed
-    }
-    return {
-        name: (t.float() if t.is_floating_point() else t).cpu().numpy().copy()
-        for name, t in found.items()
-    }
+    copies: State = {}
+    for name, tensor in step.named_buffers():
+        if name.rpartition(".")[2] not in ("token", "position", "keys", "values"):
+            continue
+        if tensor.is_floating_point():
+            tensor = tensor.float()
+        copies[name] = tensor.cpu().numpy().copy()
+    return copies

@@ -6,12 +6,18 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.decode.lowering.fusions import FUSIONS
-from overhead.decode.reading import DecodeArm, DecoderResults, decoder_results
+from overhead.decode.reading import (
+    DecoderResults,
+    MeasuredVariant,
+    VariantSeries,
+    decoder_results,
+)
 from overhead.reading.graph_or_fused import ChainWay, ProgramWork, WorkRow, register_rows
 from overhead.reading.precision import by_interval
 from overhead.reading.view import View
@@ -24,9 +30,6 @@ from overhead.words.decode import (
     BATCH_CAPTION,
     BATCH_MATTERS,
     FUSED_CAPTION,
-    arm_name,
-    arm_with_reads,
-    arms_title,
     batch_alternative,
     batch_intro,
     batch_table_title,
@@ -39,10 +42,13 @@ from overhead.words.decode import (
     lowered_label,
     remark,
     sweep_label,
+    variant_name,
+    variant_with_reads,
+    variants_title,
 )
 from overhead.words.format import positive_spread
 
-_MILLI = 1e6
+_NS_PER_MS = 1e6
 _LINES = {"complete": "o", "issue": "v", "device_busy": "s"}
 """The marker of each figure over the batch."""
 register_page(
@@ -52,36 +58,45 @@ register_page(
     "What a token of a language model costs through each stack, what kernel fusion saves, "
     "and from which batch on launch overhead no longer matters.",
 )
-_LEAST_ARMS = 2
-"""A decoder with fewer arms has nothing to compare."""
+_LEAST_VARIANTS = 2
+"""A decoder with fewer variants has nothing to compare."""
 _MOST_ROWS = 8
-"""Ways that the figure of fusing shows."""
+"""Rows of the figure of fusing, those with the cheapest fused token. Chosen, not measured."""
 _Row = list[str | Cell]
 _FUSED: dict[str, object] = {"fusions": len(FUSIONS)}
+"""The parameter of a program with all fusions."""
 
 
 @register_rows
 def token_rows(view: View) -> Iterator[WorkRow]:
-    """A row for a token by the largest decoder of the run with fused WGSL: graphs of both programs
-    beside it.
+    """A row of the table on the front page that compares graphs with fused kernels: a token by the
+    largest decoder of the run with fused WGSL.
     """
-    for found in reversed(decoder_results(view)):
-        made = [_token_way(found, one) for one in _ways_compared(view)]
-        ways = [way for way in made if way is not None]
+    for decoder in reversed(decoder_results(view)):
+        ways: list[ChainWay] = []
+        for compared in _compared_variants(view):
+            way = _measured_way(decoder, compared)
+            if way is not None:
+                ways.append(way)
         if not any(way.kind == "fused-wgsl" for way in ways):
             continue
-        by_fusions = {arm.record.params.get("fusions"): arm.dispatches for arm in found.arms}
-        work = ProgramWork(
-            found.name, by_fusions.get(0) or None, by_fusions.get(len(FUSIONS)) or None
-        )
+
+        dispatches = {
+            variant.record.params.get("fusions"): variant.dispatches for variant in decoder.variants
+        }
+        unfused = dispatches.get(0) or None
+        fused = dispatches.get(len(FUSIONS)) or None
+        work = ProgramWork(decoder.name, unfused, fused)
         yield WorkRow("a token", work, view.fingerprint.created, tuple(ways))
         return
 
 
 @dataclasses.dataclass(frozen=True)
-class _TokenWay:
-    """A way to compute a token. ``fields``: pattern and parameters of its case; None for an absent
-    parameter.
+class _ComparedVariant:
+    """A variant of a token that the front page compares.
+
+    ``fields``: pattern and parameters of its case; None for a parameter that the case must not
+    have.
     """
 
     kind: str
@@ -90,64 +105,66 @@ class _TokenWay:
     fields: Mapping[str, object]
 
 
-def _ways_compared(view: View) -> Iterator[_TokenWay]:
-    """The ways to compute a token that are compared on the front page, by the stacks that do whole
-    chains so.
+def _compared_variants(view: View) -> Iterator[_ComparedVariant]:
+    """The variants of a token that the front page compares, by the stacks that do whole chains in
+    this way.
     """
     stacks: dict[WayKind, list[tuple[str, ChainWayFacts]]] = collections.defaultdict(list)
     for stack, facts in view.known_stacks.items():
         for way in facts.ways:
             stacks[way.kind].append((stack, way))
+
     for stack, way in stacks["eager"]:
-        yield _TokenWay("eager", way.label, stack, {"fusions": None})
+        yield _ComparedVariant("eager", way.label, stack, {"fusions": None})
     for stack, _ in stacks["eager"]:
         recorded = view.graph_of(stack)
         if recorded is not None:
             graphs, maker = recorded
-            yield _TokenWay(
-                "graph-torch", f"a graph, by {view.facts(stack).label}", graphs, {"maker": maker}
-            )
+            label = f"a graph, by {view.facts(stack).label}"
+            yield _ComparedVariant("graph-torch", label, graphs, {"maker": maker})
     for stack, _ in stacks["graph-driver"]:
         fields = {"maker": "driver", "fusions": 0}
-        yield _TokenWay("graph-driver", "an unfused graph, by the driver", stack, fields)
+        yield _ComparedVariant("graph-driver", "an unfused graph, by the driver", stack, fields)
     for stack, _ in stacks["fused-cuda"]:
-        yield _TokenWay(
-            "fused-cuda", "fused CUDA, launched", stack, {"pattern": "per-submit", **_FUSED}
-        )
+        fields = {"pattern": "per-submit", **_FUSED}
+        yield _ComparedVariant("fused-cuda", "fused CUDA, launched", stack, fields)
     for stack, _ in stacks["graph-driver"]:
-        yield _TokenWay(
-            "fused-cuda", "a fused graph, by the driver", stack, {"maker": "driver", **_FUSED}
-        )
+        fields = {"maker": "driver", **_FUSED}
+        yield _ComparedVariant("fused-cuda", "a fused graph, by the driver", stack, fields)
     for stack, way in stacks["fused-wgsl"]:
-        yield _TokenWay("fused-wgsl", way.label, stack, {"pattern": "per-pass", **_FUSED})
+        fields = {"pattern": "per-pass", **_FUSED}
+        yield _ComparedVariant("fused-wgsl", way.label, stack, fields)
 
 
-def _token_way(found: DecoderResults, way: _TokenWay) -> ChainWay | None:
-    """The arm from Python with these parameters, as a way; None if there is none with a time."""
-    for arm in found.arms:
-        record = arm.record
-        own = {"pattern": record.pattern, "fusions": None, "maker": None, **record.params}
-        alike = (
-            record.stack == way.stack
-            and record.caller == "binding"
-            and way.fields.items() <= own.items()
-        )
-        if alike and arm.complete is not None:
-            cost = by_interval(dataclasses.replace(arm.complete, status=record.status))
-            return ChainWay(way.kind, record.stack, way.label, cost, through=arm.target.facts.label)
+def _measured_way(decoder: DecoderResults, compared: _ComparedVariant) -> ChainWay | None:
+    """The compared variant with its measured time, called from Python; None if the run has no time
+    of it.
+    """
+    for variant in decoder.variants:
+        record = variant.record
+        if record.stack != compared.stack or record.caller != "binding":
+            continue
+        absent = {"fusions": None, "maker": None}
+        fields = {"pattern": record.pattern, **absent, **record.params}
+        has_fields = compared.fields.items() <= fields.items()
+        if has_fields and variant.complete is not None:
+            cost = by_interval(dataclasses.replace(variant.complete, status=record.status))
+            through = variant.target.facts.label
+            return ChainWay(compared.kind, record.stack, compared.label, cost, through=through)
     return None
 
 
 @register("decode", "A token through each stack", 10, page="decode", any_run=True)
 def token_section(view: View) -> Iterator[Part]:
     """For each decoder what fusing saves, its variants and its reads."""
-    for found in decoder_results(view):
-        if len(found.arms) < _LEAST_ARMS:
+    for decoder in decoder_results(view):
+        if len(decoder.variants) < _LEAST_VARIANTS:
             continue
-        yield Text([intro(found)])
-        if (drawing := _fused_or_not(found)) is not None:
+        yield Text([intro(decoder)])
+        drawing = _fused_or_not(decoder)
+        if drawing is not None:
             yield drawing
-        yield _arms(found)
+        yield _variants_table(decoder)
 
 
 @register(
@@ -161,21 +178,18 @@ def batch_section(view: View) -> Iterator[Part]:
     """For each decoder with several batches: the time over the batch, and a table with what bounds
     each step.
     """
-    for found in decoder_results(view):
-        if not found.sweeps:
+    for decoder in decoder_results(view):
+        if not decoder.sweeps:
             continue
-        yield Text([batch_intro(found), BATCH_MATTERS])
-        if any(arm.is_resolved("complete") for sweep in found.sweeps for arm in sweep):
-            yield _sweep_drawing(found)
-        yield _sweeps(found)
+        yield Text([batch_intro(decoder), BATCH_MATTERS])
+        swept = list(itertools.chain.from_iterable(decoder.sweeps))
+        if any(variant.is_resolved("complete") for variant in swept):
+            yield _sweep_drawing(decoder)
+        yield _sweeps_table(decoder)
 
 
-def _sweeps(found: DecoderResults) -> Table:
-    rows: list[_Row] = []
-    for arm in (arm for sweep in found.sweeps for arm in sweep):
-        rows.append(
-            [_stack(arm), arm_name(arm), str(arm.batch), *_times(arm), bound(arm), remark(arm)]
-        )
+def _sweeps_table(decoder: DecoderResults) -> Table:
+    """A row for each variant and batch: its times, and whether the CPU or the device bounds it."""
     columns = [
         "stack",
         "variant",
@@ -187,33 +201,45 @@ def _sweeps(found: DecoderResults) -> Table:
         "limit",
         "remark",
     ]
-    return Table(batch_table_title(found), columns, rows, numeric=range(2, 7), sortable=True)
+    rows: list[_Row] = []
+    for variant in itertools.chain.from_iterable(decoder.sweeps):
+        row: _Row = [_stack(variant), variant_name(variant), str(variant.batch)]
+        row += [*_times(variant), bound(variant), remark(variant)]
+        rows.append(row)
+    return Table(batch_table_title(decoder), columns, rows, numeric=range(2, 7), sortable=True)
 
 
-def _sweep_drawing(found: DecoderResults) -> Drawing:
+def _sweep_drawing(decoder: DecoderResults) -> Drawing:
+    """The times of a step over the batch, with one panel for each variant."""
     panels = []
-    for sweep in found.sweeps:
-        target = sweep[0].target
-        lines = []
-        for name, marker in _LINES.items():
-            times = [
-                (arm.batch, arm.record.measured(name)) for arm in sweep if arm.is_resolved(name)
-            ]
-            points = [
-                (batch, by_interval(time / _MILLI)) for batch, time in times if time is not None
-            ]
-            lines.append(DrawnLine(points, target.facts.colour, marker))
+    for sweep in decoder.sweeps:
+        colour = sweep[0].target.facts.colour
+        lines = [
+            DrawnLine(_points_over_batch(sweep, figure), colour, marker)
+            for figure, marker in _LINES.items()
+        ]
         panels.append(LinePanel(sweep_label(sweep[0]), "batch", lines))
     return Drawing(
-        f"decode-{slug(found.name)}-batches",
-        batch_title(found),
-        batch_alternative(found),
+        f"decode-{slug(decoder.name)}-batches",
+        batch_title(decoder),
+        batch_alternative(decoder),
         BATCH_CAPTION,
         partial(line_panels, panels, "ms a step"),
     )
 
 
-def _arms(found: DecoderResults) -> Table:
+def _points_over_batch(sweep: VariantSeries, figure: str) -> list[tuple[float, Value]]:
+    """The batch and the time in ms of each variant whose figure of this name can be drawn."""
+    points: list[tuple[float, Value]] = []
+    for variant in sweep:
+        time = variant.record.measured(figure)
+        if time is not None and variant.is_resolved(figure):
+            points.append((variant.batch, by_interval(time / _NS_PER_MS)))
+    return points
+
+
+def _variants_table(decoder: DecoderResults) -> Table:
+    """A row for each variant with one sequence, also for those that read after each token."""
     columns = [
         "stack",
         "variant",
@@ -224,56 +250,71 @@ def _arms(found: DecoderResults) -> Table:
         "tokens/s",
         "remark",
     ]
-    rows: list[_Row] = [
-        [_stack(arm), arm_with_reads(arm), dispatches(arm), *_times(arm), remark(arm)]
-        for arm in (*found.arms, *found.reads)
-    ]
-    return Table(arms_title(found), columns, rows, numeric=range(2, 7), sortable=True)
+    rows: list[_Row] = []
+    for variant in (*decoder.variants, *decoder.reads):
+        row: _Row = [_stack(variant), variant_with_reads(variant), dispatches(variant)]
+        row += [*_times(variant), remark(variant)]
+        rows.append(row)
+    return Table(variants_title(decoder), columns, rows, numeric=range(2, 7), sortable=True)
 
 
-def _fused_or_not(found: DecoderResults) -> Drawing | None:
-    """A dumbbell for each way to run the program: a token unfused and with all fusions; None
-    without such ways.
+def _fused_or_not(decoder: DecoderResults) -> Drawing | None:
+    """A dumbbell for each stack that runs the lowered program: a token unfused and with all
+    fusions, the cheapest fused token first; None without such stacks.
     """
-    pairs = [
-        (series[0], series[-1])
-        for series in found.levels
-        if series[0].record.params["fusions"] == 0
-    ]
-    both = [pair for pair in pairs if all(arm.is_resolved("complete") for arm in pair)]
-    ordered = sorted(both, key=lambda pair: pair[1].record.value("complete") or 0.0)[:_MOST_ROWS]
-    rows = [DotRow(lowered_label(fused), [_mark(one), _mark(fused)]) for one, fused in ordered]
-    if not rows:
+    pairs: list[tuple[MeasuredVariant, MeasuredVariant]] = []
+    for series in decoder.levels:
+        unfused, fused = series[0], series[-1]
+        has_unfused = unfused.record.params["fusions"] == 0
+        if has_unfused and unfused.is_resolved("complete") and fused.is_resolved("complete"):
+            pairs.append((unfused, fused))
+    if not pairs:
         return None
-    one, arm = ordered[0]
+
+    pairs.sort(key=_time_of_fused)
+    rows = [
+        DotRow(lowered_label(fused), [_mark(unfused), _mark(fused)])
+        for unfused, fused in pairs[:_MOST_ROWS]
+    ]
+    markers = {"unfused": "o", "fused": "P"}
     return Drawing(
-        f"decode-{slug(found.name)}-fused",
-        fused_title(found),
-        fused_alternative(one, arm),
+        f"decode-{slug(decoder.name)}-fused",
+        fused_title(decoder),
+        fused_alternative(*pairs[0]),
         FUSED_CAPTION,
-        partial(dot_figure, {"": rows}, "ms a token", {"unfused": "o", "fused": "P"}, joined=True),
+        partial(dot_figure, {"": rows}, "ms a token", markers, joined=True),
     )
 
 
-def _mark(arm: DecodeArm) -> Mark:
-    assert arm.complete is not None
-    time = dataclasses.replace(arm.complete / _MILLI, status=arm.record.status)
-    return Mark(time, arm.target.facts.colour, "o" if arm.record.params["fusions"] == 0 else "P")
+def _time_of_fused(pair: tuple[MeasuredVariant, MeasuredVariant]) -> float:
+    """The time of a fused token, ns."""
+    _, fused = pair
+    return fused.record.value("complete") or 0.0
 
 
-def _stack(arm: DecodeArm) -> Cell:
-    return Cell(arm.target.label, arm.target.stack)
+def _mark(variant: MeasuredVariant) -> Mark:
+    assert variant.complete is not None
+    time = dataclasses.replace(variant.complete / _NS_PER_MS, status=variant.record.status)
+    marker = "o" if variant.record.params["fusions"] == 0 else "P"
+    return Mark(time, variant.target.facts.colour, marker)
 
 
-def _times(arm: DecodeArm) -> list[str]:
+def _stack(variant: MeasuredVariant) -> Cell:
+    return Cell(variant.target.label, variant.target.stack)
+
+
+def _times(variant: MeasuredVariant) -> list[str]:
     """The time of a step, of handing it over (``issue``) and the device's in ms, and tokens a
     second.
     """
     return [
-        *(_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)),
-        _shown(arm.tokens_per_s, 1),
+        _shown(variant.complete, _NS_PER_MS),
+        _shown(variant.host, _NS_PER_MS),
+        _shown(variant.device, _NS_PER_MS),
+        _shown(variant.tokens_per_s, 1),
     ]
 
 
-def _shown(found: Value | None, unit: float) -> str:
-    return "" if found is None else positive_spread(found / unit)
+def _shown(value: Value | None, unit: float) -> str:
+    """The value in this unit, with its interval; '' where it was not measured."""
+    return "" if value is None else positive_spread(value / unit)

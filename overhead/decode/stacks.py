@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from overhead.decode.cases import DecodeWay, decode_cases, reading_ways
+from overhead.decode.cases import DecodeVariant, decode_cases, reading_variants
 from overhead.decode.decoders import DECODERS
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported
@@ -27,48 +27,57 @@ class OnnxRuntimeProbe(Probe):
     cost = "slow"
 
     def environments(self) -> list[dict[str, str]]:
-        """No variables, and those with which the WebGPU provider uses SwiftShader, if that is
-        installed.
+        """The sets of environment variables under which a worker process looks for devices.
+
+        The first set is empty. Each further set makes the WebGPU provider use SwiftShader, if that
+        is installed.
         """
-        software = [
-            {**variables, _SOFTWARE_VARIABLE: "1"}
-            for variables in adapters.driver_environments()
-            if variables
-        ]
-        return [{}, *software]
+        environments: list[dict[str, str]] = [{}]
+        for variables in adapters.driver_environments():
+            if variables:
+                environments.append({**variables, _SOFTWARE_VARIABLE: "1"})
+        return environments
 
     def targets(self) -> list[Target]:
-        """The providers that this process can use. Raises ``Unavailable`` without ONNX Runtime."""
+        """The providers that this process can use. Raises ``Unavailable`` without ONNX Runtime.
+
+        A process that may use a software adapter offers that alone: the CPU provider is already a
+        target of the process without these variables.
+        """
         from overhead.decode.onnxruntime_chain import import_onnxruntime, webgpu_device
 
         versions = {"onnxruntime": str(import_onnxruntime().__version__)}
         software = os.environ.get(_SOFTWARE_VARIABLE) == "1"
-        found = (
-            []
-            if software
-            else [Target(stack=self.name, api="CPU", adapter="CPU", versions=versions)]
-        )
+        targets: list[Target] = []
+        if not software:
+            targets.append(Target(stack=self.name, api="CPU", adapter="CPU", versions=versions))
+
         device = webgpu_device()
-        if device is not None:
-            kind = device.device.type.name
-            if software or kind == "GPU":
-                adapter = "SwiftShader" if software else f"{device.device.vendor} {kind}".strip()
-                webgpu = Target(
-                    stack=self.name,
-                    api="WebGPU",
-                    adapter=adapter,
-                    software=software,
-                    versions=versions,
-                )
-                found.append(webgpu)
-        return found
+        if device is None:
+            return targets
+        kind = device.device.type.name
+        if software:
+            adapter = "SwiftShader"
+        elif kind == "GPU":
+            adapter = f"{device.device.vendor} {kind}".strip()
+        else:
+            return targets
+        targets.append(
+            Target(
+                stack=self.name,
+                api="WebGPU",
+                adapter=adapter,
+                software=software,
+                versions=versions,
+            )
+        )
+        return targets
 
     def space(self, target: Target) -> Space:
-        """A call a token for each decoder of the target, then the same with reads."""
-        way = DecodeWay("per-submit")
-        base, *others = decode_cases(
-            [way, *reading_ways(way)], software=target.software or target.api == "CPU"
-        )
+        """One call for each token of each decoder of the target, then the same with reads."""
+        variant = DecodeVariant("per-submit")
+        software = target.software or target.api == "CPU"
+        base, *others = decode_cases([variant, *reading_variants(variant)], software=software)
         return Space(base, extra=others)
 
     def open(self, target: Target, case: Case) -> Chain:

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import psutil
 
@@ -25,17 +26,26 @@ from overhead.runner.progress import Progress
 
 END_S = 20.0
 """Seconds that a script has beyond the limit of a node to end and to send the files, and a task of
-Ray to start.
+Ray to start. Chosen, not measured: with less, a node that ended in time may lose its files.
 """
 _MOST_BYTES = 64 << 20
 _MOST_FILES = 20
 _TIMED_OUT = 124
 """What the program ``timeout`` returns if it ended another one."""
 _BEGIN = b"the files of overhead:\n"
+"""The line before the archive: the shell of a node may print something first."""
 _FILE = re.compile(r"[A-Za-z0-9][\w.-]{0,200}\.(json|jsonl|gz)", re.ASCII)
+"""The names of the files of a run."""
 
-Sent = tuple[int, bytes, bytes]
-"""What a node sent: the exit code of its script, its standard output, its standard error."""
+
+class Sent(NamedTuple):
+    """What a node sent: the exit code of its script, its standard output, its standard error."""
+
+    code: int
+    output: bytes
+    errors: bytes
+
+
 Measure = Callable[[], Awaitable[Sent]]
 """A function that measures one node. It raises ``UsageError`` with the reason if the node gives no
 files.
@@ -49,53 +59,60 @@ def node_script(command: str, words: Iterable[str], limit_s: float) -> str:
     ``command``: how the shell calls overhead. ``words``: the arguments. ``limit_s``: seconds until
     it is ended.
     """
-    lines = Path(__file__).with_name("node.sh").read_text("utf-8").splitlines()
-    script = "; ".join(line for line in lines if not line.startswith("#"))
+    source = Path(__file__).with_name("node.sh").read_text("utf-8").splitlines()
+    script = "; ".join(row for row in source if not row.startswith("#"))
     run = shlex.quote(f'{command} {shlex.join(words)} --out "$0"')
-    limit = str(max(1, round(limit_s)))
+    script = script.replace("BEGIN", _BEGIN.decode().strip())
+    script = script.replace("LIMIT_S", str(max(1, round(limit_s))))
     # The command comes last: it may hold the other names.
-    return (
-        script.replace("BEGIN", _BEGIN.decode().strip())
-        .replace("LIMIT_S", limit)
-        .replace("RUN", run)
-    )
+    return script.replace("RUN", run)
 
 
 async def run_program(command: Sequence[str], limit_s: float) -> Sent:
     """What a program gives. If it was ended after ``limit_s`` seconds, nothing but the exit code of
     ``timeout``.
     """
-    null, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
+    pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=null, stdout=pipe, stderr=pipe, start_new_session=True
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        start_new_session=True,
     )
     try:
         async with asyncio.timeout(limit_s):
             output, errors = await asyncio.gather(
-                _all(process, process.stdout), _all(process, process.stderr)
+                _all_of(process, process.stdout), _all_of(process, process.stderr)
             )
-            return await process.wait(), output, errors
+            return Sent(await process.wait(), output, errors)
     except TimeoutError:
-        return _TIMED_OUT, b"", b""
+        return Sent(_TIMED_OUT, b"", b"")
     finally:
         _kill(process)
         await process.wait()
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
+    """Kill the process and all that it has started."""
     with contextlib.suppress(psutil.Error):
-        own = psutil.Process(process.pid)
-        for each in [own, *own.children(recursive=True)]:
+        parent = psutil.Process(process.pid)
+        for each in [parent, *parent.children(recursive=True)]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 each.kill()
 
 
-async def _all(process: asyncio.subprocess.Process, stream: asyncio.StreamReader | None) -> bytes:
+async def _all_of(
+    process: asyncio.subprocess.Process, stream: asyncio.StreamReader | None
+) -> bytes:
     """All that the process writes to this stream. Raises ``BadFile`` for too much, after killing
     the process.
     """
     read = bytearray()
-    while stream is not None and (chunk := await stream.read(1 << 16)):
+    while stream is not None:
+        chunk = await stream.read(1 << 16)
+        if not chunk:
+            break
         read += chunk
         if len(read) > _MOST_BYTES:
             _kill(process)
@@ -114,22 +131,20 @@ def _check_amount(size: int, count: int = 0) -> None:
 def files_of(output: bytes) -> dict[str, bytes]:
     """The files that a node sent, by name without folders.
 
-    Raises ``BadFile`` for anything but a few fingerprints and samples of a limited size.
+    Raises ``BadFile`` for anything but a few fingerprints and samples of a limited size: a node
+    must not be able to write elsewhere on this machine.
     """
     found: dict[str, bytes] = {}
     size = 0
-    with tarfile.open(fileobj=io.BytesIO(output.partition(_BEGIN)[2]), mode="r:") as archive:
+    archive_bytes = io.BytesIO(output.partition(_BEGIN)[2])
+    with tarfile.open(fileobj=archive_bytes, mode="r:") as archive:
         for member in archive:
             if member.isdir():
                 continue
             path = PurePosixPath(member.name)
+            is_inside = ".." not in path.parts and not path.is_absolute()
             content = archive.extractfile(member) if member.isreg() else None
-            if (
-                content is None
-                or ".." in path.parts
-                or path.is_absolute()
-                or not _FILE.fullmatch(path.name)
-            ):
+            if content is None or not is_inside or not _FILE.fullmatch(path.name):
                 raise BadFile(f"sent {member.name}, which is no file of a run; nothing was saved")
             size += member.size  # of a sparse file: with its holes
             _check_amount(size, len(found) + 1)
@@ -152,20 +167,23 @@ _INTERRUPTED = Collected([], because("node-interrupted"))
 
 def save(sent: Sent, folder: Path, limit_s: float) -> Collected:
     """Save the files of a node. Raises ``UsageError``."""
-    code, output, errors = sent
-    found = files_of(output) if _BEGIN in output else {}
-    paths = {folder / name: content for name, content in found.items() if content}
-    for path, content in paths.items():
+    contents = files_of(sent.output) if _BEGIN in sent.output else {}
+    saved = []
+    for name, content in contents.items():
+        if not content:
+            continue
+        path = folder / name
         if path.exists():
             raise UsageError(f"{path}: exists; measured results are not overwritten")
         files.save_file(path, content)
-    saved = sorted(map(str, paths))
-    if code == 0 and paths:
+        saved.append(str(path))
+    saved.sort()
+    if sent.code == 0 and saved:
         return Collected(saved)
-    if code == _TIMED_OUT:
+    if sent.code == _TIMED_OUT:
         return Collected(saved, because("node-not-done", limit_s=limit_s))
-    last = last_line(errors.decode(errors="replace"))
-    return Collected(saved, last or because("node-exit-code", code=code, files=len(paths)))
+    error = last_line(sent.errors.decode(errors="replace"))
+    return Collected(saved, error or because("node-exit-code", code=sent.code, files=len(saved)))
 
 
 def collect_files(
@@ -179,17 +197,17 @@ def collect_files(
         async def collect(name: str) -> None:
             try:
                 found[name] = save(await nodes[name](), out / name, limit_s)
+            except UsageError as error:
+                found[name] = Collected([], error.why)
             except Exception as error:
-                found[name] = Collected(
-                    [], error.why if isinstance(error, UsageError) else one_line(error)
-                )
+                found[name] = Collected([], one_line(error))
             if not found[name].files:
-                with contextlib.suppress(
-                    OSError
-                ):  # an empty folder tells ``overhead fleet`` that the node is missing
+                # An empty folder tells ``overhead fleet`` that the node is missing.
+                with contextlib.suppress(OSError):
                     files.make_folder(out / name)
             listener.working(f"{len(found)} of {len(nodes)} nodes")
-            if reason := found[name].reason:
+            reason = found[name].reason
+            if reason:
                 listener.note(about(name, reason))
 
         async def collect_all() -> None:
@@ -198,7 +216,7 @@ def collect_files(
         try:
             asyncio.run(collect_all())
         except KeyboardInterrupt:
-            found = dict.fromkeys(nodes, _INTERRUPTED) | found
+            return {name: found.get(name, _INTERRUPTED) for name in nodes}
     return found
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import functools
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ from overhead.commands import DONE, GATE, INTERRUPTED, UNTESTED, answer, complai
 from overhead.errors import UsageError
 
 _NOT_PASSED = ("plugin", "python", "env", "env_new")
+"""Options of ``run`` that name things of this machine, so that nodes do not get them."""
 _PASSED = ("probe", "pattern", "workload", "require")
+"""Options of ``run`` that are passed to the nodes; each may be given several times."""
 
 
 def add_commands(commands: Any) -> None:
@@ -62,22 +64,16 @@ def fleet_command(a: argparse.Namespace) -> int:
         return DONE
     if found.named("slow"):
         return GATE
-    untold = [node for node in found.nodes if node.verdict != "ok"]
-    if not untold:
+    not_ok = [node for node in found.nodes if node.verdict != "ok"]
+    if not not_ok:
         return DONE
-    complain(gate_not_passed(found.nodes, untold))
+    complain(gate_not_passed(found.nodes, not_ok))
     return UNTESTED
 
 
 def _add_run_options(run: argparse.ArgumentParser) -> None:
     """Add the options that measure many nodes to the parser of ``run``."""
     add = run.add_argument_group("many nodes, each in its own folder of --out").add_argument
-    add(
-        "--hosts",
-        metavar="FILE",
-        type=Path,
-        help="measure these hosts by ssh; the file has host or user@host in each line",
-    )
     add(
         "--ray",
         action="store_true",
@@ -88,8 +84,11 @@ def _add_run_options(run: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="address of the Ray cluster (default: the one that Ray finds)",
     )
-    how = "command that runs overhead on a node (default: overhead; with --ray: python -m overhead)"
-    add("--remote-command", metavar="COMMAND", help=how)
+    add(
+        "--remote-command",
+        metavar="COMMAND",
+        help="command that runs overhead on a node (default: python -m overhead)",
+    )
     add(
         "--node-limit",
         metavar="SECONDS",
@@ -97,56 +96,61 @@ def _add_run_options(run: argparse.ArgumentParser) -> None:
         default=400.0,
         help="longest time for a node (default: 400)",
     )
-    call = functools.partial(run_command, run.get_default("call"), run.get_default("profile"))
+    measure_here = run.get_default("call")
+    call = functools.partial(run_command, measure_here, run.get_default("profile"))
+    # None tells whether the user named a profile: many nodes have another default.
     run.set_defaults(call=call, profile=None)
 
 
 def run_command(
-    usual: Callable[[argparse.Namespace], int], profile: str, a: argparse.Namespace
+    measure_here: Callable[[argparse.Namespace], int], profile: str, a: argparse.Namespace
 ) -> int:
-    """Measure this machine, or the nodes that an option names; returns the exit code."""
+    """Measure this machine, or with ``--ray`` the nodes of a cluster; returns the exit code.
+    ``profile``: the default on this machine.
+    """
     _check(a)
-    if not (a.ray or a.hosts):
+    if not a.ray:
         a.profile = a.profile or profile
-        return usual(a)
-    from overhead.fleet.collecting import Measure, collect_files, node_script, was_interrupted
+        return measure_here(a)
+    from overhead.fleet.collecting import collect_files, node_script, was_interrupted
     from overhead.fleet.ray_nodes import COMMAND, ray_nodes
     from overhead.fleet.show import collected_data, collected_table
-    from overhead.fleet.ssh_nodes import ssh_nodes
 
-    words = ["run", f"--profile={a.profile or 'node'}", *(["--software"] if a.software else [])]
-    words += [f"--{option}={value}" for option in _PASSED for value in getattr(a, option)]
-    script = node_script(
-        a.remote_command or (COMMAND if a.ray else "overhead"), words, a.node_limit
-    )
-    opened: AbstractContextManager[Mapping[str, Measure]]
-    if a.ray:
-        opened = ray_nodes(a.ray_address, script, a.node_limit)
-    else:
-        opened = nullcontext(ssh_nodes(a.hosts, script, a.node_limit))
-    found = collect_files(a.out, a.node_limit, opened)
-    answer(a, lambda: collected_data(found), [collected_table(a.out, found)])
-    if was_interrupted(found):
+    script = node_script(a.remote_command or COMMAND, _words_for_nodes(a), a.node_limit)
+    cluster = ray_nodes(a.ray_address, script, a.node_limit)
+    collected = collect_files(a.out, a.node_limit, cluster)
+    answer(a, lambda: collected_data(collected), [collected_table(a.out, collected)])
+    if was_interrupted(collected):
         return INTERRUPTED
-    failed = a.require and any(one.reason for one in found.values())
-    return GATE if failed or not any(one.files for one in found.values()) else DONE
+    any_lacks = any(node.reason for node in collected.values())
+    any_files = any(node.files for node in collected.values())
+    if not any_files or (a.require and any_lacks):
+        return GATE
+    return DONE
+
+
+def _words_for_nodes(a: argparse.Namespace) -> list[str]:
+    """The arguments with which each node calls overhead."""
+    words = ["run", f"--profile={a.profile or 'node'}"]
+    if a.software:
+        words.append("--software")
+    for option in _PASSED:
+        for value in getattr(a, option):
+            words.append(f"--{option}={value}")
+    return words
 
 
 def _check(a: argparse.Namespace) -> None:
     """Raise ``UsageError`` for options that do not go together."""
-    many = "--ray" if a.ray else "--hosts" if a.hosts else ""
-    not_passed = [f"--{name.replace('_', '-')}" for name in _NOT_PASSED if getattr(a, name)]
-    if a.ray and a.hosts:
-        raise UsageError("--ray and --hosts: give one of them")
-    if (a.ray_address and not a.ray) or (a.remote_command and not many):
-        raise UsageError(
-            "--ray-address: only with --ray; --remote-command: only with --ray or --hosts"
-        )
-    if many and not_passed:
-        raise UsageError(f"{not_passed[0]}: not with {many}; nodes do not get it")
-    if many and (
-        a.out is None or a.out.suffix == ".json" or (a.out.exists() and not a.out.is_dir())
-    ):
-        raise UsageError(f"{many}: name a folder for the files of the nodes: --out DIR")
-    if not 0 < a.node_limit < float("inf"):
+    if not a.ray and (a.ray_address or a.remote_command):
+        raise UsageError("--ray-address, --remote-command: only with --ray")
+    if a.ray:
+        for option in _NOT_PASSED:
+            if getattr(a, option):
+                name = option.replace("_", "-")
+                raise UsageError(f"--{name}: not with --ray; nodes do not get it")
+        is_file = a.out is not None and a.out.exists() and not a.out.is_dir()
+        if a.out is None or a.out.suffix == ".json" or is_file:
+            raise UsageError("--ray: name a folder for the files of the nodes: --out DIR")
+    if not 0 < a.node_limit < math.inf:
         raise UsageError("--node-limit: give seconds above 0")

@@ -23,7 +23,7 @@ from overhead.results import (
     VALUED,
     Contention,
     Fingerprint,
-    HeaderLine,
+    HeaderEntry,
     Machine,
     Record,
     Value,
@@ -165,7 +165,7 @@ class NodeFiles:
         self.runs.setdefault(node, [])
         try:
             header = next(read_journal(path))
-            created = header.created if isinstance(header, HeaderLine) else ""
+            created = header.created if isinstance(header, HeaderEntry) else ""
         except (BadFile, StopIteration):
             created = ""
         self.not_counted(node, path, because("only-a-journal"), created)

@@ -21,11 +21,11 @@ from overhead.loading.figures import with_sound_figures
 from overhead.results import (
     SCHEMA_VERSION,
     Fingerprint,
-    HeaderLine,
-    JournalLine,
+    HeaderEntry,
+    JournalEntry,
     Why,
     because,
-    decode_line,
+    decode_entry,
 )
 
 MAX_FINGERPRINT_BYTES = 4_000_000
@@ -127,7 +127,7 @@ def _format_of(raw: bytes) -> str:
         return ""
 
 
-def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[JournalLine]:
+def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[JournalEntry]:
     """The lines of a journal, the header first.
 
     A last line that a crash cut off is dropped. Raises ``BadFile`` for any other bad line, and for
@@ -136,15 +136,15 @@ def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[Jo
     number = -1
     for number, row in enumerate(read_lines(path, max_bytes)):
         try:
-            line = decode_line(row)
+            line = decode_entry(row)
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             if number and not row.endswith(b"\n"):
                 return
             raise BadFile(f"line {number + 1}: {_one_line(error)}", path) from None
-        if (number == 0) != isinstance(line, HeaderLine):
+        if (number == 0) != isinstance(line, HeaderEntry):
             wrong = "a second header" if number else "not a journal: no header"
             raise BadFile(f"line {number + 1}: {wrong}", path)
-        if isinstance(line, HeaderLine) and line.schema_version != SCHEMA_VERSION:
+        if isinstance(line, HeaderEntry) and line.schema_version != SCHEMA_VERSION:
             raise BadFile(
                 f"schema version {line.schema_version}, this program reads {SCHEMA_VERSION}", path
             )

@@ -104,71 +104,72 @@ class _Key:
 class _Journal:
     """The lines of a journal, grouped by case and process."""
 
-    def __init__(self, path: Path, lines: Iterable[results.JournalLine]) -> None:
+    def __init__(self, path: Path, lines: Iterable[results.JournalEntry]) -> None:
         self.path = path
         self.planned: dict[_Key, tuple[Target, Case]] = {}
         self.wanted: dict[str, int] = {}
-        self.opened: dict[_Key, results.OpenedLine] = {}
-        self.failed: dict[_Key, dict[int, results.FailedLine]] = defaultdict(dict)
-        self.died: dict[str, list[results.DiedLine]] = defaultdict(list)
-        self.rounds: dict[_Key, dict[int, list[results.RoundLine]]] = defaultdict(
+        self.opened: dict[_Key, results.OpenedEntry] = {}
+        self.failed: dict[_Key, dict[int, results.FailedEntry]] = defaultdict(dict)
+        self.died: dict[str, list[results.DiedEntry]] = defaultdict(list)
+        self.rounds: dict[_Key, dict[int, list[results.RoundEntry]]] = defaultdict(
             lambda: defaultdict(list)
         )
-        self.once: dict[_Key, dict[int, dict[str, results.OneOffLine]]] = defaultdict(
+        self.once: dict[_Key, dict[int, dict[str, results.OneOffEntry]]] = defaultdict(
             lambda: defaultdict(dict)
         )
         self.rules: dict[tuple[str, int], results.Why] = {}
-        self.canary: dict[tuple[str, int], list[results.RoundLine]] = defaultdict(list)
+        self.canary: dict[tuple[str, int], list[results.RoundEntry]] = defaultdict(list)
         self.missing: list[results.MissingStack] = []
         self.left_out: list[results.LeftOut] = []
-        self.shared: list[results.PeersLine | results.WindowLine] = []
+        self.shared: list[results.PeersEntry | results.PeriodEntry] = []
         for line in lines:
             self._add(line)
 
-    def _add(self, line: results.JournalLine) -> None:
+    def _add(self, line: results.JournalEntry) -> None:
         match line:
-            case results.HeaderLine():
+            case results.HeaderEntry():
                 self.header = line
-            case results.PlannedLine(worker=worker, target=target, case=case):
+            case results.PlannedEntry(worker=worker, target=target, case=case):
                 self.planned[_Key(worker, target.key, case.key)] = (target, case)
                 self.wanted[worker] = line.planned_processes(self.header.profile)
             case (
-                results.OpenedLine()
-                | results.RoundLine()
-                | results.OneOffLine()
-                | results.FailedLine()
+                results.OpenedEntry()
+                | results.RoundEntry()
+                | results.OneOffEntry()
+                | results.FailedEntry()
             ):
                 self._add_of_case(line)
-            case results.DiedLine(worker=worker):
+            case results.DiedEntry(worker=worker):
                 self.died[worker].append(line)
-            case results.MissingLine(unavailable=unavailable):
+            case results.MissingEntry(unavailable=unavailable):
                 self.missing.append(unavailable)
-            case results.OmittedLine(left_out=left_out):
+            case results.OmittedEntry(left_out=left_out):
                 self.left_out.append(left_out)
-            case results.EndedLine():
+            case results.EndedEntry():
                 self.rules[line.worker, line.process] = line.rule
-            case results.PeersLine() | results.WindowLine():
+            case results.PeersEntry() | results.PeriodEntry():
                 self.shared.append(line)
 
     def _add_of_case(
-        self, line: results.OpenedLine | results.RoundLine | results.OneOffLine | results.FailedLine
+        self,
+        line: results.OpenedEntry | results.RoundEntry | results.OneOffEntry | results.FailedEntry,
     ) -> None:
         key = _Key(line.worker, line.target, line.case)
         if key not in self.planned:
             raise BadFile(f"{line.target} {line.case} was never planned", self.path)
         match line:
-            case results.OpenedLine():
+            case results.OpenedEntry():
                 self.opened[key] = line
-            case results.RoundLine():
+            case results.RoundEntry():
                 self.rounds[key][line.process].append(line)
                 self.canary[line.worker, line.process].append(line)
-            case results.OneOffLine():
+            case results.OneOffEntry():
                 found = self.once[key][line.process]
                 if before := found.get(line.name):  # one line per round
                     values, at = [*before.values, *line.values], [*before.at, *line.at]
                     line = msgspec.structs.replace(line, values=values, at=at)
                 found[line.name] = line
-            case results.FailedLine():
+            case results.FailedEntry():
                 self.failed[key][line.process] = line
 
     @property
@@ -211,7 +212,7 @@ class _Journal:
         found = sorted(self.rounds[key].keys() - self.failed[key].keys())
         return [process for process in found if (key.worker, process) in self.rules]
 
-    def _loss(self, key: _Key) -> results.FailedLine | None:
+    def _loss(self, key: _Key) -> results.FailedEntry | None:
         """The failure that leaves the case without figures: wrong values, or another where no
         process is whole.
         """
@@ -380,7 +381,7 @@ class _Journal:
         return flags
 
 
-def _canary_by_round(rounds: Sequence[results.RoundLine]) -> dict[int, float]:
+def _canary_by_round(rounds: Sequence[results.RoundEntry]) -> dict[int, float]:
     """The median canary of a process in each round, ns."""
     found: dict[int, list[float]] = defaultdict(list)
     for one in rounds:

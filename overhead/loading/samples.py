@@ -13,7 +13,7 @@ from overhead.errors import BadFile
 from overhead.loading.files import is_journal, read_journal
 from overhead.loading.reduce import series_by_record
 from overhead.measure.fitting.one_process import Process, wait_quantum, wall_rows
-from overhead.results import Fingerprint, HeaderLine
+from overhead.results import Fingerprint, HeaderEntry
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ def medians_by_record(run: Fingerprint, path: Path | None) -> dict[str, list[Pro
     for file in [path] if path and is_journal(path) else files:
         with contextlib.suppress(BadFile):
             header = next(iter(read_journal(file)))
-            if isinstance(header, HeaderLine) and (header.created, header.machine.id) == (
+            if isinstance(header, HeaderEntry) and (header.created, header.machine.id) == (
                 run.created,
                 run.machine.id,
             ):

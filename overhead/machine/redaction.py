@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from overhead.results import JournalLine, LongText, Reason, Scalar, Why
+from overhead.results import JournalEntry, LongText, Reason, Scalar, Why
 
-L = TypeVar("L", bound=JournalLine)
+L = TypeVar("L", bound=JournalEntry)
 # Fields whose text comes from outside the suite. Names of stacks, cases and targets are not
 # redacted: a host with the name "torch" must not change them.
 _FREE_TEXT = frozenset({"reason", "mend", "environment", "window", "driver", "rule"})

@@ -51,6 +51,7 @@ _plugins: set[str] = set()
 _unavailable: list[MissingStack] = []
 _usable: list[str] = []
 _allowed: Container[str] | None = None
+"""The entry points that this process may load, all of them tried by its parent; None: any."""
 
 
 def register(cls: type[Probe]) -> type[Probe]:
@@ -67,28 +68,39 @@ def registry() -> dict[str, Probe]:
     """All stacks by name, sorted. The first call imports the built-in ones, then those of installed
     packages.
     """
-    if _registry.load():
-        entries = sorted(
-            importlib.metadata.entry_points(group=entry_points.GROUP), key=entry_points.text_of
-        )
-        if _allowed is not None:
-            entries = [entry for entry in entries if entry_points.text_of(entry) in _allowed]
-        reasons: list[Why] = [""] * len(entries)
-        if _allowed is None:
-            reasons = entry_points.import_failures(entries)
-        for entry, reason in zip(entries, reasons, strict=True):
-            if reason := reason or load_entry_point(entry):
-                _unavailable.append(entry_points.missing_record(entry, reason))
-            else:
-                _usable.append(entry_points.text_of(entry))
+    is_first_call = _registry.load()
+    if is_first_call:
+        _load_installed_packages()
     return _registry.items()
+
+
+def _load_installed_packages() -> None:
+    """Load the entry points of installed packages, in the order of their texts.
+
+    Each is imported in a child process first, unless a parent has done so (``allow_entry_points``).
+    """
+    found = importlib.metadata.entry_points(group=entry_points.GROUP)
+    entries = sorted(found, key=entry_points.text_of)
+    reasons: list[Why]
+    if _allowed is None:
+        reasons = entry_points.import_failures(entries)
+    else:
+        entries = [entry for entry in entries if entry_points.text_of(entry) in _allowed]
+        reasons = [""] * len(entries)
+
+    for entry, trial_failure in zip(entries, reasons, strict=True):
+        reason = trial_failure or load_entry_point(entry)
+        if reason:
+            _unavailable.append(entry_points.missing_record(entry, reason))
+        else:
+            _usable.append(entry_points.text_of(entry))
 
 
 def facts_of_stack(name: str) -> StackFacts:
     """The facts of a registered stack: the suite's of its own stacks, else those of the probe."""
-    own = own_stacks().get(name)
-    if own is not None:
-        return own
+    facts = own_stacks().get(name)
+    if facts is not None:
+        return facts
     probe = registry()[name]
     return msgspec.structs.replace(probe.facts, label=probe.facts.label or probe.title)
 
@@ -97,9 +109,9 @@ def stacks_with(role: str) -> list[str]:
     """The registered stacks with this ``StackRole``: the suite's own in their order, then the
     others by name.
     """
-    known = registry()
-    ours = [name for name in own_stacks() if name in known]
-    others = [name for name in known if name not in own_stacks()]
+    registered = registry()
+    ours = [name for name in own_stacks() if name in registered]
+    others = [name for name in registered if name not in own_stacks()]
     return [name for name in [*ours, *others] if role in facts_of_stack(name).roles]
 
 
@@ -133,13 +145,13 @@ def unload_plugin(path: Path, stack: str) -> None:
 
 @contextlib.contextmanager
 def _importing(package: str = "") -> Iterator[list[list[str]]]:
-    """Collect what the block adds to each registry. What it prints goes to standard error, as
-    output may be JSON.
+    """Collect what the block adds to each registry: a list of names for each of ``_REGISTRIES``,
+    in their order. What the block prints goes to standard error, as output may be JSON.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.redirect_stderr(sys.stderr))
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
-        yield [stack.enter_context(one.adding(package)) for one in _REGISTRIES]
+        yield [stack.enter_context(registry.adding(package)) for registry in _REGISTRIES]
 
 
 def load_entry_point(entry: EntryPoint) -> Why:
@@ -153,9 +165,10 @@ def load_entry_point(entry: EntryPoint) -> Why:
     try:
         with _importing(entry_points.package_of(entry)) as added:
             entry.load()
+            added_stacks = added[0]
             if not any(added) and not imported_before:
                 return because("registers-nothing")
-            for name in added[0]:
+            for name in added_stacks:
                 environments_of(_registry.items()[name])
     except KeyboardInterrupt:
         raise
@@ -176,14 +189,36 @@ def load_plugin(path: Path, *, trial: bool = False) -> dict[str, Reason]:
         raise BadPlugin(about(str(path), because("path-not-utf8")))
     if os.path.realpath(path) in _plugins:
         return {}
-    if trial and os.path.isfile(path) and (reason := entry_points.import_failure(str(path))):
-        raise BadPlugin(about(str(path), reason))
+    if trial and os.path.isfile(path):
+        reason = entry_points.import_failure(str(path))
+        if reason:
+            raise BadPlugin(about(str(path), reason))
+
+    packages_before = [dict(registry.packages) for registry in _REGISTRIES]
+    added = _import_plugin(path)
+    _plugins.add(os.path.realpath(path))
+
+    replaced: dict[str, Reason] = {}
+    for known, packages, names in zip(_REGISTRIES, packages_before, added, strict=True):
+        for name in names:
+            if name in packages:
+                replaced[name] = because(
+                    "plugin-replaces",
+                    path=path,
+                    kind=known.kind,
+                    name=name,
+                    package=packages[name],
+                )
+    return replaced
+
+
+def _import_plugin(path: Path) -> list[list[str]]:
+    """Import a plugin file. Returns what it adds, as ``_importing`` does. Raises ``BadPlugin``."""
     spec = importlib.util.spec_from_file_location(f"overhead_plugin_{path.stem}", path)
     if spec is None or spec.loader is None or not os.path.isfile(path):
         why = because("not-a-python-file") if path.exists() else because("no-such-file")
         raise BadPlugin(about(str(path), why))
     module = importlib.util.module_from_spec(spec)
-    packages = [dict(one.packages) for one in _REGISTRIES]
     try:
         with _importing() as added:
             spec.loader.exec_module(module)
@@ -193,13 +228,7 @@ def load_plugin(path: Path, *, trial: bool = False) -> dict[str, Reason]:
         raise BadPlugin(about(str(path), one_line(error))) from error
     if not any(added):
         raise BadPlugin(about(str(path), because("registers-nothing")))
-    _plugins.add(os.path.realpath(path))
-    return {
-        name: because("plugin-replaces", path=path, kind=one.kind, name=name, package=before[name])
-        for one, before, names in zip(_REGISTRIES, packages, added, strict=True)
-        for name in names
-        if name in before
-    }
+    return added
 
 
 def environments_of(probe: Probe) -> list[dict[str, str]]:
@@ -208,10 +237,21 @@ def environments_of(probe: Probe) -> list[dict[str, str]]:
     """
     where = _where(probe, "environments")
     found: list[dict[str, str]] = checked(where, probe.environments(), list[dict[str, str]])
-    for name, value in (item for environment in found for item in environment.items()):
-        if not name or "=" in name or "\0" in name + value or not is_utf8(name + value):
-            raise BadValue(f"{where} has {name!r}: {value!r}; no process can have such a variable")
+    for environment in found:
+        for name, value in environment.items():
+            if not _is_variable(name, value):
+                raise BadValue(
+                    f"{where} has {name!r}: {value!r}; no process can have such a variable"
+                )
     return found
+
+
+def _is_variable(name: str, value: str) -> bool:
+    """Whether a process can have an environment variable with this name and value."""
+    if not name or "=" in name:
+        return False
+    text = name + value
+    return "\0" not in text and is_utf8(text)
 
 
 def targets_of(probe: Probe) -> list[Target]:
@@ -228,11 +268,13 @@ def targets_of(probe: Probe) -> list[Target]:
         if unavailable is None:
             raise
         raise unavailable from error
-    found = [_instance(where, target, Target) for target in _instance(where, answer, list | tuple)]
-    for target in found:
+    targets = []
+    for target in _instance(where, answer, list | tuple):
+        _instance(where, target, Target)
         if target.stack != probe.name:
             raise BadValue(f"{where} has the stack {target.stack!r}; it must be {probe.name!r}")
-    return [msgspec.structs.replace(target, same_calls=probe.same_calls) for target in found]
+        targets.append(msgspec.structs.replace(target, same_calls=probe.same_calls))
+    return targets
 
 
 def space_of(probe: Probe, target: Target) -> Space:
@@ -251,8 +293,8 @@ def _where(probe: Probe, method: str) -> str:
 
 
 def _instance(where: str, value: Any, kind: Any) -> Any:
+    """The value, if it is of this class. Raises ``BadValue`` that names the method ``where``."""
     if not isinstance(value, kind):
-        raise BadValue(
-            f"{where} gave {type(value).__name__}; it must be {getattr(kind, '__name__', 'list')}"
-        )
+        wanted = getattr(kind, "__name__", "list")
+        raise BadValue(f"{where} gave {type(value).__name__}; it must be {wanted}")
     return value

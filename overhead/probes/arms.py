@@ -48,14 +48,25 @@ def with_arms(space: Space, target: Target) -> Space:
     """The space (the cases of a target), extended by the cases of the arms of the target's
     stack.
     """
-    arms, allowed = arms_of(target.stack), space.allowed
+    arms = arms_of(target.stack)
     if not arms:
         return space
-    return dataclasses.replace(
-        space,
-        extra=[*space.extra, *(case for arm in arms for case in arm.cases(target))],
-        allowed=lambda case: any(arm.owns(case) for arm in arms) or allowed(case),
-    )
+    extra = list(space.extra)
+    for arm in arms:
+        extra += arm.cases(target)
+
+    def is_allowed(case: Case) -> bool:
+        return _owner(arms, case) is not None or space.allowed(case)
+
+    return dataclasses.replace(space, extra=extra, allowed=is_allowed)
+
+
+def _owner(arms: Iterable[Arm], case: Case) -> Arm | None:
+    """The arm that added the case; None for a case of the stack itself."""
+    for arm in arms:
+        if arm.owns(case):
+            return arm
+    return None
 
 
 def open_case(probe: Probe, target: Target, case: Case, *, is_first: bool = False) -> Chain:
@@ -65,11 +76,15 @@ def open_case(probe: Probe, target: Target, case: Case, *, is_first: bool = Fals
     ``is_first``: no case of the target has been opened yet, so an error of the library means that
     the stack cannot be used on this machine, and becomes ``Unavailable``.
     """
-    owner = next((arm for arm in arms_of(target.stack) if arm.owns(case)), None)
+    owner = _owner(arms_of(target.stack), case)
     try:
-        return probe.open(target, case) if owner is None else owner.open(probe, target, case)
+        if owner is None:
+            return probe.open(target, case)
+        return owner.open(probe, target, case)
     except Exception as error:
-        unavailable = cannot_here(error, probe, CANNOT) if is_first else None
+        if not is_first:
+            raise
+        unavailable = cannot_here(error, probe, CANNOT)
         if unavailable is None:
             raise
         raise unavailable from error

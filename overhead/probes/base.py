@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import functools
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -75,38 +74,37 @@ class Space:
         for axis, values in self.axes.items():
             if isinstance(values, str):
                 raise BadValue(f"Space.axes[{axis!r}] is {values!r}; it must be a list of values")
-            if axis not in _FIELDS and axis not in self.base.params and None not in values:
+            base_has_axis = axis in _FIELDS or axis in self.base.params
+            if not base_has_axis and None not in values:
                 known = ", ".join([*_FIELDS, *self.base.params])
                 raise BadValue(
                     f"Space.axes has {axis!r}, which the base case lacks; allowed: {known}"
                 )
             for value in values:
-                vary(self.base, axis, value)
+                vary(self.base, axis, value)  # raises for a value that no case may have
 
     def star(self) -> Iterator[Case]:
         """The cases of a usual run, each once: base, early cases, those with one axis changed,
         extra cases.
         """
-        varied = (
-            vary(self.base, axis, value) for axis, values in self.axes.items() for value in values
-        )
-        yield from _unique(
-            itertools.chain([self.base], self.early, varied, self.extra), self.allowed
-        )
+        cases = [self.base, *self.early]
+        for axis, values in self.axes.items():
+            cases += [vary(self.base, axis, value) for value in values]
+        cases += self.extra
+        yield from _unique(cases, self.allowed)
 
     def cross(self) -> Iterator[Case]:
         """All combinations of the values of all axes, each once: the base first; then the early and
         the extra cases.
         """
-        axes = [
-            [(axis, v) for v in (current(self.base, axis), *values)]
-            for axis, values in self.axes.items()
-        ]
-        combined = (
-            functools.reduce(lambda c, to: vary(c, *to), each, self.base)
-            for each in itertools.product(*axes)
-        )
-        yield from _unique(itertools.chain(combined, self.early, self.extra), self.allowed)
+        values_of_axes = [[current(self.base, axis), *others] for axis, others in self.axes.items()]
+        combined = []
+        for values in itertools.product(*values_of_axes):
+            case = self.base
+            for axis, value in zip(self.axes, values, strict=True):
+                case = vary(case, axis, value)
+            combined.append(case)
+        yield from _unique([*combined, *self.early, *self.extra], self.allowed)
 
 
 def vary(case: Case, axis: str, value: Scalar | None) -> Case:
@@ -116,22 +114,33 @@ def vary(case: Case, axis: str, value: Scalar | None) -> Case:
     if axis in _FIELDS:
         return msgspec.structs.replace(case, **{axis: value})
     params = {**case.params, axis: value}
-    return msgspec.structs.replace(case, params={k: v for k, v in params.items() if v is not None})
+    kept = {name: held for name, held in params.items() if held is not None}
+    return msgspec.structs.replace(case, params=kept)
 
 
 def current(case: Case, axis: str) -> Scalar | None:
     """The value of the case on an axis (a field or a parameter); None if the case lacks the
     parameter.
     """
-    return getattr(case, axis) if axis in _FIELDS else case.params.get(axis)
+    if axis in _FIELDS:
+        value: Scalar | None = getattr(case, axis)
+        return value
+    return case.params.get(axis)
 
 
 def _unique(cases: Iterable[Case], allowed: Callable[[Case], bool]) -> Iterator[Case]:
+    """The allowed cases, each key once, in order. The unit of a fused case is always a step,
+    although ``vary`` copies the unit of the base case.
+    """
     seen: set[str] = set()
     for case in cases:
-        if case.key not in seen and allowed(case):
-            seen.add(case.key)
-            yield msgspec.structs.replace(case, unit="step") if case.pattern == "fused" else case
+        if case.key in seen or not allowed(case):
+            continue
+        seen.add(case.key)
+        if case.pattern == "fused":
+            yield msgspec.structs.replace(case, unit="step")
+        else:
+            yield case
 
 
 def device_id(uuid: bytes) -> str:

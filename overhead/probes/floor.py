@@ -41,19 +41,15 @@ class Floor(Probe):
 
     def targets(self) -> list[Target]:
         """The CPU."""
-        return [
-            Target(
-                stack=self.name,
-                api="CPU",
-                adapter="CPU",
-                versions={"python": sys.version.split()[0]},
-            )
-        ]
+        python = sys.version.split()[0]
+        cpu = Target(stack=self.name, api="CPU", adapter="CPU", versions={"python": python})
+        return [cpu]
 
     def space(self, target: Target) -> Space:
         """One case for each kind of call; none from a compiled loop without numba."""
-        calls = [call for call in _CALLERS if call != "native" or importlib.util.find_spec("numba")]
-        return Space(_case(calls[0]), extra=[_case(call) for call in calls[1:]])
+        if importlib.util.find_spec("numba"):
+            return Space(_case("native"), extra=[_case("ctypes")])
+        return Space(_case("ctypes"))
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the calls. Raises ``Unsupported`` if the case has another caller or
@@ -84,19 +80,23 @@ class ForeignCalls(Chain):
 
     def __init__(self, call: str) -> None:
         self._object = object()
-        self._word = ctypes.c_uint32.from_address(
-            id(self._object) + (4 if sys.byteorder == "big" else 0)
-        )
+        # The reference count is the first 64-bit word of an object. Its low half holds the count.
+        object_address = id(self._object)
+        low_half = object_address + 4 if sys.byteorder == "big" else object_address
+        self._word = ctypes.c_uint32.from_address(low_half)
         self._start = self._word.value
         self._done = 0
+
         address = address_of(ctypes.pythonapi, "Py_IncRef")
-        function, argument = _function(address), ctypes.c_void_p(id(self._object))
+        function = _function(address)
+        argument = ctypes.c_void_p(object_address)
         increment = NativeCall(
-            "Py_IncRef", function, address, (id(self._object),), ffi_args=(argument,)
+            "Py_IncRef", function, address, (object_address,), ffi_args=(argument,)
         )
-        self._loop = (compile_native if call == "native" else compile_ffi)(
-            NativeProgram(body=(increment,))
-        )
+        compile_loop = compile_native if call == "native" else compile_ffi
+        self._loop = compile_loop(NativeProgram(body=(increment,)))
+
+        # Not every Python counts references in this word. Three calls show whether this one does.
         self._loop(3)
         if self.executed() != 3 or sys.getrefcount(self._object) != 2:
             raise Unsupported(because("no-plain-reference-count"))

@@ -64,7 +64,10 @@ class HeldChain(Chain):
         """The most units that fit into half of the queue, where 1024 launches fit; 1 if none
         fits.
         """
-        return max(1, min(self.max_n, _MOST_HELD // self.launches)) if self.launches else self.max_n
+        if not self.launches:
+            return self.max_n
+        units = _MOST_HELD // self.launches
+        return max(1, min(self.max_n, units))
 
     def held(self, clock: StreamHolder, n: int) -> DeviceTime:
         """Device time of n units, at most ``held_n``, measured by ``clock``. Raises ``Unsupported``
@@ -80,9 +83,8 @@ class HeldChain(Chain):
 
         def prepare() -> None:
             self.prepare(n)
-            if (
-                self.recorded
-            ):  # the first launch of a graph takes 1/6 longer on the device (H200, driver 580.159)
+            # The first launch of a graph takes 1/6 longer on the device (H200, driver 580.159).
+            if self.recorded:
                 issue(n)
                 self.wait()
 
@@ -99,17 +101,19 @@ def time_held(
     no unit started before all were queued. The blocker is made longer until this is so, or until it
     takes ``LONGEST_BLOCKER_NS``.
     """
-    ns = _FIRST_BLOCKER_NS
+    blocker_ns = _FIRST_BLOCKER_NS
     while True:
         prepare()
-        clock.block(ns)
+        clock.block(blocker_ns)
         start = clock.mark()
         began = time.perf_counter_ns()
         issue(n)
         end = clock.mark()
         busy = not clock.passed(start)
-        took = time.perf_counter_ns() - began
+        issuing_ns = time.perf_counter_ns() - began
         clock.wait(end)
-        if busy or ns >= LONGEST_BLOCKER_NS:
-            return DeviceTime(n, clock.between(start, end), busy, _QUANTUM_NS, clock.method)
-        ns = min(max(4 * ns, 3.0 * took), LONGEST_BLOCKER_NS)
+        if busy or blocker_ns >= LONGEST_BLOCKER_NS:
+            span_ns = clock.between(start, end)
+            return DeviceTime(n, span_ns, busy, _QUANTUM_NS, clock.method)
+        longer_ns = max(4 * blocker_ns, 3.0 * issuing_ns)
+        blocker_ns = min(longer_ns, LONGEST_BLOCKER_NS)

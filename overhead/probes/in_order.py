@@ -12,11 +12,6 @@ from overhead.probes.base import Chain, DeviceTime, Unsupported
 from overhead.probes.common.loops import Action, Issue, alternating, nothing, repeated
 from overhead.results import Case, Scalar, because
 
-_PATTERNS = ("per-submit", "wait-each", "read-each")
-"""The patterns of ``InOrderChain``: a launch for each unit; a launch and a wait; a launch and a
-read of a value.
-"""
-
 
 class InOrderChain(Chain):
     """A chain on a queue that runs its work in order. A unit is one call of the function
@@ -57,22 +52,33 @@ class InOrderChain(Chain):
         loop: Issue | None = None,
         synchronous: bool = False,
     ) -> None:
-        calls = {"launch": launch, "finish": finish, "read": read, "count": count, "device": device}
-        for name, call in calls.items():
-            if not callable(call) and (call is not None or name in ("launch", "finish", "count")):
+        required = {"launch": launch, "finish": finish, "count": count}
+        optional = {"read": read, "device": device}
+        given = {name: call for name, call in optional.items() if call is not None}
+        for name, call in {**required, **given}.items():
+            if not callable(call):
                 raise TypeError(
                     f"{name} is {call!r:.100}; it must be a function, given without calling it"
                 )
-        each = {"wait-each": finish, "read-each": read}
-        if case.pattern not in _PATTERNS or (case.pattern in each and each[case.pattern] is None):
+
+        after_launch = {"per-submit": nothing, "wait-each": finish, "read-each": read}
+        after = after_launch.get(case.pattern)
+        if after is None:
             raise Unsupported(because("queue-has-no-pattern", pattern=case.pattern))
-        second = each.get(case.pattern)
+
         self.synchronous = synchronous
-        self.latency = second is not None
+        self.latency = case.pattern != "per-submit"
         self.overlap = "serial" if self.latency or synchronous else "pipelined"
-        self.__issue = (loop or repeated(launch)) if second is None else alternating(launch, second)
-        self.__launch, self.__finish, self.__second = launch, finish, second or nothing
-        self.__count, self.__time, self.__window = count, device, dict(window or {})
+        if self.latency:
+            self.__issue = alternating(launch, after)
+        else:
+            self.__issue = loop or repeated(launch)
+        self.__launch = launch
+        self.__finish = finish
+        self.__after_launch = after
+        self.__count = count
+        self.__device_time = device
+        self.__window = dict(window or {})
 
     def issue(self, n: int) -> None:
         """Launch n units. With ``wait-each`` and ``read-each``, wait or read after each of them."""
@@ -104,25 +110,28 @@ class InOrderChain(Chain):
         If that wait or read returns only when the last unit has run, the second call finds nothing
         to wait for. Used by ``overhead check``. The units do not count as executed.
         """
-        times = []
-        for second in (nothing, self.__second):
-            self.aside += n
-            for _ in range(n):
-                self.__launch()
-            second()
-            began = time.perf_counter_ns()
-            self.__finish()
-            times.append(time.perf_counter_ns() - began)
-        return times[0], times[1]
+        after_launches_ns = self.__time_of_finish(n, nothing)
+        after_pattern_ns = self.__time_of_finish(n, self.__after_launch)
+        return after_launches_ns, after_pattern_ns
+
+    def __time_of_finish(self, n: int, first: Action) -> int:
+        """How long ``finish`` takes after n launches and one call of ``first``, ns."""
+        self.aside += n
+        for _ in range(n):
+            self.__launch()
+        first()
+        began = time.perf_counter_ns()
+        self.__finish()
+        return time.perf_counter_ns() - began
 
     def device(self, n: int) -> DeviceTime | None:
         """Device time of n units, which do not count as executed; None if each unit waits or
         ``device`` is None.
         """
-        if self.__time is None or self.latency:
+        if self.__device_time is None or self.latency:
             return None
         self.aside += n
-        return self.__time(n)
+        return self.__device_time(n)
 
     def window(self) -> dict[str, Scalar]:
         """What is timed, as names and values for the results file."""

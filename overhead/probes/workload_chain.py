@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import itertools
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -21,8 +20,8 @@ from overhead.workloads import sources, workloads
 from overhead.workloads.base import Array, KernelEntry, Workload
 from overhead.workloads.equivalence import Differs, check_chain
 
-_WRAP = 1 << 32
-"""Counters are 32 bits wide."""
+_COUNTER_VALUES = 1 << 32
+"""A counter on the device has 32 bits and starts again from 0 after so many steps."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,48 +50,103 @@ def with_workloads(star: Space, arms: Sequence[WorkloadArm], *, software: bool) 
     run measures the ``early`` arms of light workloads, and on a GPU of those that are ``usual``,
     with the first number of elements.
     """
-    found, allowed = workloads().values(), star.allowed
-    soon = [arm for arm in arms if arm.early]
-    usual = sorted(
-        (w for w in found if not w.heavy or (w.usual and not software)), key=lambda w: w.heavy
-    )
-    return dataclasses.replace(
-        star,
-        early=[
-            *star.early,
-            *(case for w in usual for case in _cases(w, soon, software)[: len(soon)]),
-        ],
-        extra=[*star.extra, *(case for w in found for case in _cases(w, arms, software))],
-        allowed=lambda case: "elements" in case.params or allowed(case),
-    )
+    registered = list(workloads().values())
+    light = [workload for workload in registered if not workload.heavy]
+    usual_heavy = [workload for workload in registered if workload.heavy and workload.usual]
+    early_workloads = light if software else [*light, *usual_heavy]
+
+    early_arms = [arm for arm in arms if arm.early]
+    early = list(star.early)
+    for workload in early_workloads:
+        cases = _cases(workload, early_arms, software)
+        early += cases[: len(early_arms)]
+
+    extra = list(star.extra)
+    for workload in registered:
+        extra += _cases(workload, arms, software)
+
+    def is_allowed(case: Case) -> bool:
+        is_of_workload = "elements" in case.params
+        return is_of_workload or star.allowed(case)
+
+    return dataclasses.replace(star, early=early, extra=extra, allowed=is_allowed)
+
+
+@dataclasses.dataclass(frozen=True)
+class _SizedVariant:
+    """A variant of a workload with a number of elements.
+
+    ``params``: what selects the variant. ``is_first_size``: False for the larger sizes.
+    """
+
+    params: Mapping[str, Scalar]
+    workload: Workload
+    elements: int
+    is_first_size: bool
 
 
 def _cases(workload: Workload, arms: Sequence[WorkloadArm], software: bool) -> list[Case]:
-    """All variants with every arm and body: first with the first number of elements, then with the
-    second, and so on.
-
-    If a workload is not written in the language of an arm, there is one case, whose record contains
-    the reason. Where the workload or the arm has no choice of bodies, there is no parameter for it.
+    """The cases of a workload: every variant in every size, with every arm that can run it and
+    with every body (way to write a step) that workload and arm have in common.
     """
-    made = [(variant, workload.at(variant)) for variant in workload.variants]
-    ranks = itertools.zip_longest(*([(v, w, n) for n in w.sizes(software)] for v, w in made))
-    return [
-        Case(
-            pattern=arm.pattern,
-            caller=arm.caller,
-            unit="step",
-            workload=workload.name,
-            params={**arm.params, **variant, "elements": elements, **body},
-        )
-        for variant, at, elements in filter(None, itertools.chain.from_iterable(ranks))
-        for arm in arms
-        if arm.fits(at) and (arm.language not in at.missing or elements == at.sizes(software)[0])
-        for body in (
-            [{"body": name} for name in arm.bodies if name in at.bodies]
-            if at.bodies and arm.bodies
-            else [{}]
-        )
-    ]
+    cases = []
+    for variant in _sized_variants(workload, software):
+        for arm in arms:
+            if not _has_cases(arm, variant):
+                continue
+            for body_params in _body_params(arm, variant.workload):
+                params = {
+                    **arm.params,
+                    **variant.params,
+                    "elements": variant.elements,
+                    **body_params,
+                }
+                case = Case(
+                    pattern=arm.pattern,
+                    caller=arm.caller,
+                    unit="step",
+                    workload=workload.name,
+                    params=params,
+                )
+                cases.append(case)
+    return cases
+
+
+def _sized_variants(workload: Workload, software: bool) -> Iterator[_SizedVariant]:
+    """All variants in their first size, then all in their second size, and so on.
+
+    A run measures cases in this order. So if its time is too short for all sizes, it still has each
+    variant in one size.
+    """
+    variants = [workload.at(params) for params in workload.variants]
+    most_sizes = max((len(variant.sizes(software)) for variant in variants), default=0)
+    for rank in range(most_sizes):
+        for params, variant in zip(workload.variants, variants, strict=True):
+            sizes = variant.sizes(software)
+            if rank < len(sizes):
+                yield _SizedVariant(params, variant, sizes[rank], is_first_size=rank == 0)
+
+
+def _has_cases(arm: WorkloadArm, variant: _SizedVariant) -> bool:
+    """Whether a run has cases of this variant with this arm.
+
+    A variant that is not written in the language of the arm has a case in its first size alone: its
+    record says why there is no figure, and once is enough.
+    """
+    if not arm.fits(variant.workload):
+        return False
+    is_written = arm.language not in variant.workload.missing
+    return is_written or variant.is_first_size
+
+
+def _body_params(arm: WorkloadArm, workload: Workload) -> list[dict[str, Scalar]]:
+    """The parameter ``body`` for each body that the workload has and the arm can run.
+
+    One empty dict, which is a case without the parameter, if workload or arm have no choice.
+    """
+    if not workload.bodies or not arm.bodies:
+        return [{}]
+    return [{"body": name} for name in arm.bodies if name in workload.bodies]
 
 
 class WorkChain(HeldChain):
@@ -119,21 +173,24 @@ class WorkChain(HeldChain):
         known = workloads()
         if case.workload not in known:
             raise Unsupported(because("no-such-workload", workload=case.workload))
+        self.case = case
         try:
-            self.case, self.workload = case, known[case.workload].at(case.params)
+            self.workload = known[case.workload].at(case.params)
         except KeyError as error:
-            raise Unsupported(
-                because("no-such-variant", workload=case.workload, text=error)
-            ) from error
+            reason = because("no-such-variant", workload=case.workload, text=error)
+            raise Unsupported(reason) from error
         self.elements = int(case.params["elements"])
+
+        # A new seed for each chain: a kernel that is right for some inputs alone is found in time.
+        # The reason of a failed comparison names the seed, so that the failure can be repeated.
         self.__seed = secrets.randbits(32)
         self.rng = np.random.default_rng(self.__seed)
-        made = self.workload.inputs(self.elements, self.rng)
-        self.inputs = {
-            name: np.asarray(values, self.workload.dtype) for name, values in made.items()
-        }
-        self.__last = self.__total = self.__age = 0
+        inputs = self.workload.inputs(self.elements, self.rng)
+        dtype = self.workload.dtype
+        self.inputs = {name: np.asarray(values, dtype) for name, values in inputs.items()}
+
         self.start_state: dict[str, Array] = {}
+        self.__forget_steps()
 
     @abc.abstractmethod
     def put(self, state: dict[str, Array]) -> None:
@@ -156,15 +213,17 @@ class WorkChain(HeldChain):
 
     def agreed(self, counters: Array) -> int:
         """The number of steps that all counters show. Raises ``Unverified`` if they differ."""
-        if len(counters) != self.elements or (counters != counters[0]).any():
+        elements_differ = (counters != counters[0]).any()
+        if len(counters) != self.elements or elements_differ:
             raise Unverified(
                 because("elements-disagree", least=counters.min(), most=counters.max())
             )
         return int(counters[0])
 
     def advance(self, steps: int) -> None:
-        """Run this many steps and wait for them."""
-        for n in [self.max_n] * (steps // self.max_n) + [steps % self.max_n]:
+        """Run this many steps and wait for them, in pieces of at most ``max_n`` steps."""
+        whole_pieces, rest = divmod(steps, self.max_n)
+        for n in [self.max_n] * whole_pieces + [rest]:
             self.prepare(n)
             self.issue(n)
             self.wait()
@@ -181,10 +240,10 @@ class WorkChain(HeldChain):
         """
         if not self.start_state:
             raise Unverified(because("chain-without-reference"))
-        now = self.count()
-        self.__total += (now - self.__last) % _WRAP
-        self.__last = now
-        return self.__total - self.aside
+        count = self.count()
+        self.__steps_in_all += (count - self.__last_count) % _COUNTER_VALUES
+        self.__last_count = count
+        return self.__steps_in_all - self.aside
 
     def verify(self) -> None:
         """Compare the chain with NumPy on random inputs, then set a start state. Raises
@@ -194,18 +253,24 @@ class WorkChain(HeldChain):
         try:
             check_chain(self.workload, self.elements, self.inputs, self, self.rng)
         except Differs as error:
-            raise Unverified(
-                because("differs-from-reference", why=error.reason, seed=self.__seed)
-            ) from error
+            reason = because("differs-from-reference", why=error.reason, seed=self.__seed)
+            raise Unverified(reason) from error
         self.begin()
         if self.on_host and self.workload.lasts:
+            # Numbers become subnormal after ``lasts`` steps, so no chain on a CPU may be longer.
             self.max_n = min(self.max_n, self.workload.lasts)
 
     def begin(self) -> None:
         """Set a new random start state, and count steps from there."""
         self.start_state = self.workload.fresh(self.elements, self.rng)
         self.put(self.start_state)
-        self.__last = self.__total = self.aside = self.__age = 0
+        self.aside = 0
+        self.__forget_steps()
+
+    def __forget_steps(self) -> None:
+        self.__last_count = 0
+        self.__steps_in_all = 0
+        self.__steps_since_put = 0
 
     def prepare(self, n: int) -> None:
         """Call ``renew``. A subclass that overrides this must call it too."""
@@ -214,13 +279,19 @@ class WorkChain(HeldChain):
     def renew(self, n: int) -> None:
         """Set the start state again if n more steps would make numbers subnormal. Does so only if
         ``on_host``.
+
+        A CPU may need six times as long for subnormal numbers (docs/workloads.md). A workload whose
+        ``lasts`` is 0 never has them.
         """
         lasts = self.workload.lasts
-        if self.on_host and self.start_state and 0 < lasts < self.__age + n and self.__age:
-            self.executed()
+        is_at_start = self.__steps_since_put == 0
+        becomes_subnormal = 0 < lasts < self.__steps_since_put + n
+        if self.on_host and self.start_state and becomes_subnormal and not is_at_start:
+            self.executed()  # adds the steps so far to the sum, because put sets counters to 0
             self.put(self.start_state)
-            self.__last = self.__age = 0
-        self.__age += n
+            self.__last_count = 0
+            self.__steps_since_put = 0
+        self.__steps_since_put += n
 
     def window(self) -> dict[str, Scalar]:
         """What is timed, as names and values for the results file: language, precision, number of
@@ -234,10 +305,10 @@ class WorkChain(HeldChain):
 
     def zeros(self) -> dict[str, Array]:
         """A state, as for ``put``, that contains only zeros."""
-        return {
-            f.name: np.zeros((self.elements, *f.shape), self.workload.dtype)
-            for f in self.workload.state
-        }
+        state = {}
+        for field in self.workload.state:
+            state[field.name] = np.zeros((self.elements, *field.shape), self.workload.dtype)
+        return state
 
 
 class _Verifiable(Protocol):
@@ -267,18 +338,20 @@ def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry,
     The kernels are in launch order. Raises ``Unsupported`` if the workload is not written in the
     language.
     """
-    name, found = chain.workload.name, sources.kernels_of(chain.workload, language, chain.elements)
-    if found is None:
+    name = chain.workload.name
+    kernels = sources.kernels_of(chain.workload, language, chain.elements)
+    if kernels is None:
         why = chain.workload.missing.get(language, because("not-written-in-language"))
-        raise Unsupported(
-            because("no-kernel-in-language", why=why, workload=name, language=language)
-        )
-    body = "fused" if chain.case.pattern == "fused" else str(chain.case.params.get("body", "one"))
-    if body not in found.entries:
-        raise Unsupported(
-            because("no-body-in-language", workload=name, body=body, language=language)
-        )
-    return found.text, found.entries[body]
+        reason = because("no-kernel-in-language", why=why, workload=name, language=language)
+        raise Unsupported(reason)
+
+    body = str(chain.case.params.get("body", "one"))
+    if chain.case.pattern == "fused":
+        body = "fused"
+    if body not in kernels.entries:
+        reason = because("no-body-in-language", workload=name, body=body, language=language)
+        raise Unsupported(reason)
+    return kernels.text, kernels.entries[body]
 
 
 def step_of(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:

@@ -6,8 +6,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from overhead.blocks.parts import Heading, InMicroseconds, Part, Table, Text, cell_text, micro_cell
+from overhead.blocks.parts import (
+    Column,
+    Heading,
+    InMicroseconds,
+    Part,
+    Table,
+    Text,
+    cell_text,
+    micro_cell,
+    table_of,
+)
 from overhead.reading.dispatch_costs import dispatch_costs, met_range
 from overhead.reading.findings import findings_of
 from overhead.reading.key_figures import key_figures
@@ -33,73 +44,90 @@ from overhead.words.report.example_run import example_lines
 from overhead.words.report.machines import machine_line, measured_line
 from overhead.words.summary import left_out_sentence, missing_sentences, software_sentence
 
-_FIGURES = ("met", "host", "fixed", "naive")
-"""The columns of times beside the cost; ``docs/method.md`` defines each figure."""
-_COLUMNS = [
-    "stack",
-    "case",
-    "called",
-    InMicroseconds(figure_column("complete")),
-    "status",
-    *(InMicroseconds(figure_column(name)) for name in _FIGURES),
-    "up to n",
-    "per",
-]
-(
-    _STACK,
-    _CASE,
-    _CALLED,
-    _COST,
-    _STATUS,
-    _UNPINNED,
-    _CPU_TIME,
-    _ONE_OFF,
-    _SINGLE_SHOT,
-    _UP_TO_N,
-    _PER,
-) = range(11)
-_NUMERIC = (_COST, _UNPINNED, _CPU_TIME, _ONE_OFF, _SINGLE_SHOT, _UP_TO_N)
-_OPTIONAL = (_PER, _ONE_OFF, _UP_TO_N, _SINGLE_SHOT, _CPU_TIME, _UNPINNED)
-_IMPORTANT = (_STATUS,)
-"""What a narrow terminal hides, as ``Table`` says. What is left says which case has which cost."""
+
+@dataclasses.dataclass(frozen=True)
+class _Shown:
+    """A target, and the cases of it that are shown."""
+
+    target: TargetView
+    records: Sequence[Record]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Case:
+    """A row of the table of cases. ``stack``: empty below the first case of a target."""
+
+    stack: str
+    target: TargetView
+    record: Record
 
 
 def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[Part]:
     """What ``overhead show`` prints of a run: the base cases, or with ``all_cases`` all cases."""
-    view, machine = View(fingerprint), fingerprint.machine
+    view = View(fingerprint)
+    machine = fingerprint.machine
     yield Text([*example_lines(fingerprint), machine_line(machine), measured_line(fingerprint)])
-    if costs := view.once(dispatch_costs):
+    costs = view.once(dispatch_costs)
+    if costs is not None:
         yield Text(lead_sentences(costs))
-    figures = view.once(key_figures)
-    if any(figure.measured is not None for figure in figures):
-        said = next_run_sentence(machine)
-        table = key_figure_table(view, next_run_meaning=said)
-        yield table
-        if not table.meanings:
-            yield Text([said])
-        missing = ((label(k), k.reason) for k in figures if k.measured is None)
-        yield Text(reasons_said(missing, "Missing:"), quiet=True)
+    yield from _key_figures(view)
     yield from _of_slices(view)
     yield from _findings(view)
-    yield Text([*filter(None, (software_sentence(view), missing_sentences(view)))])
-    shown = [(t, by_patterns(t.records) if all_cases else base_cases(t)) for t in view.targets]
-    yield from _cases(ALL_CASES if all_cases else BASE_CASES, view, shown, " --all")
+    remarks = [software_sentence(view), missing_sentences(view)]
+    yield Text(list(filter(None, remarks)))
+
+    title = ALL_CASES if all_cases else BASE_CASES
+    shown = []
+    for target in view.targets:
+        records = by_patterns(target.records) if all_cases else base_cases(target)
+        shown.append(_Shown(target, records))
+    yield from _cases(title, view, shown, " --all")
     yield from layers(view)
-    if tables := [table for table in map(_filled_rows_first, tax_tables(view)) if table.most]:
-        yield Heading("What the browser adds")
-        yield from tables
+    yield from _browser(view)
     yield from _missing(fingerprint)
+
+
+def _key_figures(view: View) -> Iterator[Part]:
+    """The table of key figures, what its range means, and why others are missing; nothing where no
+    key figure was measured.
+    """
+    machine = view.fingerprint.machine
+    figures = view.once(key_figures)
+    if all(figure.measured is None for figure in figures):
+        return
+    about_range = next_run_sentence(machine)
+    table = key_figure_table(view, next_run_meaning=about_range)
+    yield table
+    if not table.meanings:
+        yield Text([about_range])
+    missing = [(label(figure), figure.reason) for figure in figures if figure.measured is None]
+    yield Text(reasons_said(missing, "Missing:"), quiet=True)
+
+
+def _browser(view: View) -> Iterator[Part]:
+    """What the browser adds, where a case of it has a number."""
+    tables = [_filled_rows_first(table) for table in tax_tables(view)]
+    tables = [table for table in tables if table.most]
+    if tables:
+        yield Heading("What the browser adds")
+    yield from tables
 
 
 def _filled_rows_first(table: Table) -> Table:
     """The table of a page for a terminal, which counts the rows without a number and does not show
     them.
     """
-    filled = [row for row in table.rows if any(cell_text(row[i]) for i in table.numeric)]
-    others = [row for row in table.rows if row not in filled]
-    return dataclasses.replace(
-        table, rows=[*filled, *others], most=len(filled), folded=False
-    ).without_empty()
+    filled = []
+    others = []
+    for row in table.rows:
+        has_number = any(cell_text(row[i]) for i in table.numeric)
+        if has_number:
+            filled.append(row)
+        else:
+            others.append(row)
+    rows = [*filled, *others]
+    shown = dataclasses.replace(table, rows=rows, most=len(filled), folded=False)
+    return shown.without_empty()
 
 
 def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
@@ -107,85 +135,126 @@ def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
     are missing.
     """
     view = View(fingerprint)
-    yield from _cases(
-        BASE_CASES, view, [(t, [t.base] if t.has_step else base_cases(t)) for t in view.targets]
-    )
+    shown = []
+    for target in view.targets:
+        records = [target.base] if target.has_step else base_cases(target)
+        shown.append(_Shown(target, records))
+    yield from _cases(BASE_CASES, view, shown)
     yield from _of_slices(view)
     yield from _findings(view)
     yield from _missing(fingerprint)
 
 
 def _of_slices(view: View) -> Iterator[Part]:
+    """What each slice adds to the text."""
     for slice in of_slices("brief"):
         yield from slice.brief(view)
 
 
 def _findings(view: View) -> Iterator[Part]:
+    """What to do here, where something was found."""
     if view.once(findings_of):
         yield Heading("What to do here")
         yield from to_do(view)
 
 
-def _cases(
-    title: str, view: View, shown: Sequence[tuple[TargetView, list[Record]]], option: str = ""
-) -> Iterator[Part]:
+def _cases(title: str, view: View, shown: Sequence[_Shown], option: str = "") -> Iterator[Part]:
     """One table of these cases of all targets, why some have no cost, and how many cases it leaves
-    out.
+    out. ``option``: of ``overhead show``, which shows these.
     """
     if not shown:
         return
-    labels, device = without_device([target.named for target, _ in shown])
-    cases = [(target, record) for target, records in shown for record in records]
-    rows = [
-        ["" if n else label, *_row(target, record)]
-        for label, (target, records) in zip(labels, shown, strict=True)
-        for n, record in enumerate(records)
-    ]
-    starts = [n for n, row in enumerate(rows) if row[0]]
-    yield Table(
-        cases_title(title, device),
-        _COLUMNS,
-        rows,
-        _NUMERIC,
-        optional=_OPTIONAL,
-        important=_IMPORTANT,
-        ends=[n - 1 for n in starts],
-    ).without_empty()
+    labels, device = without_device([one.target.named for one in shown])
+    cases: list[_Case] = []
+    first_rows = []
+    for stack, one in zip(labels, shown, strict=True):
+        if one.records:
+            first_rows.append(len(cases))
+        for record in one.records:
+            is_first = record is one.records[0]
+            cases.append(_Case(stack if is_first else "", one.target, record))
+    line_below = [row - 1 for row in first_rows]
+    yield table_of(cases_title(title, device), _COLUMNS, cases, ends=line_below)
     yield Text(_reasons(cases), quiet=True)
-    if left := len(view.fingerprint.records) - len(cases):
-        yield Text([more_cases(left, option)], quiet=True)
+    left_out = len(view.fingerprint.records) - len(cases)
+    if left_out:
+        yield Text([more_cases(left_out, option)], quiet=True)
 
 
-def _row(target: TargetView, record: Record) -> list[str]:
-    met = met_range(record)
-    cells = {
-        name: micro_cell(record, name) if record.measured(name) else ""
-        for name in ("complete", *_FIGURES)
-    }
-    if met:
-        cells["met"] = between(*met)
-    return [
-        target.pattern_label(record),
-        CALLER_WORDS[record.caller],
-        cells["complete"],
-        doubts(record),
-        *(cells[name] for name in _FIGURES),
-        held_range(record.figure("complete")),
-        record.unit,
-    ]
+def _stack(case: _Case) -> str:
+    return case.stack
 
 
-def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
+def _case(case: _Case) -> str:
+    return case.target.pattern_label(case.record)
+
+
+def _called(case: _Case) -> str:
+    return CALLER_WORDS[case.record.caller]
+
+
+def _status(case: _Case) -> str:
+    return doubts(case.record)
+
+
+def _unpinned(case: _Case) -> str:
+    """The range of the unpinned costs of several processes; their median where there is none."""
+    time = _time("met", case)
+    ends = met_range(case.record)
+    return between(*ends) if ends is not None else time
+
+
+def _time(figure: str, case: _Case) -> str:
+    """The figure in microseconds; nothing where it has no value."""
+    return micro_cell(case.record, figure) if case.record.measured(figure) else ""
+
+
+def _held_range(case: _Case) -> str:
+    return held_range(case.record.figure("complete"))
+
+
+def _unit(case: _Case) -> str:
+    return case.record.unit
+
+
+def _time_column(figure: str, hidden: int = 0) -> Column[_Case]:
+    """The column of a figure, which docs/method.md defines; ``hidden`` as ``Column`` has it."""
+    cell = _unpinned if figure == "met" else partial(_time, figure)
+    heading = InMicroseconds(figure_column(figure))
+    return Column(heading, cell, is_number=True, only_if_filled=True, hidden=hidden)
+
+
+_COLUMNS: list[Column[_Case]] = [
+    Column("stack", _stack, only_if_filled=True),
+    Column("case", _case, only_if_filled=True),
+    Column("called", _called, only_if_filled=True),
+    _time_column("complete"),
+    Column("status", _status, only_if_filled=True, is_important=True),
+    _time_column("met", hidden=6),
+    _time_column("host", hidden=5),
+    _time_column("fixed", hidden=2),
+    _time_column("naive", hidden=4),
+    Column("up to n", _held_range, is_number=True, only_if_filled=True, hidden=3),
+    Column("per", _unit, only_if_filled=True, hidden=1),
+]
+"""What is left on a narrow terminal says which case has which cost."""
+
+
+def _reasons(cases: Sequence[_Case]) -> list[str]:
     """Each reason for a missing cost once, with the cases that it explains."""
-    missing = [
-        (case_name(target, record), why(record, "complete"))
-        for target, record in cases
-        if record.value("complete") is None
-    ]
+    missing = []
+    for case in cases:
+        if case.record.value("complete") is None:
+            reason = why(case.record, "complete")
+            missing.append((case_name(case.target, case.record), reason))
     return reasons_said(missing, "No cost of")
 
 
 def _missing(run: Fingerprint) -> Iterator[Part]:
+    """Which stacks are missing and why, and what else is to know of the run."""
     yield from missing_blocks(run.unavailable)
-    notes = map(note, notes_said(run.flags))
-    yield Text([*notes, *filter(None, [left_out_sentence(len(run.left_out))])])
+    remarks = [note(text) for text in notes_said(run.flags)]
+    left_out = left_out_sentence(len(run.left_out))
+    if left_out:
+        remarks.append(left_out)
+    yield Text(remarks)

@@ -6,18 +6,21 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from overhead.blocks.parts import Part, Table, Text, micro_cell
+from overhead.blocks.parts import Column, Part, Text, micro_cell, table_of
 from overhead.errors import UnknownName, UsageError, nearest, require_extra
 from overhead.loading.files import save_file
 from overhead.loading.outputs import Output, begins_like, check_outputs
-from overhead.loading.samples import medians_by_record
+from overhead.loading.samples import ProcessMedians, medians_by_record
+from overhead.measure.fitting.line import Line
 from overhead.reading.plain_text import plain
 from overhead.report.core.case_line import case_figure, line_of, panel_name
 from overhead.report.core.lines import measured_points
-from overhead.results import Figure, Fingerprint, Record, facts_of
+from overhead.results import Figure, Fingerprint, Point, Record, facts_of
 from overhead.words.format import MICRO, between, number, spread, within
 from overhead.words.glossary import figure_name
 from overhead.words.reasons import sentence, with_status
@@ -50,37 +53,46 @@ def find_case(run: Fingerprint, case: str) -> Record:
     ``UsageError``.
     """
     words = case.lower().split()
-    alike = [r for r in run.records if all(word in r.key.lower() for word in words)]
-    found = [r for r in alike if r.key == case] or alike
+    found = [record for record in run.records if record.key == case]
+    if not found:
+        found = [record for record in run.records if _has_words(record, words)]
     if len(found) == 1:
         return found[0]
     if not found:
         raise _unknown_case(run, case, words)
-    keys = "; ".join(
-        [plain(r.key) for r in found[:_MOST_LISTED]] + ["..."] * (len(found) > _MOST_LISTED)
-    )
+    keys = [plain(record.key) for record in found[:_MOST_LISTED]]
+    if len(found) > _MOST_LISTED:
+        keys.append("...")
     raise UsageError(
         f"{plain(case)}: {len(found)} cases have these words; add words of one of these keys:"
-        f" {keys}"
+        f" {'; '.join(keys)}"
     )
+
+
+def _has_words(record: Record, words: Iterable[str]) -> bool:
+    """Whether the key of the case has all these words, which are in lower case."""
+    key = record.key.lower()
+    return all(word in key for word in words)
 
 
 def _unknown_case(run: Fingerprint, case: str, words: Sequence[str]) -> UnknownName:
     """The error for words that no key has together, with the word that was probably meant for one
     that no key has.
     """
-    known = {part for record in run.records for part in re.split(r"[\s@:]", record.key) if part}
-    keys = " ".join(record.key.lower() for record in run.records)
-    strange = next((word for word in words if word not in keys), "")
-    near = nearest(strange, known) if strange else ""
-    if not near:
+    known: set[str] = set()
+    for record in run.records:
+        known.update(filter(None, re.split(r"[\s@:]", record.key)))
+    all_keys = " ".join(record.key.lower() for record in run.records)
+    strange = [word for word in words if word not in all_keys]
+    meant = nearest(strange[0], known) if strange else ""
+    if not meant:
         return UnknownName(
             f"{plain(case)}: no file, and no case of the run; overhead show --all lists them"
         )
     return UnknownName(
-        f"{plain(case)}: no file, and no case of the run; {plain(strange)} is in no key, did you"
-        f" mean {near!r}?",
-        near,
+        f"{plain(case)}: no file, and no case of the run; {plain(strange[0])} is in no key, did you"
+        f" mean {meant!r}?",
+        meant,
     )
 
 
@@ -89,56 +101,99 @@ def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
     the run.
     """
     yield Text([*example_lines(run), record.key, with_status(record.status, record.reason)])
-    rows = [
-        [
-            figure_name(f.name),
-            *_value(record, f),
-            f.status,
-            str(f.processes or ""),
-            sentence(f.reason),
-        ]
-        for f in record.figures
-    ]
-    columns = ["figure", "value", "unit", "status", "processes", "reason"]
-    _, value, _, _, in_processes, reason = range(6)
-    yield Table(
-        "Figures",
-        columns,
-        rows,
-        (value, in_processes),
-        optional=(in_processes,),
-        important=(reason,),
-    )
+    yield table_of("Figures", _figure_columns(record), record.figures)
     processes = medians_by_record(run, path).get(record.key, [])
-    line, points = line_of(record)[0], []
-    for p in measured_points(record):
-        off = f"{100 * (p.total / (line.intercept + line.slope * p.n) - 1):+.1f}" if line else ""
-        median = number(within(p.total / 1e3, 0.002))
-        own = [one.ladder[p.n] / 1e3 for one in processes if p.n in one.ladder]
-        ends = f"{between(min(own), max(own))} ({len(own)})" if own else ""
-        points.append([f"{p.n:,}", median, between(p.q1 / 1e3, p.q3 / 1e3), off, ends])
-    columns = [
-        "n",
-        f"T(n), {MICRO}, median",
-        "quartiles",
-        "off the line, %",
-        "medians of the processes",
-    ]
-    _, _, quartiles, _, of_processes = range(5)
-    yield Table(
-        "The time of a chain of n",
-        columns,
-        points,
-        numeric=range(5),
-        optional=(of_processes, quartiles),
-    ).without_empty()
+    columns = _point_columns(record, processes)
+    yield table_of("The time of a chain of n", columns, measured_points(record))
     yield Text([] if processes else [ONLY_WITH_SAMPLES], quiet=True)
 
 
-def _value(record: Record, figure: Figure) -> tuple[str, str]:
+def _figure_columns(record: Record) -> list[Column[Figure]]:
+    """The columns of the table of a case's figures."""
+    value = partial(_value, record)
+    return [
+        Column("figure", _name),
+        Column("value", value, is_number=True),
+        Column("unit", _unit),
+        Column("status", _status),
+        Column("processes", _processes, is_number=True, hidden=1),
+        Column("reason", _reason, is_important=True),
+    ]
+
+
+def _name(figure: Figure) -> str:
+    return figure_name(figure.name)
+
+
+def _value(record: Record, figure: Figure) -> str:
+    """The value with its interval, a time in microseconds; the status of a figure without one."""
     if figure.unit == "ns":
-        return micro_cell(record, figure.name), MICRO
-    return spread(figure.measured) if figure.measured else figure.status, figure.unit
+        return micro_cell(record, figure.name)
+    value = figure.measured
+    return spread(value) if value is not None else figure.status
+
+
+def _unit(figure: Figure) -> str:
+    return MICRO if figure.unit == "ns" else figure.unit
+
+
+def _status(figure: Figure) -> str:
+    return figure.status
+
+
+def _processes(figure: Figure) -> str:
+    """The number of processes that measured the figure."""
+    return str(figure.processes) if figure.processes else ""
+
+
+def _reason(figure: Figure) -> str:
+    return sentence(figure.reason)
+
+
+def _point_columns(record: Record, processes: Sequence[ProcessMedians]) -> list[Column[Point]]:
+    """The columns of the table of T(n); those that need samples are empty without ``processes``."""
+    line, _ = line_of(record)
+    off_line = partial(_off_line, line)
+    medians = partial(_medians_of_processes, processes)
+    columns: list[Column[Point]] = [
+        Column("n", _n),
+        Column(f"T(n), {MICRO}, median", _median),
+        Column("quartiles", _quartiles, hidden=2),
+        Column("off the line, %", off_line),
+        Column("medians of the processes", medians, hidden=1),
+    ]
+    return [replace(column, is_number=True, only_if_filled=True) for column in columns]
+
+
+def _n(point: Point) -> str:
+    return f"{point.n:,}"
+
+
+def _median(point: Point) -> str:
+    """The median of T(n) in microseconds, to 0.2 %."""
+    return number(within(point.total / 1e3, 0.002))
+
+
+def _quartiles(point: Point) -> str:
+    return between(point.q1 / 1e3, point.q3 / 1e3)
+
+
+def _off_line(line: Line | None, point: Point) -> str:
+    """How far T(n) lies above the line, in per cent of the line."""
+    if line is None:
+        return ""
+    on_line = line.intercept + line.slope * point.n
+    off = point.total / on_line - 1
+    return f"{100 * off:+.1f}"
+
+
+def _medians_of_processes(processes: Sequence[ProcessMedians], point: Point) -> str:
+    """The lowest and the highest median of T(n) among the processes, and how many have one."""
+    medians = [one.ladder[point.n] / 1e3 for one in processes if point.n in one.ladder]
+    if not medians:
+        return ""
+    ends = between(min(medians), max(medians))
+    return f"{ends} ({len(medians)})"
 
 
 def save_plot(run: Fingerprint, path: Path, record: Record, out: Path) -> Path:
@@ -148,15 +203,18 @@ def save_plot(run: Fingerprint, path: Path, record: Record, out: Path) -> Path:
     ``path``: the file of the run, beside which its samples may lie. Raises ``UsageError``.
     """
     require_extra("report", "matplotlib", "seaborn")
-    out = out if out.name else Path(f"{panel_name(record)}.png")
+    if not out.name:
+        out = Path(f"{panel_name(record)}.png")
     if out.suffix not in (".png", ".svg"):
         raise UsageError(f"{out}: name a file that ends in .png or .svg")
     check_outputs([Output(out, begins_like(_HEADS[out.suffix]))], [path])
-    processes, file = medians_by_record(run, path).get(record.key, []), io.BytesIO()
+    processes = medians_by_record(run, path).get(record.key, [])
     colour = facts_of(record.stack, run.stacks).colour
     figure = case_figure(
         record, processes, run.profile, colour, width=_PLOT_INCHES, title=record.key
     )
-    figure.savefig(file, format=out.suffix[1:], metadata={_METADATA[out.suffix]: "overhead"})
+    file = io.BytesIO()
+    made_by = {_METADATA[out.suffix]: "overhead"}
+    figure.savefig(file, format=out.suffix.removeprefix("."), metadata=made_by)
     save_file(out, file.getvalue())
     return out

@@ -5,22 +5,22 @@ event. A *fingerprint* (``.json``) holds the figures without the raw samples. Al
 nanoseconds. Decoding is strict and bounded.
 """
 
-from overhead.results.journal_lines import (
-    DiedLine as DiedLine,
-    EndedLine as EndedLine,
-    FailedLine as FailedLine,
-    HeaderLine as HeaderLine,
-    JournalLine as JournalLine,
-    MissingLine as MissingLine,
-    OmittedLine as OmittedLine,
-    OneOffLine as OneOffLine,
-    OpenedLine as OpenedLine,
-    PeersLine as PeersLine,
-    PlannedLine as PlannedLine,
-    RoundLine as RoundLine,
-    WindowLine as WindowLine,
-    decode_line as decode_line,
-    encode_line as encode_line,
+from overhead.results.journal_entries import (
+    DiedEntry as DiedEntry,
+    EndedEntry as EndedEntry,
+    FailedEntry as FailedEntry,
+    HeaderEntry as HeaderEntry,
+    JournalEntry as JournalEntry,
+    MissingEntry as MissingEntry,
+    OmittedEntry as OmittedEntry,
+    OneOffEntry as OneOffEntry,
+    OpenedEntry as OpenedEntry,
+    PeersEntry as PeersEntry,
+    PeriodEntry as PeriodEntry,
+    PlannedEntry as PlannedEntry,
+    RoundEntry as RoundEntry,
+    decode_entry as decode_entry,
+    encode_entry as encode_entry,
 )
 from overhead.results.origin import (
     Origin as Origin,
@@ -105,11 +105,11 @@ from overhead.results.vocabulary import (
     Overlap as Overlap,
     Params as Params,
     Pattern as Pattern,
+    PeriodKind as PeriodKind,
     Placement as Placement,
     Profile as Profile,
     Scalar as Scalar,
     Status as Status,
     Way as Way,
-    WindowKind as WindowKind,
     same_figures as same_figures,
 )

@@ -66,7 +66,7 @@ Limit = Literal["", "processors", "interpreter", "lock", "slices", "device", "un
 slices of the device; the device's throughput; something that the measurement does not tell; '' for
 nothing.
 """
-WindowKind = Literal["long", "short", "slices"]
+PeriodKind = Literal["long", "short", "slices"]
 Bound = Literal["host", "device", "balanced", ""]
 
 LongText = Annotated[str, Meta(max_length=4000)]

@@ -24,11 +24,11 @@ from overhead.measure.sampling.events import Settings
 from overhead.probes import registry
 from overhead.profiles import Plan
 from overhead.results import (
-    DiedLine,
-    EndedLine,
-    FailedLine,
-    JournalLine,
-    OneOffLine,
+    DiedEntry,
+    EndedEntry,
+    FailedEntry,
+    JournalEntry,
+    OneOffEntry,
     Target,
     Together,
     because,
@@ -87,13 +87,13 @@ class InterpreterRun:
         init=False, default_factory=Counter
     )
 
-    def store(self, line: JournalLine, listener: Listener) -> None:
+    def store(self, line: JournalEntry, listener: Listener) -> None:
         """Write a line to the journal, and note what later processes need to know."""
-        if isinstance(line, FailedLine):
+        if isinstance(line, FailedEntry):
             self.dropped.add(f"{line.target} {line.case}")
             line = redacted(line)
             self._tell(line, listener)
-        if isinstance(line, OneOffLine) and line.name in ("ladder", "wait_quantum"):
+        if isinstance(line, OneOffEntry) and line.name in ("ladder", "wait_quantum"):
             key = f"{line.target} {line.case}"
             polls = line.name == "wait_quantum"
             self.ladders[key] = (
@@ -101,7 +101,7 @@ class InterpreterRun:
             )
         self.journal.write([line])
 
-    def _tell(self, line: FailedLine, listener: Listener) -> None:
+    def _tell(self, line: FailedEntry, listener: Listener) -> None:
         """Tell a failure. Of several with one cause, tell the first, and that there are more."""
         cause = (line.target, line.status, cause_of(line.reason))
         self._told[cause] += 1
@@ -383,7 +383,7 @@ class Campaign:
                     one.run.store(answer, self.listener)  # type: ignore[arg-type]
                     opening_ns += (
                         answer.values[0]
-                        if isinstance(answer, OneOffLine) and answer.name == "open"
+                        if isinstance(answer, OneOffEntry) and answer.name == "open"
                         else 0.0
                     )
             except WorkerDied as death:
@@ -445,7 +445,7 @@ class Campaign:
                 one.worker.go()
                 continue
             one.run.store(answer, self.listener)  # type: ignore[arg-type]
-            if isinstance(answer, EndedLine):
+            if isinstance(answer, EndedEntry):
                 one.run.journal.sync()
                 return True
 
@@ -459,7 +459,7 @@ class Campaign:
         one.worker.end()
         one.deaths += 1
         key = one.task.target.key
-        died = redacted(DiedLine(worker=key, process=one.process, reason=death.reason))
+        died = redacted(DiedEntry(worker=key, process=one.process, reason=death.reason))
         one.run.store(died, self.listener)
         if one.deaths == 1:
             self.listener.note(MeasuredAgain(key, one.process, died.reason, one.run.side))
@@ -468,8 +468,8 @@ class Campaign:
             for a in (
                 [assignments[death.index]] if 0 <= death.index < len(assignments) else assignments
             ):
-                failed = FailedLine(
-                    **a.line_fields(key, one.process), status="failed", reason=death.reason
+                failed = FailedEntry(
+                    **a.entry_fields(key, one.process), status="failed", reason=death.reason
                 )
                 one.run.store(failed, self.listener)
         one.run.journal.sync()

@@ -32,11 +32,11 @@ from overhead.public import Shown
 from overhead.reading.missing_values import missing_stack
 from overhead.results import (
     Fingerprint,
-    HeaderLine,
-    JournalLine,
-    MissingLine,
-    OmittedLine,
-    PlannedLine,
+    HeaderEntry,
+    JournalEntry,
+    MissingEntry,
+    OmittedEntry,
+    PlannedEntry,
     Why,
 )
 
@@ -45,7 +45,7 @@ SIDES: tuple[Literal["base", "new"], Literal["base", "new"]] = ("base", "new")
 DEFAULT_FOLDER = Path("reports/local")
 _TIME = "%Y-%m-%dT%H%M%SZ"
 _NOT_MEASURED = ("failed", "unavailable", "unverified")
-_PLAN = HeaderLine | MissingLine | OmittedLine | PlannedLine
+_PLAN = HeaderEntry | MissingEntry | OmittedEntry | PlannedEntry
 
 
 class _Exists(UsageError):
@@ -77,18 +77,18 @@ class Journal:
         self._file = _create(path)
         self._held: list[bytes] = []
 
-    def write(self, lines: Iterable[JournalLine]) -> None:
+    def write(self, lines: Iterable[JournalEntry]) -> None:
         """Append these lines. Raises ``CannotWrite``."""
         with self._raising():
             for line in lines:
                 if self.kept:
-                    self._file.write(results.encode_line(line))
+                    self._file.write(results.encode_entry(line))
                 else:
-                    self._held.append(results.encode_line(line))
+                    self._held.append(results.encode_entry(line))
                     if not isinstance(line, _PLAN):
                         self.keep()
 
-    def append(self, lines: Iterable[JournalLine]) -> None:
+    def append(self, lines: Iterable[JournalEntry]) -> None:
         """Append these lines, and write everything to the disk. Raises ``UsageError``."""
         self.write(map(redacted, lines))
         self.sync()
@@ -268,7 +268,7 @@ def write_files(journals: Sequence[Journal]) -> Outcome:
     return replace(first, second=others[0]) if others else first
 
 
-def write_lines(lines: Iterable[JournalLine], out: Path | None) -> Outcome:
+def write_entries(lines: Iterable[JournalEntry], out: Path | None) -> Outcome:
     """Write the files of a run that was measured elsewhere, from the lines of its journal. Raises
     ``UsageError``.
     """

@@ -87,7 +87,7 @@ class Measuring:
 
     request: RunRequest
     targets: Sequence[Target]
-    add: Callable[[Iterable[results.JournalLine]], None]
+    add: Callable[[Iterable[results.JournalEntry]], None]
     listener: Listener
     interpreter: Interpreter = HERE
 
@@ -240,7 +240,7 @@ def _begin(
 ) -> list[InterpreterRun]:
     """Find targets and plan for each interpreter, then write the first lines of the journals."""
     prepared = [_prepare(stacks, request, one, listener) for one in given]
-    header = results.HeaderLine(
+    header = results.HeaderEntry(
         schema_version=results.SCHEMA_VERSION,
         method_version=results.METHOD_VERSION,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -291,14 +291,14 @@ def _prepare(
     return found, tasks, left_out
 
 
-def _write_plan(journal: Journal, header: results.HeaderLine, prepared: _Prepared) -> None:
+def _write_plan(journal: Journal, header: results.HeaderEntry, prepared: _Prepared) -> None:
     found, tasks, left_out = prepared
     journal.write([header])
-    journal.write(machine.redacted(results.MissingLine(unavailable=m)) for m in found.missing)
-    journal.write(results.OmittedLine(left_out=omitted) for omitted in left_out)
+    journal.write(machine.redacted(results.MissingEntry(unavailable=m)) for m in found.missing)
+    journal.write(results.OmittedEntry(left_out=omitted) for omitted in left_out)
     planned = [(task, a) for task in tasks for a in task.assignments]
     lines = (
-        results.PlannedLine(
+        results.PlannedEntry(
             worker=t.target.key, target=a.target, case=a.case, processes=t.processes
         )
         for t, a in planned

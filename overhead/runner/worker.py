@@ -24,7 +24,7 @@ from overhead.probes import (
 from overhead.probes.arms import open_case
 from overhead.probes.base import Chain, Unavailable
 from overhead.probes.common.availability import CANNOT, cannot_here
-from overhead.results import EndedLine, FailedLine, OneOffLine, OpenedLine, Why, because
+from overhead.results import EndedEntry, FailedEntry, OneOffEntry, OpenedEntry, Why, because
 from overhead.runner.workers import Assignment, FoundTargets, Job, Note, Pause, Ready
 
 LONGEST_SILENCE_S = 20.0
@@ -47,7 +47,7 @@ class Worker:
         """Targets by key: those with an opened case, and those with a unit that ran."""
         self.index = {a.key: i for i, a in enumerate(job.assignments)}
         self.by_id = {a.key: a for a in job.assignments}
-        self.names = {a.key: a.line_fields(job.worker, job.process) for a in job.assignments}
+        self.names = {a.key: a.entry_fields(job.worker, job.process) for a in job.assignments}
         self.paused = time.monotonic()
 
     def note_step(self, case: str, what: str) -> None:
@@ -89,7 +89,7 @@ class Worker:
                 self.chains, SystemClock(), settings, self._take, self._judge_first_call
             )
         self.note_step("", "ending")
-        self.parent(EndedLine(worker=self.job.worker, process=self.job.process, rule=rule))
+        self.parent(EndedEntry(worker=self.job.worker, process=self.job.process, rule=rule))
         self.parent.wait()
         for name in list(self.chains):
             self._close(name)
@@ -108,13 +108,13 @@ class Worker:
             opening = opening_of(chain)
         except BaseException as error:  # sys.exit in a stack must not end the other cases
             self.parent.add(
-                FailedLine(**self.names[name], status=status_of(error), reason=reason_of(error))
+                FailedEntry(**self.names[name], status=status_of(error), reason=reason_of(error))
             )
             self._close(name)
             return
-        self.parent.add(OpenedLine(**self.names[name], **vars(found)))
+        self.parent.add(OpenedEntry(**self.names[name], **vars(found)))
         for figure, value in {"open": took, **opening}.items():
-            self.parent.add(OneOffLine(**self.names[name], name=figure, values=[value]))
+            self.parent.add(OneOffEntry(**self.names[name], name=figure, values=[value]))
 
     def _runs_first(self) -> bool:
         """Whether this is the first process of its targets. Later ones run what has run in an
@@ -144,7 +144,7 @@ class Worker:
         measure.
         """
         if not isinstance(event, Doing):
-            if not isinstance(event, FailedLine):
+            if not isinstance(event, FailedEntry):
                 self.ran.add(event.target)
             self.parent.add(event)
             return

@@ -22,7 +22,7 @@ from overhead.child import ChildEnded, ChildLimits, ChildProcess
 from overhead.errors import WithReason
 from overhead.measure.sampling.events import Settings
 from overhead.probes import usable_entry_points
-from overhead.results import Case, JournalLine, Reason, Target, Why, because
+from overhead.results import Case, JournalEntry, Reason, Target, Why, because
 from overhead.runner.interpreter import HERE, Interpreter
 
 RELEASE_S = 5.0
@@ -44,8 +44,8 @@ class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
         """Target and case in one line, unique in a run."""
         return f"{self.target.key} {self.case.key}"
 
-    def line_fields(self, worker: str, process: int) -> dict[str, Any]:
-        """The fields of a journal line that name the case, and the worker and the process that
+    def entry_fields(self, worker: str, process: int) -> dict[str, Any]:
+        """The fields of a journal entry that name the case, and the worker and the process that
         measured it.
         """
         return {
@@ -109,7 +109,9 @@ Message = FoundTargets | Ready | Pause
 GO = "go"
 """What the parent sends to let a worker go on."""
 
-_answers: msgspec.json.Decoder[Message | JournalLine] = msgspec.json.Decoder(Message | JournalLine)
+_answers: msgspec.json.Decoder[Message | JournalEntry] = msgspec.json.Decoder(
+    Message | JournalEntry
+)
 decode = _answers.decode
 """The message or journal line in a line that a worker sent. Raises ``msgspec.DecodeError``."""
 
@@ -197,7 +199,7 @@ class WorkerProcess:
         self._release_until = time.monotonic() + RELEASE_S
         self._child.send(GO)
 
-    def receive(self) -> Message | JournalLine:
+    def receive(self) -> Message | JournalEntry:
         """The next line of the worker. Raises ``WorkerDied`` if none comes."""
         try:
             return self._child.receive()

@@ -486,7 +486,7 @@ def _measured(
             raise TimeInterrupted(_cut_short(first)) from None
         finally:
             unload_plugin(_STACK, "call")
-        judged = compare(outcome.path, outcome.second.path).cases if outcome.second else ()
+        judged = compare(outcome, outcome.second).cases if outcome.second else ()
     return outcome, {case.case: case for case in judged}
 
 

@@ -24,16 +24,22 @@ def beside_sentence(found: Beside, name: str) -> str:
     """How the figures of the host and of the device compare with those of the run ``name``, and
     what is outside.
     """
-    said = " and ".join(filter(None, (_range(found, limit) for limit in _WHERE)))
-    over = [pair for pair in found.pairs.values() if pair.outside]
-    outside = [f"{label(pair.this)} ({number(within(pair.ratio, 0.01))} times)" for pair in over]
-    beyond = (
-        f" These figures differ by more than run-to-run variation: {'; '.join(outside)}."
-        if outside
-        else ""
-    )
-    compared = f"takes {said}" if said else "has no cost in common that is not noisy"
-    return f"Compared with {name}, this machine {compared}.{beyond}"
+    ranges = [_range(found, limit) for limit in _WHERE]
+    ranges = [text for text in ranges if text]
+    compared = "has no cost in common that is not noisy"
+    if ranges:
+        compared = f"takes {' and '.join(ranges)}"
+    sentence = f"Compared with {name}, this machine {compared}."
+
+    outside = []
+    for pair in found.pairs.values():
+        if pair.outside:
+            times = number(within(pair.ratio, 0.01))
+            outside.append(f"{label(pair.this)} ({times} times)")
+    if not outside:
+        return sentence
+    figures = "; ".join(outside)
+    return f"{sentence} These figures differ by more than run-to-run variation: {figures}."
 
 
 def _range(found: Beside, limit: str) -> str:
@@ -43,10 +49,13 @@ def _range(found: Beside, limit: str) -> str:
     times = steady_ratios(found, limit)
     if not times:
         return ""
-    ends = [times[0]] if times[0].value == times[-1].value else [times[0], times[-1]]
-    shown = " to ".join(number(within(end, 0.01)) for end in ends)
-    number_of = count(len(times), "figure", formed("count", *(one.origin for one in times)))
-    return f"{shown} times as long where {_WHERE[limit]} ({number_of})"
+    lowest, highest = times[0], times[-1]
+    shown = number(within(lowest, 0.01))
+    if highest.value != lowest.value:
+        shown = f"{shown} to {number(within(highest, 0.01))}"
+    origin = formed("count", *(ratio.origin for ratio in times))
+    figures = count(len(times), "figure", origin)
+    return f"{shown} times as long where {_WHERE[limit]} ({figures})"
 
 
 def version_changes_text(changes: Sequence[VersionChange]) -> str:

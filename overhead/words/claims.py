@@ -118,6 +118,11 @@ def explanation(one: Judged) -> str:
         reached = test.quantity.replace(VALUE, value)
         said = [f"By the published figures, {reached}, but the hardware reaches at most {limit}."]
     elif not one.measured:
+        if not one.measuring.command:
+            return (
+                "These files have no measurement for this claim, and this version of overhead no"
+                " longer measures it."
+            )
         return (
             "These files have no measurement for this claim. To measure one:"
             f" {measuring_command(one.measuring)}."

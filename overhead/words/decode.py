@@ -5,7 +5,7 @@ changes.
 from __future__ import annotations
 
 from overhead.decode.lowering.fusions import FUSIONS
-from overhead.decode.reading import DecodeArm, DecoderResults
+from overhead.decode.reading import DecoderResults, MeasuredVariant
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetLabel, graph_maker
 from overhead.results import ratio
@@ -53,18 +53,18 @@ def batch_intro(found: DecoderResults) -> str:
     )
 
 
-def arm_name(arm: DecodeArm) -> str:
+def variant_name(variant: MeasuredVariant) -> str:
     """The program and how it is issued, in words such as ``fused, one pass a token, from Python``,
     or ``eager``.
     """
-    params = arm.record.params
-    if arm.is_lowered:
-        return f"{_fusions(int(params['fusions']))}, {issued(arm)}"
+    params = variant.record.params
+    if variant.is_lowered:
+        return f"{_fusions(int(params['fusions']))}, {issued(variant)}"
     if "mode" in params:
         return f"torch.compile, {params['mode']}"
     if "maker" in params:
         return "CUDA graph by PyTorch"
-    return "one call for each token" if "whole-model" in arm.target.facts.roles else "eager"
+    return "one call for each token" if "whole-model" in variant.target.facts.roles else "eager"
 
 
 def _fusions(applied: int) -> str:
@@ -74,18 +74,18 @@ def _fusions(applied: int) -> str:
     return "fused" if applied == len(FUSIONS) else count(applied, "fusion")
 
 
-def issued(arm: DecodeArm) -> str:
-    """How a lowered program is issued, and by whom; '' of an arm that runs no lowered program."""
-    if not arm.is_lowered:
+def issued(variant: MeasuredVariant) -> str:
+    """How a lowered program is issued, and by whom; '' of a variant that runs another program."""
+    if not variant.is_lowered:
         return ""
-    record = arm.record
+    record = variant.record
     padding = f", {record.params['padding']} dispatches added" if "padding" in record.params else ""
-    return f"{_each(arm)}, {CALLER_WORDS[record.caller]}{padding}"
+    return f"{_each(variant)}, {CALLER_WORDS[record.caller]}{padding}"
 
 
-def _each(arm: DecodeArm) -> str:
+def _each(variant: MeasuredVariant) -> str:
     """What is handed over for each token, or for each dispatch of it."""
-    record, facts = arm.record, arm.target.facts
+    record, facts = variant.record, variant.target.facts
     if record.pattern == "per-submit":
         return (
             "a submission for each dispatch"
@@ -97,42 +97,42 @@ def _each(arm: DecodeArm) -> str:
     return "one pass for each token"
 
 
-def arm_with_reads(arm: DecodeArm) -> str:
-    """The arm; also the bytes read after each token and the length of the prompt, if there are
+def variant_with_reads(variant: MeasuredVariant) -> str:
+    """The variant; also the bytes read after each token and the length of the prompt, if there are
     any.
     """
-    params = arm.record.params
+    params = variant.record.params
     read = _READ.get(str(params.get("readback")), "")
     prompt = f", the first token of a prompt of {params['tokens']}" if "tokens" in params else ""
-    return arm_name(arm) + read + prompt
+    return variant_name(variant) + read + prompt
 
 
-def lowered_label(arm: DecodeArm) -> str:
+def lowered_label(variant: MeasuredVariant) -> str:
     """The stack, and how it issues the lowered program."""
-    return f"{arm.record.stack}, {issued(arm)}"
+    return f"{variant.record.stack}, {issued(variant)}"
 
 
-def sweep_label(arm: DecodeArm) -> TargetLabel:
-    """The arm on its device."""
-    return arm.target.shortened.followed_by(f": {arm_name(arm)}")
+def sweep_label(variant: MeasuredVariant) -> TargetLabel:
+    """The variant on its device."""
+    return variant.target.shortened.followed_by(f": {variant_name(variant)}")
 
 
-def dispatches(arm: DecodeArm) -> str:
+def dispatches(variant: MeasuredVariant) -> str:
     """The dispatches of a token; '' where they are not known."""
-    return f"{arm.dispatches:,}" if arm.dispatches else ""
+    return f"{variant.dispatches:,}" if variant.dispatches else ""
 
 
-def bound(arm: DecodeArm) -> str:
+def bound(variant: MeasuredVariant) -> str:
     """What bounds a step; '' where that is not known."""
-    return "too uncertain" if arm.lacks_intervals else _BOUND[arm.is_device_bound]
+    return "too uncertain" if variant.lacks_intervals else _BOUND[variant.is_device_bound]
 
 
-def remark(arm: DecodeArm) -> str:
-    """Why the arm has no time; else its status, and what is doubtful of the device's time."""
-    if arm.complete is None:
-        return one_line(why(arm.record, "complete"))
-    doubts: list[str] = [arm.record.status] if arm.record.status != "ok" else []
-    return "; ".join(filter(None, [*doubts, _DEVICE_DOUBTS[arm.device_doubt]]))
+def remark(variant: MeasuredVariant) -> str:
+    """Why the variant has no time; else its status, and what is doubtful of the device's time."""
+    if variant.complete is None:
+        return one_line(why(variant.record, "complete"))
+    doubts: list[str] = [variant.record.status] if variant.record.status != "ok" else []
+    return "; ".join(filter(None, [*doubts, _DEVICE_DOUBTS[variant.device_doubt]]))
 
 
 def batch_table_title(found: DecoderResults) -> str:
@@ -151,7 +151,7 @@ def batch_alternative(found: DecoderResults) -> str:
     return f"The time of a step by batch, for {variants}; the numbers are in the table below."
 
 
-def arms_title(found: DecoderResults) -> str:
+def variants_title(found: DecoderResults) -> str:
     """The table of all variants."""
     return f"Variants that decode a token of {found.name}"
 
@@ -161,7 +161,7 @@ def fused_title(found: DecoderResults) -> str:
     return f"Time per token of {found.name}, unfused and fused"
 
 
-def fused_alternative(unfused: DecodeArm, fused: DecodeArm) -> str:
+def fused_alternative(unfused: MeasuredVariant, fused: MeasuredVariant) -> str:
     """What fusing saves through one stack, for screen readers."""
     times = factor_spread(ratio(unfused.complete, fused.complete))
     return f"Kernel fusion makes a token {times} faster through {fused.target.short}."

@@ -31,7 +31,8 @@ _USUAL_UNITS = ("dispatch", "launch")
 
 def title(costs: DispatchCosts) -> str:
     """What the costs are of: ``GPU dispatch overhead on NVIDIA H200``."""
-    return f"{'Kernel launch' if costs.hardware else 'Call'} overhead on {device_name(costs)}"
+    what = "Kernel launch" if costs.hardware else "Call"
+    return f"{what} overhead on {device_name(costs)}"
 
 
 def device_name(costs: DispatchCosts) -> str:
@@ -67,36 +68,46 @@ def why_unresolved(record: Record) -> str:
     return f"{name}, {ends_text(cost / 1e3)}"
 
 
-def remark(row: DispatchRow, kind: Kind) -> str:
+def kind_remark(row: DispatchRow, kind: Kind) -> str:
     """What is to know of the row's case of this kind: why it is not resolved, and what differs in
     operation.
     """
     if kind not in row.records:
         return _NO_BATCH if kind == "batched" and row.lacks_batch else ""
-    operand = _operand(row) if kind == "compiled" else ""
-    return "; ".join(filter(None, [why_unresolved(row.records[kind]), operand]))
+    remarks = [why_unresolved(row.records[kind])]
+    if kind == "compiled":
+        remarks.append(_operand(row))
+    return "; ".join(filter(None, remarks))
 
 
 def _operand(row: DispatchRow) -> str:
     """The operation of compiled code where it is another one, with its cost from Python."""
-    if row.operand is None:
+    operand = row.operand
+    if operand is None:
         return ""
-    python = row.operand.python
-    return row.operand.operation + (f", {micro(python)} from Python" if python is not None else "")
+    if operand.python is None:
+        return operand.operation
+    return f"{operand.operation}, {micro(operand.python)} from Python"
 
 
 def remarks(row: DispatchRow) -> str:
     """All remarks, each with its kind: ``from Python: noisy, 19.6 to 20.4``."""
-    said = {kind: remark(row, kind) for kind in row.kinds}
-    return "; ".join(f"{KIND_WORDS[kind]}: {text}" for kind, text in said.items() if text)
+    texts = []
+    for kind in row.kinds:
+        remark = kind_remark(row, kind)
+        if remark:
+            texts.append(f"{KIND_WORDS[kind]}: {remark}")
+    return "; ".join(texts)
 
 
 def notes(row: DispatchRow) -> str:
     """What differs from other rows: the unit if it is neither dispatch nor launch, the operand in
     compiled code.
     """
-    operand = f"compiled code: {row.operand.operation}" if row.operand is not None else ""
-    return "; ".join(filter(None, [other_unit(row), operand]))
+    texts = [other_unit(row)]
+    if row.operand is not None:
+        texts.append(f"compiled code: {row.operand.operation}")
+    return "; ".join(filter(None, texts))
 
 
 def other_unit(row: DispatchRow) -> str:

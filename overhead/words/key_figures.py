@@ -45,8 +45,11 @@ def value_text(figure: KeyFigure) -> str:
         return "missing"
     if figure.measured.unit == "share":
         return percent(figure.measured)
-    speeds = " or ".join(micro_of(speed) for speed in figure.speeds)
-    return f"{speeds or number(figure.measured / 1e3)} {MICRO}"
+    if figure.speeds:
+        value = " or ".join(micro_of(speed) for speed in figure.speeds)
+    else:
+        value = number(figure.measured / 1e3)
+    return f"{value} {MICRO}"
 
 
 def value_with_interval(figure: KeyFigure) -> str:
@@ -55,10 +58,12 @@ def value_with_interval(figure: KeyFigure) -> str:
     """
     if figure.measured is None or figure.speeds:
         return value_text(figure)
-    return (percent_spread if figure.measured.unit == "share" else time_spread)(figure.measured)
+    if figure.measured.unit == "share":
+        return percent_spread(figure.measured)
+    return time_spread(figure.measured)
 
 
-def remark(figure: KeyFigure) -> str:
+def figure_remark(figure: KeyFigure) -> str:
     """What is to know of the value, in few words: its status, or the condition that it was measured
     in.
     """
@@ -69,5 +74,7 @@ def remark(figure: KeyFigure) -> str:
 
 def reason_text(figure: KeyFigure) -> str:
     """Why there is no value; with one, all that is to know of it."""
-    condition = f"{_CONDITIONS[figure.condition]}: {_TWO_SPEEDS}" if figure.condition else ""
-    return "; ".join(filter(None, [sentence(figure.reason), condition]))
+    texts = [sentence(figure.reason)]
+    if figure.condition:
+        texts.append(f"{_CONDITIONS[figure.condition]}: {_TWO_SPEEDS}")
+    return "; ".join(filter(None, texts))

@@ -14,20 +14,22 @@ from overhead.slices import of_slices
 from overhead.workloads.base import Workload
 
 UNROLLED = "recurrence-unrolled"
-"""A loop of all steps of ``recurrence``, compiled as one function. It takes minutes."""
+"""The workload of a loop of many steps of ``recurrence`` that ``torch.compile`` compiled as one
+function. Only runs of older versions have this workload, and claims rest on them.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class StackWork:
     """Work that stacks define themselves, under a name that no registered workload may have.
 
-    ``runs``: in every run, only where it is named or the full product is asked for, or only where
-    it is named. ``weight``: bytes of its data; ``overhead check`` opens heavier work later.
-    ``needs``: what a run of it takes, which is printed before; '' for nothing worth a word.
+    ``runs``: in every run, or only where it is named. ``weight``: bytes of its data; ``overhead
+    check`` opens heavier work later. ``needs``: what a run of it takes, which is printed before;
+    '' for nothing worth a word.
     """
 
     name: str
-    runs: Literal["always", "full", "named"] = "always"
+    runs: Literal["always", "named"] = "always"
     weight: int = 0
     needs: Why = ""
 
@@ -38,7 +40,6 @@ _stack_works = {
         StackWork("step"),
         StackWork("mlp-train"),
         StackWork("mlp-forward"),
-        StackWork(UNROLLED, "full"),
     )
 }
 WORKLOADS: Registry[Workload] = Registry(

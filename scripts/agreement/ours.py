@@ -18,7 +18,7 @@ from overhead.measure.sampling.events import Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import registry
 from overhead.profiles import PROFILES
-from overhead.results import Case, RoundLine
+from overhead.results import Case, RoundEntry
 from overhead.runner.schedule import MAX_TIMES_NEED
 from scripts.agreement.protocol import Seen, ToolAnswer
 from scripts.agreement.subjects import (
@@ -132,7 +132,7 @@ class Passes:
         """A list with the slope over this number of passes; empty if there is no slope."""
         ns = self.ladder.draw(passes, self.dice)
         rows = window.sample(self.chain, ns, self.clock)
-        one = RoundLine(target="", case="", worker="", process=0, round=self.number, samples=rows)
+        one = RoundEntry(target="", case="", worker="", process=0, round=self.number, samples=rows)
         self.issued += self.chain.units(ns)
         self.number += 1
         return list(slopes_by_round(Process([one]), self.series, "complete", None).values())

@@ -61,13 +61,13 @@ class Seen:
 
     def take(self, event: Any) -> None:
         """Store one event of ``measure_cases``."""
-        from overhead.results import FailedLine, OneOffLine, RoundLine, about
+        from overhead.results import FailedEntry, OneOffEntry, RoundEntry, about
 
-        if isinstance(event, RoundLine):
+        if isinstance(event, RoundEntry):
             self.rounds.setdefault(event.case, []).append(event)
-        elif isinstance(event, OneOffLine):
+        elif isinstance(event, OneOffEntry):
             self.one_off.setdefault(event.case, {})[event.name] = event
-        elif isinstance(event, FailedLine):
+        elif isinstance(event, FailedEntry):
             self.dropped[event.case] = about(event.status, event.reason)
 
     def process(self, case: str) -> Any:

@@ -30,7 +30,7 @@ from overhead.measure.fitting.quiet_rounds import best_pace, without_slow_rounds
 from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT, Plan
-from overhead.results import FailedLine, OneOffLine, RoundLine, codes_of
+from overhead.results import FailedEntry, OneOffEntry, RoundEntry, codes_of
 from overhead.words.reasons import sentence
 from scripts.bench.requirement import Requirement, print_requirements
 from scripts.bench.scenarios import SCENARIOS, Scenario
@@ -107,10 +107,10 @@ def _seed(scenario: Scenario, seed: int, process: int) -> int:
 def process_of(events: list[Event], number: int, case: str = "case") -> Process:
     """The samples and one-off values of a case, from the events of one simulated process."""
     for event in events:
-        if isinstance(event, FailedLine):
+        if isinstance(event, FailedEntry):
             raise RuntimeError(f"the fake stack failed: {sentence(event.reason)}")
-    rounds = [e for e in events if isinstance(e, RoundLine) and e.case == case]
-    one_off = {e.name: e for e in events if isinstance(e, OneOffLine) and e.case == case}
+    rounds = [e for e in events if isinstance(e, RoundEntry) and e.case == case]
+    one_off = {e.name: e for e in events if isinstance(e, OneOffEntry) and e.case == case}
     return Process(rounds, one_off, number=number, pace=best_pace(rounds))
 
 

@@ -28,7 +28,7 @@ from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES
-from overhead.results import FailedLine, Why
+from overhead.results import FailedEntry, Why
 from scripts.bench.known_truth import process_of
 from scripts.bench.requirement import Requirement, print_requirements
 from scripts.bench.scenarios import USUAL_NOISE
@@ -198,7 +198,7 @@ def measure(planted: PlantedLaw, number: int, seed: int, profile: str) -> LawOut
             far=frozenset() if profile == "quick" else frozenset({"case"}),
         )
         measure_cases({"case": FastFakeChain(law, clock)}, clock, settings, events.append)
-        if failed := [event for event in events if isinstance(event, FailedLine)]:
+        if failed := [event for event in events if isinstance(event, FailedEntry)]:
             return LawOutcome(number, planted.family, failed[0].status, failed[0].reason)
         processes.append(process_of(events, index))
         if "wait_quantum" not in processes[0].one_off:

@@ -12,7 +12,7 @@ import pytest
 from overhead.cli import main
 from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
-from overhead.results import FailedLine, JournalLine, OneOffLine, RoundLine, encode_line
+from overhead.results import FailedEntry, JournalEntry, OneOffEntry, RoundEntry, encode_entry
 from tests.fakes.runs import CASES, COSTS, MACHINE, TARGET, Made
 
 SLOWER = {**COSTS, "large": 2 * COSTS["large"]}
@@ -28,7 +28,7 @@ def pair(folder: Path, new: Made | None = None, *, samples: bool = True) -> list
 def with_failed_case(folder: Path, name: str, seed: int, case: str) -> str:
     """The path of a run in which one case failed."""
     target = TARGET.key
-    failed = FailedLine(
+    failed = FailedEntry(
         target=target,
         case=CASES[case].key,
         worker=target,
@@ -38,15 +38,15 @@ def with_failed_case(folder: Path, name: str, seed: int, case: str) -> str:
     )
     journal = Made(seed=seed).journal(folder / f"{name}.jsonl")
     lines = [line for line in files.read_journal(journal) if not _measured(line, CASES[case].key)]
-    journal.write_bytes(b"".join(map(encode_line, [*lines, failed])))
+    journal.write_bytes(b"".join(map(encode_entry, [*lines, failed])))
     files.write_fingerprint(folder / f"{name}.json", reduce_journal(journal))
     (folder / f"{name}.samples.jsonl.gz").write_bytes(gzip.compress(journal.read_bytes()))
     journal.unlink()
     return str(folder / f"{name}.json")
 
 
-def _measured(line: JournalLine, case: str) -> bool:
-    return isinstance(line, RoundLine | OneOffLine) and line.case == case
+def _measured(line: JournalEntry, case: str) -> bool:
+    return isinstance(line, RoundEntry | OneOffEntry) and line.case == case
 
 
 def gate(paths: list[str], *more: str) -> int:

@@ -30,7 +30,7 @@ WRITES = {
     "report": {"--out"},
 }
 """The options that name a file or folder to write, by command. Each is tried below."""
-READS = {"--trace", "--import", "--plugin", "--hosts"}
+READS = {"--trace", "--import", "--plugin"}
 
 
 def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

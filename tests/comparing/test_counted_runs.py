@@ -23,7 +23,16 @@ from overhead.comparing.show import comparison_blocks
 from overhead.errors import BadFile
 from overhead.loading import files
 from overhead.loading.reduce import load
-from overhead.results import Gpu, Machine, OpenedLine, PlannedLine, Record, Status, Target, facts_of
+from overhead.results import (
+    Gpu,
+    Machine,
+    OpenedEntry,
+    PlannedEntry,
+    Record,
+    Status,
+    Target,
+    facts_of,
+)
 from tests.comparing.test_verdicts import in_turn
 from tests.fakes.runs import COSTS, MACHINE, Made
 
@@ -236,11 +245,11 @@ def test_the_kernel_files_that_a_case_used_are_among_those_that_it_may_use(path:
     records: dict[tuple[str, str], Any] = {}
     used: list[tuple[tuple[str, str], Mapping[str, str]]] = []
     for line in files.read_journal(path):
-        if isinstance(line, PlannedLine):
+        if isinstance(line, PlannedEntry):
             records[line.target.key, line.case.key] = _Planned(
                 line.target.stack, line.case.workload
             )
-        elif isinstance(line, OpenedLine) and line.worker == line.target:
+        elif isinstance(line, OpenedEntry) and line.worker == line.target:
             used.append(((line.target, line.case), line.kernels))
     workloads = {record.workload for record in records.values()}
     for case, kernels in used:

@@ -11,6 +11,7 @@ from overhead.comparing import decide
 from overhead.comparing.decide import (
     ALPHA,
     FloatArray,
+    LoopTimes,
     Shift,
     Shifts,
     holm_levels,
@@ -72,7 +73,7 @@ def test_one_run_per_side_of_many_unlike_cases_gives_no_more_false_verdicts_than
             ]
             for pace in paces
         )
-        p = [trial.p() for trial in side_shifts(base, new, paces=[paces] * 25)]
+        p = [trial.p() for trial in side_shifts(base, new, loop_times=[LoopTimes(*paces)] * 25)]
         wrong += any(one <= level for one, level in zip(p, holm_levels(p), strict=True))
     assert wrong / 200 <= decide.PROMISED + 3 * math.sqrt(
         decide.PROMISED * (1 - decide.PROMISED) / 200
@@ -135,7 +136,7 @@ def test_one_very_noisy_case_does_not_hide_shifts_of_the_others() -> None:
     quiet = [dice.normal(0, 0.01, 3) for _ in range(5)]
     alone, beside = paired_shifts(quiet), paired_shifts([*quiet, dice.normal(0, 1.0, 3)])
     for one, other in zip(alone, beside, strict=False):
-        assert other.smallest(ALPHA) < 2 * one.smallest(ALPHA)
+        assert other.smallest_detectable(ALPHA) < 2 * one.smallest_detectable(ALPHA)
 
 
 @pytest.mark.needs("scipy")
@@ -159,8 +160,10 @@ def test_the_stated_smallest_shift_is_detected_as_often_as_promised(runs: int) -
             for _ in "ab"
         ]
         for trial in side_shifts(sides[0], sides[1]):
-            smallest = trial.smallest(ALPHA / cases)
-            slower = Shifts(tuple(Shift(s.centre + smallest, s.error, s.df) for s in trial.ways))
+            smallest = trial.smallest_detectable(ALPHA / cases)
+            slower = Shifts(
+                tuple(Shift(s.centre + smallest, s.error, s.df) for s in trial.estimates)
+            )
             called.append(slower.p() <= ALPHA / cases)
     assert np.mean(called) >= 0.9
 
@@ -189,7 +192,7 @@ def test_a_case_tested_in_two_ways_is_different_only_if_both_agree() -> None:
     assert Shifts((clear,)).p() < 1e-6
     assert Shifts((clear, unclear)).p() == Shifts((unclear,)).p() > ALPHA
     assert Shifts((clear, unclear)).interval(ALPHA)[0] < 0
-    assert Shifts((clear, unclear)).smallest(ALPHA) > 0.7
+    assert Shifts((clear, unclear)).smallest_detectable(ALPHA) > 0.7
     assert Shifts((clear, clear)).p() == Shifts((clear,)).p()
 
 
@@ -201,5 +204,5 @@ def test_equal_processes_get_a_small_positive_error_instead_of_zero() -> None:
     assert all(
         math.isfinite(s.error) and s.error > 0
         for t in side_shifts([runs] * 30, [runs] * 30)
-        for s in t.ways
+        for s in t.estimates
     )

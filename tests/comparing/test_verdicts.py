@@ -16,16 +16,18 @@ from overhead.blocks.terminal import show
 from overhead.comparing import Verdicts, compare, judge
 from overhead.comparing.show import comparison_blocks, comparison_data
 from overhead.errors import BadFile
+from overhead.loading.folders import Loaded
+from overhead.loading.reduce import load
 from overhead.results import (
     LeftOut,
-    MissingLine,
+    MissingEntry,
     MissingStack,
-    OmittedLine,
+    OmittedEntry,
     Target,
     Together,
     because,
     codes_of,
-    encode_line,
+    encode_entry,
 )
 from overhead.words.comparing import OVER_ALL_ROUNDS, gate
 from tests.fakes.machine import Disturbance
@@ -338,15 +340,15 @@ def test_a_case_that_one_side_could_not_measure_has_its_reason(tmp_path: Path) -
     base = Made(seed=1).write(tmp_path / "a.json")
     lines = Made(seed=2, costs={"small": 1_000.0, "middle": 5_000.0}).lines()
     lines.append(
-        OmittedLine(left_out=LeftOut(target=TARGET.key, case=CASES["large"].key, reason="no time"))
+        OmittedEntry(left_out=LeftOut(target=TARGET.key, case=CASES["large"].key, reason="no time"))
     )
     journal = tmp_path / "b.jsonl"
-    journal.write_bytes(b"".join(map(encode_line, lines)))
+    journal.write_bytes(b"".join(map(encode_entry, lines)))
     (lacking,) = (c for c in compare(base, journal).cases if c.reason)
     reason = because("side-lacks-case", side="NEW", why="no time")
     assert (lacking.verdict, lacking.reason) == ("only in BASE", reason)
-    missing = MissingLine(unavailable=MissingStack(stack="fake", reason="no library"))
-    journal.write_bytes(encode_line(lines[0]) + encode_line(missing))
+    missing = MissingEntry(unavailable=MissingStack(stack="fake", reason="no library"))
+    journal.write_bytes(encode_entry(lines[0]) + encode_entry(missing))
     found = compare(base, journal).cases
     reason = because("side-lacks-case", side="NEW", why="no library")
     assert [(c.verdict, c.reason) for c in found] == [("only in BASE", reason)] * 3
@@ -364,3 +366,15 @@ def test_a_run_with_unreadable_raw_samples_is_skipped_and_the_others_are_compare
     assert [one.name for one in found.skipped] == ["1.json"]
     with pytest.raises(BadFile, match=r"1\.samples\.jsonl\.gz"):
         compare(folder / "1.json", new)
+
+
+def test_a_run_in_memory_is_compared_without_its_fingerprint_being_read_again(
+    tmp_path: Path,
+) -> None:
+    base = Made(seed=1).write(tmp_path / "a.json")
+    new = Made(seed=2, costs={**COSTS, "middle": 10_000.0}).write(tmp_path / "b.json")
+    from_files = compare(base, new)
+    in_memory = [Loaded(path, load(path)) for path in (base, new)]
+    base.unlink()
+    new.unlink()
+    assert compare(in_memory[0], in_memory[1]) == from_files

@@ -11,7 +11,7 @@ import pytest
 
 from overhead.contention.figures import contention_of
 from overhead.loading.reduce import load
-from overhead.results import Contention, encode_line
+from overhead.results import Contention, encode_entry
 from tests.fakes.runs import Made
 from tests.fakes.shared_device import NATIVE, Lines, Shared, simulate
 
@@ -144,7 +144,7 @@ def test_the_reason_of_a_failed_window_survives(alone: bool) -> None:
 def test_from_the_journal_to_the_fingerprint(tmp_path: Path) -> None:
     lines, _ = simulate(LOCK)
     journal = tmp_path / "r.jsonl"
-    journal.write_bytes(b"".join(map(encode_line, [Made().lines()[0], *lines])))
+    journal.write_bytes(b"".join(map(encode_entry, [Made().lines()[0], *lines])))
     assert [(one.peers, one.limit) for one in load(journal).contention] == [
         (1, ""),
         (2, "lock"),

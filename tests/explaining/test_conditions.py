@@ -146,9 +146,9 @@ def test_the_pauses_of_the_collector_are_found_and_the_step_without_them_gains_t
             time_ns[0] += 10_000_000
             if gc.isenabled():
                 Garbage()
-                gc.collect()
+                gc.collect(generation=0)  # the youngest alone: pytest has millions of older objects
 
-    frozen = gc.get_freeze_count()
+    gc.unfreeze()
     measured = HostMeasurement(run, 15e6, now=lambda: time_ns[0])
     found = measured.shares()
     assert found["collector"] == pytest.approx(1 / 3, rel=0.05)
@@ -157,7 +157,7 @@ def test_the_pauses_of_the_collector_are_found_and_the_step_without_them_gains_t
         [one for one in measured.conditions() if one.what == WITHOUT_COLLECTION]
     )
     assert row.gain.value == pytest.approx(1.5)
-    assert (gc.isenabled(), gc.get_freeze_count()) == (True, frozen)
+    assert (gc.isenabled(), gc.get_freeze_count()) == (True, 0)
 
 
 @pytest.mark.parametrize("folder", ["site-packages", "dist-packages"])

@@ -13,7 +13,7 @@ import msgspec
 from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
-from overhead.results import FailedLine, OneOffLine, RoundLine, Why
+from overhead.results import FailedEntry, OneOffEntry, RoundEntry, Why
 from tests.fakes.machine import CALM, Disturbance, FakeChain, FakeClock, FastFakeChain, Law
 
 
@@ -37,9 +37,9 @@ def run(chain: Any, *ns: int) -> int:
 
 def one_round(
     samples: Sequence[Sequence[int]], canary: Sequence[int] = (), number: int = 0
-) -> RoundLine:
+) -> RoundEntry:
     """A round of a case without a name."""
-    return RoundLine(
+    return RoundEntry(
         target="",
         case="",
         worker="",
@@ -50,9 +50,9 @@ def one_round(
     )
 
 
-def one_off_line(values: Sequence[float], at: Sequence[int] = (), reason: Why = "") -> OneOffLine:
+def one_off_line(values: Sequence[float], at: Sequence[int] = (), reason: Why = "") -> OneOffEntry:
     """One-off values without a name."""
-    return OneOffLine(
+    return OneOffEntry(
         target="",
         case="",
         worker="",
@@ -75,10 +75,10 @@ def measured(
 
 def process_of(events: Sequence[Event], case: str) -> Process:
     """The rounds and one-off values of a case among the events."""
-    rounds = [e for e in events if isinstance(e, RoundLine) and e.case == case]
-    one_off: dict[str, OneOffLine] = {}
+    rounds = [e for e in events if isinstance(e, RoundEntry) and e.case == case]
+    one_off: dict[str, OneOffEntry] = {}
     for e in events:
-        if isinstance(e, OneOffLine) and e.case == case:
+        if isinstance(e, OneOffEntry) and e.case == case:
             before = one_off.get(e.name, one_off_line([]))
             one_off[e.name] = one_off_line(
                 [*before.values, *e.values], [*before.at, *e.at], e.reason
@@ -86,9 +86,9 @@ def process_of(events: Sequence[Event], case: str) -> Process:
     return Process(rounds, one_off)
 
 
-def dropped(events: Sequence[Event]) -> dict[str, FailedLine]:
+def dropped(events: Sequence[Event]) -> dict[str, FailedEntry]:
     """The lines of dropped cases, by case."""
-    return {e.case: e for e in events if isinstance(e, FailedLine)}
+    return {e.case: e for e in events if isinstance(e, FailedEntry)}
 
 
 def series(

@@ -19,7 +19,7 @@ from unittest import mock
 
 from overhead.errors import BadFile
 from overhead.loading import files
-from overhead.results import HeaderLine, encode_line
+from overhead.results import HeaderEntry, encode_entry
 from overhead.runner import output
 
 Fault = Literal["kill", "full"]
@@ -155,4 +155,4 @@ def measured_lines(path: Path) -> Counter[bytes]:
         lines = list(files.read_journal(paths[0]))
     except BadFile:  # the first line is cut off
         return Counter()
-    return Counter(encode_line(line) for line in lines if not isinstance(line, HeaderLine))
+    return Counter(encode_entry(line) for line in lines if not isinstance(line, HeaderEntry))

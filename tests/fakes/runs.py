@@ -13,13 +13,13 @@ from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
 from overhead.results import (
     Case,
-    EndedLine,
-    HeaderLine,
-    JournalLine,
+    EndedEntry,
+    HeaderEntry,
+    JournalEntry,
     Machine,
-    OpenedLine,
-    PlannedLine,
-    RoundLine,
+    OpenedEntry,
+    PlannedEntry,
+    RoundEntry,
     Scalar,
     Target,
     Together,
@@ -59,9 +59,9 @@ class Made:
     drift: Mapping[int, float] = field(default_factory=dict)
     """By the number of a process, the factor on all its times."""
 
-    def lines(self) -> list[JournalLine]:
+    def lines(self) -> list[JournalEntry]:
         """The lines of its journal."""
-        header = HeaderLine(
+        header = HeaderEntry(
             schema_version=results.SCHEMA_VERSION,
             method_version=self.method_version,
             created=f"2026-11-21T12:00:{self.seed % 60:02d}Z",
@@ -71,9 +71,9 @@ class Made:
             together=self.together,
         )
         key = self.target.key
-        lines: list[JournalLine] = [header]
+        lines: list[JournalEntry] = [header]
         lines += [
-            PlannedLine(worker=key, target=self.target, case=CASES[name]) for name in self.costs
+            PlannedEntry(worker=key, target=self.target, case=CASES[name]) for name in self.costs
         ]
         for process in self.numbers or range(self.processes):
             clock = FakeClock(self.disturbance, seed=100 * self.seed + process, slow=self.slow)
@@ -89,7 +89,7 @@ class Made:
             }
             window, kernels = dict(self.window), dict(self.kernels)
             lines += [
-                OpenedLine(**one, overlap="pipelined", window=window, kernels=kernels)
+                OpenedEntry(**one, overlap="pipelined", window=window, kernels=kernels)
                 for one in ids.values()
             ]
             for number in range(6):
@@ -97,9 +97,9 @@ class Made:
                 for name, chain in chains.items():
                     samples = chain.sample(LADDER, False) + chain.sample((1, 64), True)
                     lines.append(
-                        RoundLine(**ids[name], round=number, samples=samples, canary=canary)
+                        RoundEntry(**ids[name], round=number, samples=samples, canary=canary)
                     )
-            lines.append(EndedLine(worker=key, process=process, rule="6 rounds"))
+            lines.append(EndedEntry(worker=key, process=process, rule="6 rounds"))
         return lines
 
     def journal(self, path: Path) -> Path:
@@ -107,7 +107,7 @@ class Made:
         once.
         """
         if repr(self) not in _JOURNALS:
-            _JOURNALS[repr(self)] = b"".join(map(results.encode_line, self.lines()))
+            _JOURNALS[repr(self)] = b"".join(map(results.encode_entry, self.lines()))
         path.write_bytes(_JOURNALS[repr(self)])
         return path
 

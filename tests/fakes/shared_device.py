@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from overhead.results import Case, PeersLine, Target, Way, WindowLine
-from overhead.results.vocabulary import WindowKind
+from overhead.results import Case, PeersEntry, PeriodEntry, Target, Way
+from overhead.results.vocabulary import PeriodKind
 
 BINDING, NATIVE = Case(pattern="per-submit"), Case(pattern="per-submit", caller="native")
-Lines = list[PeersLine | WindowLine]
+Lines = list[PeersEntry | PeriodEntry]
 
 
 @dataclass(frozen=True)
@@ -207,9 +207,9 @@ def simulate(of: Shared, short: int = 16) -> tuple[Lines, dict[int, list[list[fl
     """
     names = [str(i) for i in range(max(of.peers))] if of.way == "devices" else [""]
     targets = [Target(stack="fake", api="CUDA", adapter="A", device=name) for name in names]
-    lines: Lines = [PeersLine(way=of.way, targets=targets, case=of.case)]
+    lines: Lines = [PeersEntry(way=of.way, targets=targets, case=of.case)]
     rates: dict[int, list[list[float]]] = {}
-    kinds: tuple[WindowKind, ...] = ("long", "short")
+    kinds: tuple[PeriodKind, ...] = ("long", "short")
     windows = [(kind, 0, first) for first in range(len(names)) for kind in kinds]
     windows += [(kind, peers, 0) for peers in of.peers for kind in kinds]
     windows += [("slices", 2, 0)] * (of.way == "processes")
@@ -223,7 +223,7 @@ def simulate(of: Shared, short: int = 16) -> tuple[Lines, dict[int, list[list[fl
         if kind == "long" and peers:
             rates.setdefault(peers, []).append([peer.done / length for peer in window.peers])
         lines += [
-            WindowLine(
+            PeriodEntry(
                 way=of.way,
                 of=f"{targets[first].key} {of.case.key}",
                 process=process,

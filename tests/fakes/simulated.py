@@ -15,7 +15,7 @@ import msgspec
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes.base import Chain, Probe, Space
 from overhead.profiles import Plan
-from overhead.results import Case, JournalLine, Target, Why
+from overhead.results import Case, JournalEntry, Target, Why
 from overhead.runner import run as run_module, worker
 from overhead.runner.discovery import Discovery
 from overhead.runner.interpreter import Interpreter
@@ -53,10 +53,10 @@ class _Simulated(Probe):
 class _FinishedWorker:
     """A worker that has measured everything, and sends its lines one by one."""
 
-    def __init__(self, lines: Sequence[Message | JournalLine]) -> None:
+    def __init__(self, lines: Sequence[Message | JournalEntry]) -> None:
         self.lines = iter(lines)
 
-    def receive(self) -> Message | JournalLine:
+    def receive(self) -> Message | JournalEntry:
         return next(self.lines)
 
     def go(self) -> None:
@@ -70,7 +70,7 @@ class _FinishedWorker:
 
 
 @functools.cache
-def _lines(job: bytes, process: int, factor: float) -> Sequence[Message | JournalLine]:
+def _lines(job: bytes, process: int, factor: float) -> Sequence[Message | JournalEntry]:
     clock, parent = FakeClock(_NOISE, seed=process), Parent()
 
     def measure(chains: Any, _: object, settings: Any, emit: Any, judge_first: Any) -> Why:

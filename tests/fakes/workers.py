@@ -12,7 +12,7 @@ import msgspec
 
 from overhead import child
 from overhead.profiles import PROFILES, Plan
-from overhead.results import EndedLine, because
+from overhead.results import EndedEntry, because
 from overhead.runner import run as run_module
 from overhead.runner.campaign import Campaign
 from overhead.runner.events import RunNote
@@ -126,7 +126,7 @@ class FakeWorker:
     def __init__(self, workers: FakeWorkers, job: Job) -> None:
         self.workers, self.name = workers, job.worker.split("@")[0]
         pause = Pause(others=self.name in workers.asking)
-        ended = EndedLine(worker=job.worker, process=job.process, rule="")
+        ended = EndedEntry(worker=job.worker, process=job.process, rule="")
         self.lines: list[Any] = [Ready(), *[pause] * (workers.rounds - 1), ended]
         dying = workers.dying.get(self.name)
         self.dies_at = dying.pop(0) if dying else None

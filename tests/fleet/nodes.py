@@ -1,13 +1,21 @@
-"""A stand-in for overhead on a node, and what a command collected."""
+"""A stand-in for overhead on a node, for a cluster whose nodes run on this machine, and what a
+command collected.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from overhead.cli import main
+from overhead.errors import UsageError
+from overhead.fleet.collecting import END_S, Measure, Sent, run_program
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "example-fingerprint.json"
 BOTH = {"2026-01-01T000000Z.json", "words.jsonl"}
@@ -35,22 +43,50 @@ def program(path: Path, text: str) -> Path:
     return path
 
 
-def collected(
-    capsys: pytest.CaptureFixture[str], *words: str
-) -> tuple[int, dict[str, set[str]], dict[str, str]]:
-    """The exit code of ``overhead run``; by node the names of its files; and what was wrong, which
-    was printed too.
+@contextlib.contextmanager
+def nodes_here(
+    names: str, script: str, limit_s: float, sent: bytes = b""
+) -> Iterator[Mapping[str, Measure]]:
+    """Like ``ray_nodes``, but each node is a shell on this machine. ``names``: of the nodes, with
+    spaces between them; each name is the ``FAULT`` of its node.
 
-    What was wrong is a code, or a text that the program of a node wrote.
+    The node ``down`` is dead, ``hostile`` sends the bytes ``sent``, and ``endless`` sends zeros
+    without an end.
     """
+
+    async def measure(name: str) -> Sent:
+        if name == "down":
+            raise UsageError("dead: the node was lost")
+        if name == "hostile":
+            return Sent(0, sent, b"")
+        command = f"FAULT={name}; export FAULT; {script}"
+        if name == "endless":
+            command = "echo 'the files of overhead:'; cat /dev/zero"
+        return await run_program(["sh", "-c", command], limit_s + END_S)
+
+    yield {name: functools.partial(measure, name) for name in names.split()}
+
+
+@dataclass(frozen=True)
+class CollectedNodes:
+    """What ``overhead run`` collected. ``files``: by node the names of its files. ``reasons``: by
+    node what was wrong, as a code or a text that the program of the node wrote.
+    """
+
+    exit_code: int
+    files: dict[str, set[str]]
+    reasons: dict[str, str]
+
+
+def collected(capsys: pytest.CaptureFixture[str], *words: str) -> CollectedNodes:
+    """What ``overhead run`` collected with these arguments; what was wrong was printed too."""
     code = main(["run", "--json", *words])
     said = capsys.readouterr()
-    found = json.loads(said.out)
-    wrong = {name: node for name, node in found.items() if node["reason"]}
-    assert all(f"{name}: {node['reason']}" in said.err for name, node in wrong.items())
-    reasons = {name: node["reason_code"] or node["reason"] for name, node in wrong.items()}
-    return (
-        code,
-        {name: {Path(path).name for path in node["files"]} for name, node in found.items()},
-        reasons,
-    )
+    files = {}
+    reasons = {}
+    for name, node in json.loads(said.out).items():
+        files[name] = {Path(path).name for path in node["files"]}
+        if node["reason"]:
+            assert f"{name}: {node['reason']}" in said.err
+            reasons[name] = node["reason_code"] or node["reason"]
+    return CollectedNodes(code, files, reasons)

@@ -17,7 +17,7 @@ import pytest
 
 from overhead.cli import main
 from overhead.loading.files import read_fingerprint
-from overhead.results import Fingerprint, HeaderLine, MissingStack, Record, encode_line
+from overhead.results import Fingerprint, HeaderEntry, MissingStack, Record, encode_entry
 from tests.fakes.nodes import STACKS, node_run, write_node
 
 OK, SLOW, WRONG, UNTESTED = 0, 1, 2, 3
@@ -319,8 +319,8 @@ def test_a_node_that_was_killed_is_counted_and_does_not_pass(
 
 def journal(created: str = "2026-01-01T00:05:00Z") -> bytes:
     run = node_run(3)
-    return encode_line(
-        HeaderLine(
+    return encode_entry(
+        HeaderEntry(
             schema_version=run.schema_version,
             method_version=run.method_version,
             created=created,

@@ -49,12 +49,14 @@ def test_every_node_is_measured_and_one_that_hangs_or_dies_is_named(
         began = time.monotonic()
         words = ["--ray", "--ray-address", cluster.address, "--out", str(out), "--node-limit", "8"]
         words += ["--remote-command", str(program(tmp_path / "overhead", OVERHEAD))]
-        code, files, reasons = collected(capsys, *words)
+        found = collected(capsys, *words)
     finally:
         cluster.shutdown()
-    assert code == 0
+    assert found.exit_code == 0
     assert time.monotonic() - began < 60
-    assert files == {"good": BOTH, "slow": BOTH, "hangs": {"words.jsonl"}, "dies": set()}
-    assert reasons.keys() == {"hangs", "dies"}
-    assert reasons["hangs"] == "node-not-done"
-    assert "node" in reasons["dies"].lower(), "Ray says it in other words if no task had begun"
+    assert found.files == {"good": BOTH, "slow": BOTH, "hangs": {"words.jsonl"}, "dies": set()}
+    assert found.reasons.keys() == {"hangs", "dies"}
+    assert found.reasons["hangs"] == "node-not-done"
+    assert "node" in found.reasons["dies"].lower(), (
+        "Ray says it in other words if no task had begun"
+    )

@@ -16,7 +16,7 @@ from overhead.bounded_files import read_lines, read_whole
 from overhead.cli import main
 from overhead.errors import BadFile
 from overhead.loading.reduce import load
-from overhead.results import about, because, encode_line
+from overhead.results import about, because, encode_entry
 from tests.fakes.runs import Made
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices of POSIX")
@@ -90,7 +90,7 @@ def test_reading_a_file_with_an_endless_line_is_refused(tmp_path: Path) -> None:
     ("filler", "most"), [(b"\n", 20_000_000), (b" ", 40_000_000)], ids=["empty lines", "one line"]
 )
 @pytest.mark.parametrize(
-    "first", [b"", encode_line(Made().lines()[0])], ids=["alone", "after a header"]
+    "first", [b"", encode_entry(Made().lines()[0])], ids=["alone", "after a header"]
 )
 def test_a_decompression_bomb_is_refused_before_it_fills_memory(
     tmp_path: Path, first: bytes, filler: bytes, most: int

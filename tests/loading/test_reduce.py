@@ -9,13 +9,13 @@ import msgspec
 
 from overhead import results
 from overhead.loading.reduce import reduce_journal
-from overhead.results import EndedLine, JournalLine, OneOffLine, Why, because
+from overhead.results import EndedEntry, JournalEntry, OneOffEntry, Why, because
 from tests.fakes.reasons import values_of
 from tests.fakes.runs import CASES, TARGET, Made
 
 
-def once(process: int, name: str, values: list[float], reason: Why) -> OneOffLine:
-    return OneOffLine(
+def once(process: int, name: str, values: list[float], reason: Why) -> OneOffEntry:
+    return OneOffEntry(
         target=TARGET.key,
         case=CASES["small"].key,
         worker=TARGET.key,
@@ -30,15 +30,15 @@ def reduced(
     tmp_path: Path, *more: tuple[str, list[float], Why], at: Sequence[float] = ()
 ) -> results.Record:
     """The record of the small case, whose every process also wrote these one-off values."""
-    lines: list[JournalLine] = []
+    lines: list[JournalEntry] = []
     for line in Made().lines():
-        if isinstance(line, EndedLine):
+        if isinstance(line, EndedEntry):
             lines += [
                 msgspec.structs.replace(once(line.process, *one), at=list(at)) for one in more
             ]
         lines.append(line)
     journal = tmp_path / "r.jsonl"
-    journal.write_bytes(b"".join(map(results.encode_line, lines)))
+    journal.write_bytes(b"".join(map(results.encode_entry, lines)))
     return next(r for r in reduce_journal(journal).records if r.params["size"] == "small")
 
 

@@ -320,7 +320,7 @@ def test_a_machine_that_reports_nothing_causes_no_error(platform: str) -> None:
 
 
 def test_identity_of_this_machine_is_plausible() -> None:
-    header = results.HeaderLine(
+    header = results.HeaderEntry(
         schema_version=1,
         method_version=1,
         created="2026-01-01T00:00:00Z",
@@ -329,7 +329,7 @@ def test_identity_of_this_machine_is_plausible() -> None:
         volatile=machine.volatile(),
         versions=machine.versions(["numpy"]),
     )
-    assert results.decode_line(results.encode_line(header)) == header
+    assert results.decode_entry(results.encode_entry(header)) == header
     assert header.machine.cores > 0
     assert header.machine == machine.identity()
     assert {check.status for check in run_checks()} <= {"ok", "warn", "bad"}

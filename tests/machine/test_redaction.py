@@ -10,13 +10,13 @@ import pytest
 
 from overhead.machine import Owner, hide_secrets, redact, redact_reason, redacted
 from overhead.machine.redaction import owner
-from overhead.results import Case, FailedLine, PlannedLine, Reason, Target, because
+from overhead.results import Case, FailedEntry, PlannedEntry, Reason, Target, because
 
 DAWN = Owner(hosts=frozenset({"dawn"}), user="", home="")
 
 
 def test_the_home_folder_is_removed_from_free_text() -> None:
-    line = FailedLine(
+    line = FailedEntry(
         target="t",
         case="c",
         worker="w",
@@ -33,7 +33,7 @@ def test_a_host_with_the_name_of_a_stack_does_not_change_stack_names() -> None:
     target = Target(
         stack="dawn", api="Null", adapter="dawn", driver="dawn", environment={"dawn": "dawn"}
     )
-    clean = redacted(PlannedLine(worker="dawn", target=target, case=Case(pattern="fused")), DAWN)
+    clean = redacted(PlannedEntry(worker="dawn", target=target, case=Case(pattern="fused")), DAWN)
     assert (clean.worker, clean.target.stack, clean.target.adapter) == ("dawn", "dawn", "dawn")
     assert (clean.target.driver, clean.target.environment) == ("<host>", {"dawn": "<host>"})
 

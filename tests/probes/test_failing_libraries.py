@@ -28,7 +28,7 @@ from overhead.probes.base import Chain, Probe, Space
 from overhead.probes.cuda import api, cuda_core, session
 from overhead.probes.vulkan import adapters, gpu, vulkan
 from overhead.probes.webgpu import webgpu
-from overhead.results import Case, FailedLine, Target, codes_of
+from overhead.results import Case, FailedEntry, Target, codes_of
 from overhead.runner.worker import Worker
 from overhead.runner.workers import Assignment, FoundTargets, Job
 from tests.fakes import cuda_driver, cuda_libraries, cupy, warp
@@ -487,7 +487,7 @@ def test_a_mistake_in_the_code_of_the_suite_stays_a_failure(
     assert asked("numpy").failed
 
 
-def of_worker(process: int, method: str) -> list[FailedLine]:
+def of_worker(process: int, method: str) -> list[FailedEntry]:
     """The failures of a worker that measures NumPy, in which this method of its chains fails."""
     probe = probes.registry()["numpy"]
     (target,) = probes.targets_of(probe)
@@ -502,7 +502,7 @@ def of_worker(process: int, method: str) -> list[FailedLine]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(probe.open(target, case)), method, broken)
         Worker(job, parent).open_and_measure()
-    return [line for line in parent.answers if isinstance(line, FailedLine)]
+    return [line for line in parent.answers if isinstance(line, FailedEntry)]
 
 
 @pytest.mark.parametrize("method", ["__init__", "issue"])

@@ -21,7 +21,7 @@ from overhead.errors import Unavailable, Unsupported, one_line
 from overhead.machine import redacted
 from overhead.measure.sampling.events import reason_of
 from overhead.probes.common import entry_points
-from overhead.results import MissingLine, MissingStack, Target, decode_line, encode_line
+from overhead.results import MissingEntry, MissingStack, Target, decode_entry, encode_entry
 from overhead.runner.listing import Listed, listing_blocks
 from overhead.runner.progress import Progress
 from tests.fakes.plugins import forget_plugins_afterwards
@@ -142,8 +142,8 @@ class Wordless(Exception):
 )
 def test_the_message_of_any_exception_can_be_written_to_a_file(error: Exception) -> None:
     mend = getattr(error, "mend", "")
-    line = MissingLine(unavailable=MissingStack(stack="bad", reason=reason_of(error), mend=mend))
-    assert decode_line(encode_line(redacted(line)))
+    line = MissingEntry(unavailable=MissingStack(stack="bad", reason=reason_of(error), mend=mend))
+    assert decode_entry(encode_entry(redacted(line)))
     assert one_line(error)
 
 

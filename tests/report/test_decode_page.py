@@ -1,4 +1,4 @@
-"""The page of decoded tokens: arms, fusion levels, reads, and the slope over added dispatches."""
+"""The page of decoded tokens: variants, fusion levels, reads, and the slope over added launches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from overhead.decode.reading import decoder_results, slope_over_dispatches
 from overhead.decode.sections import batch_section, token_section
 from overhead.reading.view import View
 from overhead.results import Caller, Figure, Pattern, Record
-from overhead.words.decode import arm_name, arm_with_reads, bound, remark
+from overhead.words.decode import bound, remark, variant_name, variant_with_reads
 from overhead.words.names import CALLER_WORDS
 from tests.fakes.report import fingerprint, record as base_record
 from tests.report.report_page import numbers
@@ -67,13 +67,13 @@ def test_every_way_to_decode_has_a_row_with_times_dispatches_and_tokens_a_second
     (table, *_) = [part for part in token_section(run) if isinstance(part, Table)]
     rows = [text_of(row) for row in table.rows]
     (found,) = decoder_results(run)
-    assert [row[1] for row in rows] == [arm_name(arm) for arm in found.arms]
+    assert [row[1] for row in rows] == [variant_name(variant) for variant in found.variants]
     assert len({row[1] for row in rows}) == 3
-    assert [arm.is_lowered for arm in found.arms] == [True, True, False]
+    assert [variant.is_lowered for variant in found.variants] == [True, True, False]
     assert rows[0][2] == "89"
     assert numbers(rows[0][3]) == ["1.89", "1.87", "1.91"]
     assert numbers(rows[0][6])[0] == "529"
-    assert rows[1][7] == remark(found.arms[1])
+    assert rows[1][7] == remark(found.variants[1])
     assert "T(n) bends" in rows[1][7]
     assert numbers(rows[2][6])[0] == "50.0"
 
@@ -86,8 +86,8 @@ def test_a_browsers_row_of_decoding_is_called_from_javascript() -> None:
     run = view(*given)
     (table, *_) = [part for part in token_section(run) if isinstance(part, Table)]
     (found,) = decoder_results(run)
-    assert [arm.record.caller for arm in found.arms] == ["browser", "browser"]
-    names = [arm_name(arm) for arm in found.arms]
+    assert [variant.record.caller for variant in found.variants] == ["browser", "browser"]
+    names = [variant_name(variant) for variant in found.variants]
     assert [text_of(row)[1] for row in table.rows] == names
     assert all(CALLER_WORDS["browser"] in name for name in names)
 
@@ -123,10 +123,10 @@ def test_cases_that_read_tokens_back_say_so_and_have_no_rate_where_a_prompt_come
         part for part in token_section(view(level(0), level(6), first)) if isinstance(part, Table)
     )
     (found,) = decoder_results(view(level(0), level(6), first))
-    (arm,) = found.reads
-    assert arm_with_reads(arm) != arm_name(arm)
-    assert numbers(arm_with_reads(arm)) == ["4", "5"], "bytes, tokens of the prompt"
-    row = next(row for row in map(text_of, table.rows) if row[1] == arm_with_reads(arm))
+    (variant,) = found.reads
+    assert variant_with_reads(variant) != variant_name(variant)
+    assert numbers(variant_with_reads(variant)) == ["4", "5"], "bytes, tokens of the prompt"
+    row = next(row for row in map(text_of, table.rows) if row[1] == variant_with_reads(variant))
     assert row[6] == ""
 
 
@@ -176,16 +176,16 @@ def test_the_table_of_batches_says_from_which_batch_the_device_is_the_limit() ->
     assert [row[0] for row in rows] == ["1", "4", "16", "64"] * 3
     assert rows[10][4].startswith("5,000")  # 16 tokens in 3.2 ms
     (found,) = decoder_results(shown)
-    arms = [arm for sweep in found.sweeps for arm in sweep]
-    assert [arm.is_device_bound for arm in arms] == [
+    variants = [variant for sweep in found.sweeps for variant in sweep]
+    assert [variant.is_device_bound for variant in variants] == [
         *[False] * 4,
         *[True] * 4,
         *[False] * 2,
         *[True] * 2,
     ]
-    assert [row[5] for row in rows] == [bound(arm) for arm in arms]
+    assert [row[5] for row in rows] == [bound(variant) for variant in variants]
     assert len({row[5] for row in rows}) == 2
-    assert [arm.batch for arm in found.arms] == [1, 1, 1]
+    assert [variant.batch for variant in found.variants] == [1, 1, 1]
     assert found.levels == ()
     assert list(batch_section(view(level(0), level(6)))) == list(token_section(view())) == []
 
@@ -222,11 +222,11 @@ def test_without_intervals_the_limit_of_a_step_is_not_resolved() -> None:
         ),
     ]
     (found,) = decoder_results(view(*eager, *graph, *dawn, *numpy))
-    arms = [arm for sweep in found.sweeps for arm in sweep]
-    assert [(arm.is_device_bound, arm.lacks_intervals) for arm in arms] == [
+    variants = [variant for sweep in found.sweeps for variant in sweep]
+    assert [(variant.is_device_bound, variant.lacks_intervals) for variant in variants] == [
         limits[one] for one in expected
     ]
-    assert [text_of(row)[7] for row in table.rows] == [bound(arm) for arm in arms]
+    assert [text_of(row)[7] for row in table.rows] == [bound(variant) for variant in variants]
 
 
 def with_issue(found: Record, **changes: Any) -> Record:
@@ -243,12 +243,12 @@ def test_a_host_time_whose_interval_holds_zero_and_the_device_time_is_not_resolv
     _, _, table = batch_section(shown)
     assert isinstance(table, Table)
     (found,) = decoder_results(shown)
-    arms = [arm for sweep in found.sweeps for arm in sweep]
-    assert [(arm.is_device_bound, arm.lacks_intervals) for arm in arms] == [
+    variants = [variant for sweep in found.sweeps for variant in sweep]
+    assert [(variant.is_device_bound, variant.lacks_intervals) for variant in variants] == [
         (None, True),
         (True, False),
     ]
-    assert [text_of(row)[7] for row in table.rows] == [bound(arm) for arm in arms]
+    assert [text_of(row)[7] for row in table.rows] == [bound(variant) for variant in variants]
     assert numbers(text_of(table.rows[0])[4]) == ["2.0", "8.0"]
 
 
@@ -258,9 +258,9 @@ def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() 
     _, _, table = batch_section(view(*graph))
     assert isinstance(table, Table)
     (found,) = decoder_results(view(*graph))
-    arms = [arm for sweep in found.sweeps for arm in sweep]
-    assert [arm.is_device_bound for arm in arms] == [True, True]
-    assert [text_of(row)[7] for row in table.rows] == [bound(arm) for arm in arms]
+    variants = [variant for sweep in found.sweeps for variant in sweep]
+    assert [variant.is_device_bound for variant in variants] == [True, True]
+    assert [text_of(row)[7] for row in table.rows] == [bound(variant) for variant in variants]
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_device_time_above_its_token_is_remarked(low: float, high: float, expe
     )
     tables = [part for part in token_section(shown) if isinstance(part, Table)]
     (found,) = decoder_results(shown)
-    assert [arm.device_doubt for arm in found.arms] == [expected, ""]
+    assert [variant.device_doubt for variant in found.variants] == [expected, ""]
     remarks = [text_of(row)[-1] for table in tables for row in table.rows]
-    assert remarks == [remark(arm) for arm in found.arms]
+    assert remarks == [remark(variant) for variant in found.variants]
     assert [bool(said) for said in remarks] == [True, False]

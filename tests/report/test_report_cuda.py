@@ -15,7 +15,7 @@ from overhead.report.core import draw
 from overhead.report.core.registry import registered
 from overhead.results import Comparison, Figure, Fingerprint, Record, Value
 from overhead.words.report.launches import pays_off
-from overhead.words.report.waiting import act_name, remark, step_text
+from overhead.words.report.waiting import act_name, step_text, synchronised_remark
 from tests.fakes.report import (
     MAKING,
     cuda_run,
@@ -159,7 +159,7 @@ def test_the_cost_of_a_synchronisation_is_the_difference_within_rounds_where_the
         if s.record == read
     )
     assert found.doubt == "no-effect"
-    assert row[-1] == remark(found) != ""
+    assert row[-1] == synchronised_remark(found) != ""
 
 
 LOST = torch(None, "item", status="failed", reason="error 700")
@@ -173,7 +173,7 @@ def test_a_synchronisation_without_a_cost_has_a_table_row_with_the_reason(
     (found,) = synchronised(View(run))
     assert (found.alone is None) == (len(records) == 1)
     (row,) = next(part for part in sections(run)["synchronisation"] if part.kind == "table").rows
-    assert row[5:] == ["", "", remark(found)]
+    assert row[5:] == ["", "", synchronised_remark(found)]
     assert ("error 700" in row[7]) == (LOST in records)
 
 

@@ -14,12 +14,12 @@ from overhead.cli import main
 from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
 from overhead.results import (
-    DiedLine,
-    EndedLine,
-    FailedLine,
+    DiedEntry,
+    EndedEntry,
+    FailedEntry,
     Fingerprint,
-    JournalLine,
-    RoundLine,
+    JournalEntry,
+    RoundEntry,
     Status,
     because,
 )
@@ -28,11 +28,11 @@ from tests.fakes.workers import run_with
 from tests.runner.test_runner import PLAN, PLUGIN
 
 KEY = TARGET.key
-DIED = DiedLine(worker=KEY, process=4, reason="the worker was killed by SIGKILL (while opening)")
+DIED = DiedEntry(worker=KEY, process=4, reason="the worker was killed by SIGKILL (while opening)")
 
 
-def failed(process: int, status: Status = "failed") -> FailedLine:
-    return FailedLine(
+def failed(process: int, status: Status = "failed") -> FailedEntry:
+    return FailedEntry(
         target=KEY,
         case=CASES["small"].key,
         worker=KEY,
@@ -42,18 +42,18 @@ def failed(process: int, status: Status = "failed") -> FailedLine:
     )
 
 
-def cut(made: Made, *extra: JournalLine) -> list[JournalLine]:
+def cut(made: Made, *extra: JournalEntry) -> list[JournalEntry]:
     """The lines of a run whose last process did not end, then ``extra``."""
     lines = made.lines()
-    last = max(line.process for line in lines if isinstance(line, EndedLine))
+    last = max(line.process for line in lines if isinstance(line, EndedEntry))
     return [
-        line for line in lines if not (isinstance(line, EndedLine) and line.process == last)
+        line for line in lines if not (isinstance(line, EndedEntry) and line.process == last)
     ] + list(extra)
 
 
-def reduced(tmp_path: Path, lines: list[JournalLine]) -> Fingerprint:
+def reduced(tmp_path: Path, lines: list[JournalEntry]) -> Fingerprint:
     path = tmp_path / "r.jsonl"
-    path.write_bytes(b"".join(map(results.encode_line, lines)))
+    path.write_bytes(b"".join(map(results.encode_entry, lines)))
     return reduce_journal(path)
 
 
@@ -105,10 +105,10 @@ def test_a_run_whose_worker_is_killed_once_has_all_its_figures(
     assert {record.status for record in outcome.fingerprint.records} <= results.VALUED
     assert all("worker-died" in record.flags for record in outcome.fingerprint.records)
     lines = list(files.read_journal(outcome.samples))
-    assert sum(isinstance(line, DiedLine) for line in lines) == 1
-    assert sum(isinstance(line, EndedLine) for line in lines) == PLAN.processes
-    assert not any(isinstance(line, FailedLine) for line in lines)
-    assert any(isinstance(line, RoundLine) for line in lines)
+    assert sum(isinstance(line, DiedEntry) for line in lines) == 1
+    assert sum(isinstance(line, EndedEntry) for line in lines) == PLAN.processes
+    assert not any(isinstance(line, FailedEntry) for line in lines)
+    assert any(isinstance(line, RoundEntry) for line in lines)
 
 
 def test_a_run_in_which_every_case_failed_exits_with_1(

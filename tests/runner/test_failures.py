@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from overhead.report.brief import brief_blocks
-from overhead.results import FailedLine, Why, because
+from overhead.results import FailedEntry, Why, because
 from overhead.runner.campaign import InterpreterRun
 from overhead.runner.events import CaseFailed, MoreFailedAlike, RunNote
 from overhead.words.reasons import sentence
@@ -12,13 +12,13 @@ from tests.fakes.workers import FakeJournal, Notes
 from tests.terminal.test_goldens import printed
 
 
-def failed(case: str, reason: Why) -> FailedLine:
-    return FailedLine(
+def failed(case: str, reason: Why) -> FailedEntry:
+    return FailedEntry(
         target="a@CPU:CPU", case=case, worker="a@CPU:CPU", process=0, status="failed", reason=reason
     )
 
 
-def told(lines: list[FailedLine]) -> list[RunNote]:
+def told(lines: list[FailedEntry]) -> list[RunNote]:
     notes, run = Notes(), InterpreterRun(FakeJournal(), [])  # type: ignore[arg-type]
     for line in lines:
         run.store(line, notes)

@@ -14,7 +14,7 @@ import pytest
 
 from overhead.loading import files
 from overhead.profiles import Plan
-from overhead.results import Case, OneOffLine, Target
+from overhead.results import Case, OneOffEntry, Target
 from overhead.runner.campaign import InterpreterRun, WorkerLimits
 from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
@@ -71,7 +71,7 @@ def test_the_sizes_of_n_are_searched_in_the_first_process_only(
     large = [
         line.values
         for line in files.read_journal(outcome.samples)
-        if isinstance(line, OneOffLine) and line.name == "ladder" and "large" in line.case
+        if isinstance(line, OneOffEntry) and line.name == "ladder" and "large" in line.case
     ]
     assert len({*map(tuple, large)}) == len(large) == 3
     for first, other in itertools.product(large, large):
@@ -84,7 +84,7 @@ def test_a_case_whose_wait_polls_searches_its_sizes_of_n_in_every_process() -> N
 
     def said(case: str, name: str, *values: float) -> None:
         run.store(
-            OneOffLine(
+            OneOffEntry(
                 target="t", case=case, worker="t", process=0, name=name, values=list(values)
             ),
             Listener(),

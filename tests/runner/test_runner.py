@@ -23,13 +23,13 @@ from overhead.measure.fitting.quiet_rounds import QUIET
 from overhead.profiles import Plan
 from overhead.results import (
     Case,
-    EndedLine,
+    EndedEntry,
     Fingerprint,
-    HeaderLine,
-    OpenedLine,
-    PlannedLine,
+    HeaderEntry,
+    OpenedEntry,
+    PlannedEntry,
     Reason,
-    RoundLine,
+    RoundEntry,
     StackFacts,
     StackRole,
     Why,
@@ -138,7 +138,7 @@ def test_the_rule_of_a_figure_has_the_processor_speed_of_its_processes(tmp_path:
     )
     canaries: dict[int, list[int]] = {}
     for line in files.read_journal(journal):
-        if isinstance(line, results.RoundLine):
+        if isinstance(line, results.RoundEntry):
             canaries.setdefault(line.process, []).append(line.canary[0])
     usual = np.mean([np.percentile(own, QUIET.best_percentile) for own in canaries.values()]) / 1e3
     for record in reduce_journal(journal).records:
@@ -159,19 +159,19 @@ def test_two_patterns_give_the_cost_of_a_submission_only_for_an_api_without_pass
     small, each = CASES["small"], Case(pattern="per-submit", params=CASES["small"].params)
     lines = []
     for line in made.lines():
-        if isinstance(line, HeaderLine):
+        if isinstance(line, HeaderEntry):
             line = msgspec.structs.replace(line, stacks={TARGET.stack: StackFacts(roles=roles)})
-        elif isinstance(line, PlannedLine):
+        elif isinstance(line, PlannedEntry):
             line = msgspec.structs.replace(
                 line, case={large.key: each, small.key: whole}[line.case.key]
             )
-        elif isinstance(line, OpenedLine | RoundLine):
+        elif isinstance(line, OpenedEntry | RoundEntry):
             line = msgspec.structs.replace(
                 line, case={large.key: each.key, small.key: whole.key}[line.case]
             )
         lines.append(line)
     journal = tmp_path / "r.jsonl"
-    journal.write_bytes(b"".join(map(results.encode_line, lines)))
+    journal.write_bytes(b"".join(map(results.encode_entry, lines)))
     (found,) = reduce_journal(journal).comparisons
     figures = {figure.name: figure for figure in found.figures}
     assert found.name == "marginal"
@@ -184,8 +184,8 @@ def test_an_interrupted_process_counts_only_if_there_are_too_few_complete_ones(
 ) -> None:
     outcome = measure(tmp_path, monkeypatch, "")
     lines = list(files.read_journal(outcome.samples))
-    (planned,) = (line for line in lines if isinstance(line, PlannedLine))
-    rounds = [line for line in lines if isinstance(line, RoundLine) and line.process == 0]
+    (planned,) = (line for line in lines if isinstance(line, PlannedEntry))
+    rounds = [line for line in lines if isinstance(line, RoundEntry) and line.process == 0]
     cut = [
         msgspec.structs.replace(
             line, process=7, samples=[[n, i, 9 * t] for n, i, t, *_ in line.samples]
@@ -193,12 +193,12 @@ def test_an_interrupted_process_counts_only_if_there_are_too_few_complete_ones(
         for line in rounds[:2]
     ]
 
-    def processes(path: Path, kept: list[results.JournalLine]) -> int:
-        path.write_bytes(b"".join(map(results.encode_line, kept)))
+    def processes(path: Path, kept: list[results.JournalEntry]) -> int:
+        path.write_bytes(b"".join(map(results.encode_entry, kept)))
         record = next(r for r in reduce_journal(path).records if r.key.endswith(planned.case.key))
         return next(f.processes for f in record.figures if f.name == "complete")
 
-    ended = [line for line in lines if isinstance(line, EndedLine)]
+    ended = [line for line in lines if isinstance(line, EndedEntry)]
     assert processes(tmp_path / "more.jsonl", [*lines, *cut]) == 2
     assert (
         processes(

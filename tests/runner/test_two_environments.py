@@ -17,7 +17,7 @@ from overhead.cli import main
 from overhead.comparing import compare
 from overhead.comparing.show import change_lines
 from overhead.loading import files
-from overhead.results import HeaderLine, because
+from overhead.results import HeaderEntry, because
 from overhead.runner.events import RunNote
 from overhead.runner.interpreter import HERE, variables_for_file, with_variables
 from overhead.runner.progress import Listener
@@ -40,7 +40,7 @@ def test_a_run_with_two_sets_of_variables_measures_both_and_compares_them_pair_b
     assert base.versions == new.versions
     assert any("STEADY_FACTOR=1.5 COMMON=x" in sentence(flag) for flag in new.flags)
     header = next(iter(files.read_journal(outcome.second.samples)))
-    assert isinstance(header, HeaderLine)
+    assert isinstance(header, HeaderEntry)
     assert header.environment == new.environment
     found = compare(outcome.path, outcome.second.path)
     assert {case.verdict for case in found.cases} == {"slower"}

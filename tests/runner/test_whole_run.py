@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from overhead.profiles import PROFILES
-from overhead.results import Case, EndedLine, OneOffLine, Target
+from overhead.results import Case, EndedEntry, OneOffEntry, Target
 from overhead.runner.campaign import InterpreterRun, WorkerLimits
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice, Task, schedule
@@ -75,7 +75,7 @@ class Simulated:
     def __init__(self, job: Job) -> None:
         opening_s = OPENING_S[job.worker.split("@")[0]]
         self.ready_s = Simulated.now + opening_s
-        opened = OneOffLine(
+        opened = OneOffEntry(
             target="t",
             case="c",
             worker=job.worker,
@@ -86,7 +86,7 @@ class Simulated:
         measuring_s = (
             job.settings.seconds + MET_S * len(job.settings.met) + ANCHOR_S * len(job.assignments)
         )
-        ended = EndedLine(worker=job.worker, process=job.process, rule="")
+        ended = EndedEntry(worker=job.worker, process=job.process, rule="")
         self.lines: list[tuple[float, Any]] = [(0.0, opened), (0.0, Ready()), (measuring_s, ended)]
 
     def receive(self) -> Any:

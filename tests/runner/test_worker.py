@@ -11,7 +11,7 @@ import pytest
 
 from overhead.measure.sampling.events import Doing
 from overhead.probes.base import Chain, Probe, Space, Unsupported
-from overhead.results import Case, OneOffLine, OpenedLine, Target
+from overhead.results import Case, OneOffEntry, OpenedEntry, Target
 from overhead.runner import worker
 from overhead.runner.workers import Assignment, Job, Pause, Ready
 from tests.fakes.chains import Steady
@@ -60,15 +60,15 @@ def run(*events: Doing, longest_silence_s: float = 1e9) -> tuple[list[Any], list
 def test_a_worker_sends_its_lines_after_each_case_that_it_opens() -> None:
     lines, flushed = run()
     assert flushed[:3] == [3, 4, 7]
-    assert [line.name for line in lines if isinstance(line, OneOffLine)] == [
+    assert [line.name for line in lines if isinstance(line, OneOffEntry)] == [
         "open",
         "compile",
         "open",
         "compile",
     ]
-    assert [type(line) for line in lines if isinstance(line, OpenedLine | Ready)] == [
-        OpenedLine,
-        OpenedLine,
+    assert [type(line) for line in lines if isinstance(line, OpenedEntry | Ready)] == [
+        OpenedEntry,
+        OpenedEntry,
         Ready,
     ]
 

@@ -18,7 +18,7 @@ from overhead.probes.common.array_workload import NumpyWork
 from overhead.probes.workload_chain import WorkChain, verified
 from overhead.results import Scalar, Target
 from overhead.runner.schedule import Choice
-from overhead.workloads import UNROLLED, workloads
+from overhead.workloads import workloads
 from tests.workloads.workload_arms import ALL, NAMES, PLAIN, case, counts, plant
 
 
@@ -180,12 +180,12 @@ def test_the_check_finds_elements_with_different_numbers_of_steps() -> None:
 
 
 STACKS = ("numpy", "torch", "jax", "wgpu-native", "cuda-graph", "cuda-driver", "triton")
-HEAVY = {name for name, workload in workloads().items() if workload.heavy} | {UNROLLED, *DECODERS}
+HEAVY = {name for name, workload in workloads().items() if workload.heavy} | {*DECODERS}
 
 
 @pytest.mark.parametrize(
     ("stack", "names"),
-    [*((stack, NAMES) for stack in STACKS), ("torch-compile", [UNROLLED]), ("dawn", DECODERS[:1])],
+    [*((stack, NAMES) for stack in STACKS), ("dawn", DECODERS[:1])],
 )
 def test_a_run_has_heavy_workloads_only_on_request(stack: str, names: Sequence[str]) -> None:
     options: dict[str, Scalar] = {"platform": "cuda", "device": "cuda:0"}

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from overhead.decode.cases import (
-    DecodeWay,
-    batched_ways,
+    DecodeVariant,
+    batched_variants,
     decode_cases,
-    lowered_ways,
-    padded_ways,
-    reading_ways,
+    lowered_variants,
+    padded_variants,
+    reading_variants,
 )
 from overhead.decode.decoders import DECODERS
 from overhead.decode.lowering.fusions import FUSIONS
@@ -19,12 +19,15 @@ from overhead.probes.arms import Arm, register_arm
 from overhead.probes.base import Chain, Probe
 from overhead.results import Caller, Case, Target
 
-_NONE, _ALL = 0, len(FUSIONS)
+_UNFUSED = 0
+_ALL_FUSED = len(FUSIONS)
+"""The numbers of fusions at both ends: the program as PyTorch wrote it, and with every fusion."""
+_BOTH_ENDS = (_UNFUSED, _ALL_FUSED)
 
 
-def _torch(target: Target) -> list[DecodeWay]:
-    eager = DecodeWay("per-submit")
-    return [eager, *reading_ways(eager), *batched_ways(eager)]
+def _torch(target: Target) -> list[DecodeVariant]:
+    eager = DecodeVariant("per-submit")
+    return [eager, *reading_variants(eager), *batched_variants(eager)]
 
 
 def _open_torch(probe: Probe, target: Target, case: Case) -> Chain:
@@ -33,19 +36,36 @@ def _open_torch(probe: Probe, target: Target, case: Case) -> Chain:
     return open_case(str(target.options["device"]), case)
 
 
-def _torch_compile(target: Target) -> list[DecodeWay]:
-    modes = ("default",) if target.api == "CPU" else ("default", "reduce-overhead")
-    return [DecodeWay("per-submit", {"mode": mode}) for mode in modes]
+def _torch_compile(target: Target) -> list[DecodeVariant]:
+    """The compiled step. The mode ``reduce-overhead`` makes a CUDA graph, so a CPU lacks it."""
+    modes = ["default"]
+    if target.api != "CPU":
+        modes.append("reduce-overhead")
+    return [DecodeVariant("per-submit", {"mode": mode}) for mode in modes]
 
 
-def _cuda_graph(target: Target) -> list[DecodeWay]:
+def _cuda_driver(target: Target) -> list[DecodeVariant]:
+    """A launch for each dispatch of the lowered step, with no fusion and with all of them."""
+    return lowered_variants("per-submit", ("native", "binding"), _BOTH_ENDS)
+
+
+def _cuda_graph(target: Target) -> list[DecodeVariant]:
     """A graph of one token: torch's eager step, and the lowered step with any number of fusions."""
-    levels = [
-        DecodeWay("launches", {"maker": "driver", "fusions": count}) for count in range(_ALL + 1)
+    eager = DecodeVariant("launches", {"maker": "torch"})
+    by_fusions = [
+        DecodeVariant("launches", {"maker": "driver", "fusions": count})
+        for count in range(_ALL_FUSED + 1)
     ]
-    eager = DecodeWay("launches", {"maker": "torch"})
-    singles = [eager, *levels, *padded_ways(levels[_NONE]), *reading_ways(levels[_ALL])]
-    return [*singles, *batched_ways(eager), *batched_ways(levels[_ALL])]
+    unfused = by_fusions[_UNFUSED]
+    fused = by_fusions[_ALL_FUSED]
+    return [
+        eager,
+        *by_fusions,
+        *padded_variants(unfused),
+        *reading_variants(fused),
+        *batched_variants(eager),
+        *batched_variants(fused),
+    ]
 
 
 def _open_cuda(probe: Probe, target: Target, case: Case) -> Chain:
@@ -62,25 +82,27 @@ def _open_cuda(probe: Probe, target: Target, case: Case) -> Chain:
     return cuda.open_case(driver(), ordinal, case)
 
 
-def _wgpu_native(target: Target) -> list[DecodeWay]:
+def _wgpu_native(target: Target) -> list[DecodeVariant]:
     """The lowered step with no fusion and with all of them."""
-    both = (_NONE, _ALL)
     callers: tuple[Caller, ...] = ("native", "binding")
-    return [*lowered_ways("per-pass", callers, both), *lowered_ways("per-submit", callers, both)]
+    return [
+        *lowered_variants("per-pass", callers, _BOTH_ENDS),
+        *lowered_variants("per-submit", callers, _BOTH_ENDS),
+    ]
 
 
-def _dawn(target: Target) -> list[DecodeWay]:
-    """The same, and from compiled code every number of fusions, added dispatches, reads and
-    batches.
+def _dawn(target: Target) -> list[DecodeVariant]:
+    """The variants of wgpu-native, and from compiled code every number of fusions, added
+    dispatches, reads and batches.
     """
-    levels = lowered_ways("per-pass", ("native",), range(1, _ALL))
-    unfused, fused = lowered_ways("per-pass", ("native",), (_NONE, _ALL))
+    between = lowered_variants("per-pass", ("native",), range(1, _ALL_FUSED))
+    unfused, fused = lowered_variants("per-pass", ("native",), _BOTH_ENDS)
     return [
         *_wgpu_native(target),
-        *levels,
-        *padded_ways(unfused),
-        *reading_ways(fused),
-        *batched_ways(fused),
+        *between,
+        *padded_variants(unfused),
+        *reading_variants(fused),
+        *batched_variants(fused),
     ]
 
 
@@ -90,13 +112,13 @@ def _open_webgpu(probe: Probe, target: Target, case: Case) -> Chain:
     return open_case(target, case)
 
 
-def _browser(target: Target) -> list[DecodeWay]:
-    both = (_NONE, _ALL)
-    read = DecodeWay("read-each", {"fusions": _ALL, "readback": "token"}, ("browser",))
+def _browser(target: Target) -> list[DecodeVariant]:
+    """The lowered step in a page. Of the reads only that of the token: a page reads one buffer."""
+    reading = DecodeVariant("read-each", {"fusions": _ALL_FUSED, "readback": "token"}, ("browser",))
     return [
-        *lowered_ways("per-pass", ("browser",), both),
-        *lowered_ways("per-submit", ("browser",), both),
-        read,
+        *lowered_variants("per-pass", ("browser",), _BOTH_ENDS),
+        *lowered_variants("per-submit", ("browser",), _BOTH_ENDS),
+        reading,
     ]
 
 
@@ -106,27 +128,34 @@ def _open_browser(probe: Any, target: Target, case: Case) -> Chain:
     return open_case(probe.session(), case)
 
 
-def _arm(
+def _register(
     stack: str,
-    ways: Callable[[Target], list[DecodeWay]],
-    opens: Callable[[Any, Target, Case], Chain],
+    variants: Callable[[Target], list[DecodeVariant]],
+    open_case: Callable[[Any, Target, Case], Chain],
+    *,
+    tiny_only: bool = False,
 ) -> None:
-    def of(target: Target) -> Iterator[Case]:
-        tiny = target.software or target.api == "CPU" or opens is _open_browser
-        return decode_cases(ways(target), software=tiny)
+    """Add the variants of decoding to the stack of this name.
 
-    register_arm(Arm(stack, of, lambda case: case.workload in DECODERS, opens))
+    ``variants``: those of a target. ``open_case``: opens one. ``tiny_only``: the stack runs only
+    the tiny decoder, as CPUs and software adapters do.
+    """
+
+    def cases(target: Target) -> Iterator[Case]:
+        software = tiny_only or target.software or target.api == "CPU"
+        return decode_cases(variants(target), software=software)
+
+    def is_ours(case: Case) -> bool:
+        return case.workload in DECODERS
+
+    register_arm(Arm(stack, cases, is_ours, open_case))
 
 
-_arm("torch", _torch, _open_torch)
-_arm("torch-compile", _torch_compile, _open_torch)
-_arm(
-    "cuda-driver",
-    lambda _: lowered_ways("per-submit", ("native", "binding"), (_NONE, _ALL)),
-    _open_cuda,
-)
-_arm("cuda-graph", _cuda_graph, _open_cuda)
-_arm("wgpu-native", _wgpu_native, _open_webgpu)
-_arm("dawn", _dawn, _open_webgpu)
+_register("torch", _torch, _open_torch)
+_register("torch-compile", _torch_compile, _open_torch)
+_register("cuda-driver", _cuda_driver, _open_cuda)
+_register("cuda-graph", _cuda_graph, _open_cuda)
+_register("wgpu-native", _wgpu_native, _open_webgpu)
+_register("dawn", _dawn, _open_webgpu)
 for _browser_name in ("chromium", "firefox"):
-    _arm(_browser_name, _browser, _open_browser)
+    _register(_browser_name, _browser, _open_browser, tiny_only=True)

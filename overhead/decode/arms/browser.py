@@ -35,11 +35,8 @@ def open_case(session: BrowserSession, case: Case) -> DecodeChain:
     """
     if case.workload != DECODERS[0]:
         raise Unsupported(because("weights-too-large-for-page", workload=case.workload))
-    if (
-        case.pattern not in _IN_PAGE
-        or case.caller != "browser"
-        or case.params.get("readback", "token") != "token"
-    ):
+    reads_token = case.params.get("readback", "token") == "token"
+    if case.pattern not in _IN_PAGE or case.caller != "browser" or not reads_token:
         raise Unsupported(because("no-tokens-in-page", pattern=case.pattern, caller=case.caller))
     return verified(BrowserDecode(session, case))
 
@@ -59,33 +56,49 @@ class BrowserDecode(PageChain, LoweredDecode):
         LoweredDecode.__init__(self, case)
         self.overlap = "serial" if self.latency else "pipelined"
         self._logits = self.lowered.outputs[LOGITS]
-        self._seen: dict[str, NDArray[Any]] = {}
-        # A page reads the first buffer after every token of ``read-each``.
+        # What was fetched since the last other command, by the name of its buffer.
+        self._fetched: dict[str, NDArray[Any]] = {}
+        # A page reads the first buffer after every token of ``read-each``. False sorts before True.
         self._names = sorted(self.lowered.buffers, key=lambda name: name != "token")
+
         spec = msgspec.convert({"pattern": _IN_PAGE[case.pattern]}, messages.CaseSpec)
         self.ask("open", case=spec, program=self._program())
-        given = self.initial_values()
-        arrays = {
-            name: first_numbers(buffer, given.get(name))
-            for name, buffer in self.lowered.buffers.items()
-        }
-        filled = {name: array for name, array in arrays.items() if array is not None}
-        self.write(self._numbers(filled), b"".join(array.tobytes() for array in filled.values()))
+        self._fill_buffers()
         start = self.reference.after_prompt
         self.write_first = {"buffers": self._numbers(start), "data": self._raw(start)}
 
+    def _fill_buffers(self) -> None:
+        """Write the contents of weights, state and constants, in one message, into the page."""
+        values = self.initial_values()
+        filled: dict[str, NDArray[Any]] = {}
+        for name, buffer in self.lowered.buffers.items():
+            numbers = first_numbers(buffer, values.get(name))
+            if numbers is not None:
+                filled[name] = numbers
+        raw = b"".join(numbers.tobytes() for numbers in filled.values())
+        self.write(self._numbers(filled), raw)
+
     def _program(self) -> messages.PageProgram:
-        lowered, places = self.lowered, {name: i for i, name in enumerate(self.lowered.kernels)}
+        """The lowered program as the page takes it: kernels and buffers have numbers, not names."""
+        lowered = self.lowered
         kernels = []
-        for kernel in lowered.kernels.values():
-            kinds = [_kind(written=binding.written) for binding in kernel.bindings]
-            kernels.append(messages.PageKernel(code=kernel.wgsl, bindings=kinds))
-        entries, buffers = [], []
-        for d in lowered.dispatches:
-            place, own = places[d.kernel], self._numbers(d.bindings)
-            entries.append(
-                messages.PageEntry(name="main", groups=[*d.grid], kernel=place, buffers=own)
+        kernel_numbers: dict[str, int] = {}
+        for name, kernel in lowered.kernels.items():
+            kernel_numbers[name] = len(kernels)
+            bindings = [_kind(written=binding.written) for binding in kernel.bindings]
+            kernels.append(messages.PageKernel(code=kernel.wgsl, bindings=bindings))
+
+        entries = [
+            messages.PageEntry(
+                name="main",
+                groups=[*dispatch.grid],
+                kernel=kernel_numbers[dispatch.kernel],
+                buffers=self._numbers(dispatch.bindings),
             )
+            for dispatch in lowered.dispatches
+        ]
+
+        buffers = []
         for name in self._names:
             kind = _kind(written=lowered.buffers[name].role != "weight")
             buffers.append(messages.PageBuffer(kind=kind, size=lowered.buffers[name].bytes))
@@ -97,15 +110,17 @@ class BrowserDecode(PageChain, LoweredDecode):
         return [self._names.index(name) for name in names]
 
     def _raw(self, values: StateValues) -> bytes:
-        numbers = {name: self.lowered.buffers[name].number for name in values}
-        return b"".join(
-            np.asarray(array, DTYPES[numbers[name]]).tobytes() for name, array in values.items()
-        )
+        """The bytes of these tensors as their buffers hold them, one after another."""
+        raw = b""
+        for name, array in values.items():
+            dtype = DTYPES[self.lowered.buffers[name].number]
+            raw += np.asarray(array, dtype).tobytes()
+        return raw
 
     def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
         """As in ``PageChain``; what was fetched is forgotten, because the command may change it."""
         if do != "fetch":
-            self._seen = {}
+            self._fetched = {}
         return super().ask(do, **fields)
 
     def run_steps(self, steps: int) -> None:
@@ -122,18 +137,22 @@ class BrowserDecode(PageChain, LoweredDecode):
         """Token, position or logits. All are fetched at once, because Firefox needs 100 ms for each
         fetch.
         """
-        if not self._seen:
-            buffers = {
-                one: self.lowered.buffers[one] for one in ("token", "position", self._logits.buffer)
-            }
-            raw, at = (
-                self.fetch_bytes(self._numbers(buffers), sum(b.bytes for b in buffers.values())),
-                0,
-            )
-            for one, buffer in buffers.items():
-                self._seen[one] = np.frombuffer(raw, DTYPES[buffer.number], buffer.count, at)
-                at += buffer.bytes
-        return self._seen[name]
+        if not self._fetched:
+            self._fetch_all()
+        return self._fetched[name]
+
+    def _fetch_all(self) -> None:
+        """Fetch token, position and logits from the page with one message."""
+        names = ("token", "position", self._logits.buffer)
+        buffers = {name: self.lowered.buffers[name] for name in names}
+        total_bytes = sum(buffer.bytes for buffer in buffers.values())
+        raw = self.fetch_bytes(self._numbers(buffers), total_bytes)
+
+        offset = 0
+        for name, buffer in buffers.items():
+            dtype = DTYPES[buffer.number]
+            self._fetched[name] = np.frombuffer(raw, dtype, buffer.count, offset)
+            offset += buffer.bytes
 
     def units(self, ns: Sequence[int]) -> int:
         """Tokens of these samples. The warm-up tokens are not counted, because the page restores
@@ -155,18 +174,15 @@ class BrowserDecode(PageChain, LoweredDecode):
         """What was timed: submissions, passes and the kind of wait, added to those of the base
         classes.
         """
-        each = (
-            f"{len(self.lowered.dispatches)} per unit"
-            if self.case.pattern == "per-submit"
-            else "1 per unit"
-        )
-        wait = "mapAsync of a 4-byte copy" if self.latency else "onSubmittedWorkDone"
+        per_unit = 1
+        if self.case.pattern == "per-submit":
+            per_unit = len(self.lowered.dispatches)
         return {
             **super().window(),
-            "submits": each,
-            "passes": each,
+            "submits": f"{per_unit} per unit",
+            "passes": f"{per_unit} per unit",
             "recording": "inside",
-            "wait": wait,
+            "wait": "mapAsync of a 4-byte copy" if self.latency else "onSubmittedWorkDone",
         }
 
 

@@ -39,21 +39,24 @@ from overhead.results import Case, Scalar, because
 def open_case(driver: CudaDriver, ordinal: int, case: Case) -> DecodeChain:
     """A verified chain: launches for ``per-submit``; a graph of one token for ``launches`` and
     ``read-each``.
+
+    Raises ``Unsupported`` for other patterns, and for a graph that compiled code would launch.
     """
     kinds: dict[str, type[CudaDecode]] = {
         "per-submit": CudaLaunchedDecode,
         "launches": CudaGraphDecode,
         "read-each": CudaGraphDecode,
     }
-    if case.pattern not in kinds or (case.caller == "native" and case.pattern != "per-submit"):
+    kind = kinds.get(case.pattern)
+    if kind is None or (case.caller == "native" and case.pattern != "per-submit"):
         raise Unsupported(because("no-tokens-by-caller", pattern=case.pattern, caller=case.caller))
-    return verified(kinds[case.pattern](driver, ordinal, case))
+    return verified(kind(driver, ordinal, case))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Shared:
-    """What all chains of a decoder share on a device: the addresses of weights, by name; functions,
-    by kernel.
+    """What all chains of a decoder share on a device, so that its gigabytes of weights are there
+    once: the addresses of weights, by name; functions, by kernel.
 
     ``session`` owns them.
     """
@@ -65,6 +68,7 @@ class _Shared:
 
 @functools.cache
 def _shared_on(driver: CudaDriver, ordinal: int, name: str) -> _Shared:
+    """What chains share of the decoder with this name. The cache keeps it for the whole process."""
     return _Shared(CudaSession(driver, ordinal, own_stream=False))
 
 
@@ -82,37 +86,52 @@ class CudaDecode(SessionChain, LoweredDecode):
 
     def build(self) -> None:
         """Allocate the buffers, compile the kernels and prepare the arguments of each launch."""
-        self._buffers, handles = self._allocated(), self._compiled()
-        kernels, dispatches = self.lowered.kernels, self.lowered.dispatches
-        self._arguments = [
-            Arguments(*(self._buffers[name] for name in d.bindings)) for d in dispatches
-        ]
-        self.launched: list[Launch] = [
-            (handles[kernels[d.kernel]], (*d.grid, kernels[d.kernel].threads, 1, 1, 0), own.address)
-            for d, own in zip(dispatches, self._arguments, strict=True)
-        ]
+        self._buffers = self._allocated()
+        functions = self._compiled()
+
+        # A launch has the address of its arguments, so these objects must live as long as it.
+        self._arguments: list[Arguments] = []
+        self.launched: list[Launch] = []
+        for dispatch in self.lowered.dispatches:
+            addresses = [self._buffers[name] for name in dispatch.bindings]
+            arguments = Arguments(*addresses)
+            self._arguments.append(arguments)
+            kernel = self.lowered.kernels[dispatch.kernel]
+            no_dynamic_memory = 0
+            dimensions = (*dispatch.grid, kernel.threads, 1, 1, no_dynamic_memory)
+            self.launched.append((functions[kernel], dimensions, arguments.address))
 
     def _allocated(self) -> dict[str, int]:
-        """The address of each buffer, by name. Raises ``Unsupported`` if the device has too little
-        free memory.
+        """The address of each buffer, by name; weights that another chain has put on the device are
+        used again.
+
+        Raises ``Unsupported`` if the device has too little free memory.
         """
         shared = self._shared
-        wanted = [
+        missing = [
             buffer for name, buffer in self.lowered.buffers.items() if name not in shared.weights
         ]
+        self._check_memory(sum(buffer.bytes for buffer in missing))
+
+        values = self.initial_values()
+        own: dict[str, int] = {}
+        for buffer in missing:
+            numbers = first_numbers(buffer, values.get(buffer.name))
+            if numbers is None:
+                numbers = np.zeros(buffer.bytes // 4, DTYPES[buffer.number])
+            if buffer.role == "weight":
+                shared.weights[buffer.name] = shared.session.buffer(numbers)
+            else:
+                own[buffer.name] = self.session.buffer(numbers)
+        return {**shared.weights, **own}
+
+    def _check_memory(self, needed_bytes: int) -> None:
+        """Raise ``Unsupported`` if the device has fewer free bytes than this."""
         free, total = c_size_t(), c_size_t()
         self.session.driver.call("cuMemGetInfo_v2", byref(free), byref(total))
-        if (missing := sum(buffer.bytes for buffer in wanted) - free.value) > 0:
+        missing = needed_bytes - free.value
+        if missing > 0:
             raise Unsupported(because("device-memory-short", free=free.value, missing=missing))
-        values, own = self.initial_values(), dict[str, int]()
-        for buffer in wanted:
-            data = first_numbers(buffer, values.get(buffer.name))
-            filled = np.zeros(buffer.bytes // 4, DTYPES[buffer.number]) if data is None else data
-            session, place = (
-                (shared.session, shared.weights) if buffer.role == "weight" else (self.session, own)
-            )
-            place[buffer.name] = session.buffer(filled)
-        return {**shared.weights, **own}
 
     def _compiled(self) -> dict[Kernel, int]:
         """The functions of all kernels. Only those that no other chain has are compiled."""
@@ -122,32 +141,29 @@ class CudaDecode(SessionChain, LoweredDecode):
             for name, kernel in self.lowered.kernels.items()
             if kernel not in shared.functions
         }
-        entries = [cuda_name(name) for name in new]
-        functions = (
-            shared.session.functions(f"{self.case.workload}.cu", cuda_text(new), entries)
-            if new
-            else []
-        )
-        shared.functions.update(zip(new.values(), functions, strict=True))
+        if new:
+            file = f"{self.case.workload}.cu"
+            entries = [cuda_name(name) for name in new]
+            functions = shared.session.functions(file, cuda_text(new), entries)
+            shared.functions.update(zip(new.values(), functions, strict=True))
         return shared.functions
 
     def write_state(self, values: StateValues) -> None:
         """Write these tensors of the state into their buffers."""
         for name, array in self.with_padding_counter(values).items():
-            self.session.write(
-                self._buffers[name], array.astype(DTYPES[self.lowered.buffers[name].number])
-            )
+            number = self.lowered.buffers[name].number
+            self.session.write(self._buffers[name], array.astype(DTYPES[number]))
 
     def read_numbers(self, name: str) -> NDArray[Any]:
         """Read all numbers of a buffer, after all issued work."""
         buffer = self.lowered.buffers[name]
-        return self.session.read(self._buffers[name], np.zeros(buffer.count, DTYPES[buffer.number]))
+        like = np.zeros(buffer.count, DTYPES[buffer.number])
+        return self.session.read(self._buffers[name], like)
 
     def read_back(self) -> object:
         """Read all logits or the last token to the host."""
-        return self.read_numbers(
-            self.lowered.outputs[LOGITS].buffer if self.reads_logits else "token"
-        )
+        name = self.lowered.outputs[LOGITS].buffer if self.reads_logits else "token"
+        return self.read_numbers(name)
 
     def count_tokens(self) -> int:
         """As in ``LoweredDecode``; also raises ``Unverified`` if a driver call failed."""
@@ -166,22 +182,25 @@ class CudaLaunchedDecode(CudaDecode):
         """Also bind a launch for each kernel of a token: in a compiled loop, or as Python calls."""
         super().build()
         self.launches = len(self.launched)
-        library, stream = self.session.driver.library, self.session.stream
         if self.case.caller == "native":
-            words = tuple(
-                zip(
-                    *((f, *dimensions, stream, own, 0) for f, dimensions, own in self.launched),
-                    strict=True,
-                )
-            )
-            address, arguments = address_of(library, "cuLaunchKernel"), tuple(map(Cycle, words))
-            launch = NativeCall(
-                "cuLaunchKernel", library.cuLaunchKernel, address, arguments, checked=True
-            )
-            self._native = compile_native(NativeProgram(body=(launch,)))
+            self._native = compile_native(NativeProgram(body=(self._native_call(),)))
             self.failed = self._native.failure
         else:
             self._python = bound_launches(self.session, self.launched)
+
+    def _native_call(self) -> NativeCall:
+        """The call of ``cuLaunchKernel`` that the compiled loop repeats. Each of its arguments is a
+        cycle with one value for each launch of a token.
+        """
+        library, stream = self.session.driver.library, self.session.stream
+        no_extra = 0
+        words_of_launches = [
+            (function, *dimensions, stream, arguments, no_extra)
+            for function, dimensions, arguments in self.launched
+        ]
+        cycles = tuple(Cycle(values) for values in zip(*words_of_launches, strict=True))
+        address = address_of(library, "cuLaunchKernel")
+        return NativeCall("cuLaunchKernel", library.cuLaunchKernel, address, cycles, checked=True)
 
     def run_steps(self, steps: int) -> None:
         """Launch all kernels of this many tokens on the stream; returns before they are done."""

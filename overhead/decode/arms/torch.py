@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from overhead.decode.chain import DecodeChain, StateValues
+from overhead.decode.chain import DecodeChain, DecodeProgress, StateValues
 from overhead.probes.base import Unsupported
 from overhead.probes.common.loops import Action, repeated
 from overhead.probes.torch.bodies import set_autograd_mode
@@ -28,13 +28,11 @@ def open_case(device: str, case: Case) -> DecodeChain:
     """A verified chain. With ``maker`` the step is a CUDA graph; with ``mode`` it is compiled; else
     it is eager.
     """
-    kind = (
-        TorchGraphDecode
-        if "maker" in case.params
-        else CompiledDecode
-        if "mode" in case.params
-        else TorchDecode
-    )
+    kind = TorchDecode
+    if "maker" in case.params:
+        kind = TorchGraphDecode
+    elif "mode" in case.params:
+        kind = CompiledDecode
     return verified(kind(device, case))
 
 
@@ -47,9 +45,9 @@ class TorchDecode(TorchChain, DecodeChain):
         place = select_device(device)
         torch.set_num_threads(1)
         torch.backends.cuda.matmul.allow_tf32 = False
-        self.step = copy.deepcopy(self.module, dict(_shared_parameters(case.workload, device))).to(
-            device
-        )
+        # A deep copy takes the parameters from here instead of copying those on the CPU.
+        parameters = dict(_shared_parameters(case.workload, device))
+        self.step = copy.deepcopy(self.module, parameters).to(device)
         self._state = dict(self.step.named_buffers())
         self._wait_name = next(iter(TORCH_WAITS[place.type]), "none")
         self.use_device(place, wait_action(place, self._wait_name))
@@ -65,14 +63,16 @@ class TorchDecode(TorchChain, DecodeChain):
             self._state[name].copy_(torch.from_numpy(np.asarray(array)))
         self._wait()
 
-    def tokens_and_position(self) -> tuple[tuple[int, ...], int]:
+    def progress(self) -> DecodeProgress:
         """The tokens and the position, read from the device after all issued work."""
-        return tuple(self._state["token"].tolist()), int(self._state["position"])
+        tokens = tuple(self._state["token"].tolist())
+        return DecodeProgress(tokens, int(self._state["position"]))
 
     def logits(self) -> NDArray[Any]:
         """The logits of the last step, copied to the host: (batch, vocabulary)."""
-        found: NDArray[Any] = self.output[1].cpu().numpy()
-        return found
+        _, logits = self.output
+        on_host: NDArray[Any] = logits.cpu().numpy()
+        return on_host
 
     def prepare(self, n: int) -> None:
         """Restore the state after the prompt, with gradients off in this thread."""
@@ -93,13 +93,15 @@ class TorchDecode(TorchChain, DecodeChain):
         """What was timed, with the settings of torch, the kind of wait and the number of
         operations.
         """
-        own: dict[str, Scalar] = {
+        return {
+            **super().window(),
             "entry": "python",
             "autograd": "no_grad",
             "threads": 1,
             "tf32": False,
+            "wait": self._wait_name,
+            **self.work,
         }
-        return {**super().window(), **own, "wait": self._wait_name, **self.work}
 
 
 class CompiledDecode(TorchDecode):
@@ -107,7 +109,9 @@ class CompiledDecode(TorchDecode):
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, case)
-        self._mode, self.work = str(case.params["mode"]), {}
+        self._mode = str(case.params["mode"])
+        # The compiled step runs kernels that are not the operations of the eager step.
+        self.work = {}
         mark_static(self._state.values())
         self.call = torch.compile(self.step, mode=self._mode, fullgraph=True, dynamic=False)
         self.write_state(self.reference.after_prompt)
@@ -153,28 +157,35 @@ class TorchGraphDecode(TorchDecode):
 def _shared_parameters(name: str, device: str) -> dict[int, Any]:
     """The parameters of the step on the device, by the identity of those on the CPU, for
     ``copy.deepcopy``.
+
+    The cache keeps them, so that all chains of a process have the weights on the device once.
     """
     from overhead.decode.reference import decode_step
 
-    step = decode_step(name)
-    return {
-        id(p): torch.nn.Parameter(p.detach().to(device), requires_grad=False)
-        for p in step.parameters()
-    }
+    on_device = {}
+    for parameter in decode_step(name).parameters():
+        copied = parameter.detach().to(device)
+        on_device[id(parameter)] = torch.nn.Parameter(copied, requires_grad=False)
+    return on_device
+
+
+class _OperationCount(TorchDispatchMode):  # type: ignore[misc]
+    """While it is entered, counts the operations that torch dispatches and that are no views."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = 0
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if not function.is_view:
+            self.operations += 1
+        return function(*args, **(kwargs or {}))
 
 
 def _operations(step: Any) -> int:
     """The operations of one step that torch dispatches and that are no views."""
-
-    class Count(TorchDispatchMode):  # type: ignore[misc]
-        found = 0
-
-        def __torch_dispatch__(
-            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            self.found += not function.is_view
-            return function(*args, **(kwargs or {}))
-
-    with Count() as count:
+    with _OperationCount() as count:
         step()
-    return count.found
+    return count.operations

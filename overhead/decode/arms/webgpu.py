@@ -8,7 +8,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,14 +37,27 @@ from overhead.probes.workload_chain import verified
 from overhead.results import Case, Scalar, Target, because
 
 
+class KernelOnDevice(NamedTuple):
+    """What a kernel is on a device: the layout of its bind groups, and its pipeline."""
+
+    layout: Any
+    pipeline: Any
+
+
+BoundDispatch = tuple[Any, Any, tuple[int, int, int]]
+"""A dispatch that can be encoded: its pipeline, its bind group, and its groups in x, y and z. It is
+a plain tuple because the timed loop unpacks it, and Python unpacks a named tuple more slowly.
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class SharedObjects:
-    """What programs on a device share: buffers of weights, by name; bind group layouts and
-    pipelines, by kernel.
+    """What programs on a device share: buffers of weights, by name; layouts and pipelines, by
+    kernel.
     """
 
     weights: dict[str, Any] = dataclasses.field(default_factory=dict)
-    pipelines: dict[Kernel, tuple[Any, Any]] = dataclasses.field(default_factory=dict)
+    kernels: dict[Kernel, KernelOnDevice] = dataclasses.field(default_factory=dict)
 
 
 class WebGpuProgram:
@@ -63,27 +76,37 @@ class WebGpuProgram:
         values: Mapping[str, NDArray[Any]],
         shared: SharedObjects | None = None,
     ) -> None:
-        self.program, self._library, self.device, self.queue = program, loaded, device, device.queue
+        self.program = program
+        self._library = loaded
+        self.device = device
+        self.queue = device.queue
         loaded.forget_errors()
         found = SharedObjects() if shared is None else shared
-        weights, pipelines, own = dict(found.weights), dict(found.pipelines), dict[str, Any]()
+
+        # Copies: what is made here is shared only if the library reports no error below.
+        weights = dict(found.weights)
+        own: dict[str, Any] = {}
         for name, buffer in program.buffers.items():
             place = weights if buffer.role == "weight" else own
             if name not in place:
                 place[name] = self._buffer(buffer, values.get(name))
-        for kernel in program.kernels.values():
-            if kernel not in pipelines:
-                pipelines[kernel] = self._pipeline(kernel)
         self._buffers = {**weights, **own}
+        # Without ``shared`` nobody else releases the weights.
         self._own = list((self._buffers if shared is None else own).values())
-        made = {name: pipelines[kernel] for name, kernel in program.kernels.items()}
-        self.dispatches = [
-            (made[d.kernel][1], self._group(made[d.kernel][0], d.bindings), d.grid)
-            for d in program.dispatches
-        ]
+
+        kernels = dict(found.kernels)
+        for kernel in program.kernels.values():
+            if kernel not in kernels:
+                kernels[kernel] = self._kernel(kernel)
+
+        self.dispatches: list[BoundDispatch] = []
+        for dispatch in program.dispatches:
+            layout, pipeline = kernels[program.kernels[dispatch.kernel]]
+            group = self._group(layout, dispatch.bindings)
+            self.dispatches.append((pipeline, group, dispatch.grid))
         loaded.raise_errors()
         found.weights.update(weights)
-        found.pipelines.update(pipelines)
+        found.kernels.update(kernels)
 
     def _buffer(self, buffer: Buffer, given: NDArray[Any] | None) -> Any:
         flags = self._library.webgpu.BufferUsage
@@ -93,26 +116,22 @@ class WebGpuProgram:
             return self.device.create_buffer(size=buffer.bytes, usage=usage)
         return self.device.create_buffer_with_data(data=data, usage=usage)
 
-    def _pipeline(self, kernel: Kernel) -> tuple[Any, Any]:
+    def _kernel(self, kernel: Kernel) -> KernelOnDevice:
         kinds = [
             "storage" if binding.written else "read-only-storage" for binding in kernel.bindings
         ]
         layout = bind_group_layout(self.device, kinds)
-        return layout, compute_pipeline(
-            self.device, layout, self.device.create_shader_module(code=kernel.wgsl)
-        )
+        module = self.device.create_shader_module(code=kernel.wgsl)
+        return KernelOnDevice(layout, compute_pipeline(self.device, layout, module))
 
     def _group(self, layout: Any, names: tuple[str, ...]) -> Any:
-        return self.device.create_bind_group(
-            layout=layout, entries=entries(self._buffers[name] for name in names)
-        )
+        bound = entries(self._buffers[name] for name in names)
+        return self.device.create_bind_group(layout=layout, entries=bound)
 
     def write(self, name: str, values: NDArray[Any]) -> None:
         """Write a whole buffer."""
-        number = self.program.buffers[name].number
-        self.queue.write_buffer(
-            self._buffers[name], 0, np.ascontiguousarray(values, dtype=DTYPES[number])
-        )
+        dtype = DTYPES[self.program.buffers[name].number]
+        self.queue.write_buffer(self._buffers[name], 0, np.ascontiguousarray(values, dtype=dtype))
 
     def buffer(self, name: str) -> Any:
         """The buffer with this name."""
@@ -123,11 +142,11 @@ class WebGpuProgram:
         reported an error.
         """
         buffer = self.program.buffers[name]
-        found = np.frombuffer(self.queue.read_buffer(self._buffers[name]), DTYPES[buffer.number])[
-            : buffer.count
-        ]
+        raw = self.queue.read_buffer(self._buffers[name])
+        numbers = np.frombuffer(raw, DTYPES[buffer.number])
         self._library.raise_errors()
-        return found
+        # An empty tensor has a buffer of one number, because no binding may be empty.
+        return numbers[: buffer.count]
 
     def submit_step(self) -> None:
         """Submit all dispatches of one step, in one pass."""
@@ -148,17 +167,18 @@ class WebGpuProgram:
 
 def open_case(target: Target, case: Case) -> DecodeChain:
     """A verified chain for the pattern ``per-submit``, ``per-pass`` or ``read-each``."""
-    if case.pattern not in ("per-submit", "per-pass", "read-each") or case.caller not in (
-        "binding",
-        "native",
-    ):
+    patterns = ("per-submit", "per-pass", "read-each")
+    callers = ("binding", "native")
+    if case.pattern not in patterns or case.caller not in callers:
         raise Unsupported(because("no-tokens-by-caller", pattern=case.pattern, caller=case.caller))
     return verified(WebGpuDecode(target, case))
 
 
 @functools.cache
 def _shared_on(key: str, name: str) -> SharedObjects:
-    """What all programs of a decoder share on a device."""
+    """What all programs of a decoder share on a device. ``key``: names the device, and ``name`` the
+    decoder; the cache keeps one object for each pair.
+    """
     return SharedObjects()
 
 
@@ -181,14 +201,12 @@ class WebGpuDecode(LoweredDecode):
         self.overlap = "serial" if self.latency else "pipelined"
         self.wait_spins = wait_spins(self.session)
         self.wait = self.library.waiter(self.session.device, self.session.queue)  # type: ignore[method-assign]
-        count = len(self.program.dispatches)
         if case.caller == "native":
             # The loop has addresses in objects that only these calls keep.
             self._calls = _c_calls(self.session, self.program, self._submits_each)
-            loop = compile_native(self._calls)
-            self.run_steps = lambda steps: loop(steps * count)  # type: ignore[method-assign]
+            self.run_steps = _native_loop(self._calls, len(self.program.dispatches))  # type: ignore[method-assign]
         else:
-            self.run_steps = _python_loop(self.session, self.program, self._submits_each)  # type: ignore[method-assign, assignment]
+            self.run_steps = _python_loop(self.session, self.program, self._submits_each)  # type: ignore[method-assign]
         self.library.raise_errors()
 
     def run_steps(self, steps: int) -> None:
@@ -201,9 +219,11 @@ class WebGpuDecode(LoweredDecode):
 
     def read_back(self) -> object:
         """Read the last token, or the logits of all sequences, from the device."""
-        view = self.lowered.outputs[LOGITS]
-        name, size = (view.buffer, 4 * view.count) if self.reads_logits else ("token", 4)
-        return self.session.queue.read_buffer(self.program.buffer(name), 0, size)
+        name, count = "token", 1
+        if self.reads_logits:
+            logits = self.lowered.outputs[LOGITS]
+            name, count = logits.buffer, logits.count
+        return self.session.queue.read_buffer(self.program.buffer(name), 0, 4 * count)
 
     def write_state(self, values: StateValues) -> None:
         """Write these tensors of the state, and wait until the device has them."""
@@ -243,14 +263,13 @@ class WebGpuDecode(LoweredDecode):
         """What was timed: submissions, passes and the kind of wait, added to those of the base
         class.
         """
-        each = f"{len(self.program.dispatches)} per unit" if self._submits_each else "1 per unit"
-        wait = self.library.wait_name(self.session.device)
+        per_unit = len(self.program.dispatches) if self._submits_each else 1
         return {
             **super().window(),
-            "submits": each,
-            "passes": each,
+            "submits": f"{per_unit} per unit",
+            "passes": f"{per_unit} per unit",
             "recording": "inside",
-            "wait": wait,
+            "wait": self.library.wait_name(self.session.device),
         }
 
     def close(self) -> None:
@@ -261,9 +280,23 @@ class WebGpuDecode(LoweredDecode):
         self.resources.destroy()
 
 
+def _native_loop(calls: NativeProgram, dispatches: int) -> Callable[[int], None]:
+    """A function that submits this many tokens from compiled code, whose unit is one dispatch."""
+    loop = compile_native(calls)
+
+    def submit(tokens: int) -> None:
+        loop(tokens * dispatches)
+
+    return submit
+
+
 def _python_loop(
     session: WebGpuSession, program: WebGpuProgram, submits_each: bool
 ) -> Callable[[int], None]:
+    """A function that submits this many tokens from Python.
+
+    ``submits_each``: with a submission and a pass for each dispatch, not for each token.
+    """
     device, queue, dispatches = session.device, session.queue, program.dispatches
 
     def submission_each(tokens: int) -> None:
@@ -285,21 +318,26 @@ def _python_loop(
 
 
 def _c_calls(session: WebGpuSession, program: WebGpuProgram, submits_each: bool) -> NativeProgram:
-    """The same calls in C. A unit of the loop is one dispatch."""
+    """The calls of ``_python_loop`` in C. A unit of the loop is one dispatch.
+
+    The pipeline, the bind group and the grid change from dispatch to dispatch, so each of them is a
+    cycle over the dispatches of a token.
+    """
     null = session.library.ffi.NULL
-    pipelines, groups, grids = zip(*program.dispatches, strict=True)
     steps = Steps(
-        ("create encoder", "begin pass"),
-        ("set pipeline", "set bind group", "dispatch"),
-        ("end pass", "finish", "submit", "release pass", "release"),
-        1 if submits_each else len(program.dispatches),
+        head=("create encoder", "begin pass"),
+        body=("set pipeline", "set bind group", "dispatch"),
+        tail=("end pass", "finish", "submit", "release pass", "release"),
+        per=1 if submits_each else len(program.dispatches),
     )
+    pipelines, groups, grids = zip(*program.dispatches, strict=True)
+    sizes_in_x_y_z = zip(*grids, strict=True)
     given = {
         "create encoder": (session.device._internal, null),
         "begin pass": (null,),
-        "set pipeline": (Cycle(tuple(p._internal for p in pipelines)),),
-        "set bind group": (0, Cycle(tuple(g._internal for g in groups)), 0, null),
-        "dispatch": tuple(map(Cycle, zip(*grids, strict=True))),
+        "set pipeline": (Cycle(tuple(pipeline._internal for pipeline in pipelines)),),
+        "set bind group": (0, Cycle(tuple(group._internal for group in groups)), 0, null),
+        "dispatch": tuple(Cycle(sizes) for sizes in sizes_in_x_y_z),
         "finish": (null,),
         "submit": (session.queue._internal,),
     }

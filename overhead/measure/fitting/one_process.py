@@ -16,7 +16,7 @@ import numpy as np
 from overhead.measure.fitting.knee import Knee, find_knee
 from overhead.measure.fitting.line import Floats, Line, Mask, robust_line, sen_slope, siegel_slope
 from overhead.measure.fitting.polled_line import censored_line
-from overhead.results import OneOffLine, RoundLine
+from overhead.results import OneOffEntry, RoundEntry
 
 LEGACY_N = 100
 """Published "sequential" figures divide T(n) by this n."""
@@ -36,8 +36,8 @@ class Process:
     0 if unknown.
     """
 
-    rounds: Sequence[RoundLine] = ()
-    one_off: Mapping[str, OneOffLine] = field(default_factory=dict)
+    rounds: Sequence[RoundEntry] = ()
+    one_off: Mapping[str, OneOffEntry] = field(default_factory=dict)
     number: int = 0
     pace: float = 0.0
 
@@ -120,7 +120,7 @@ def clock_step(process: Process) -> float:
     return float(values[0]) if values else 0.0
 
 
-def wall_rows(rounds: Sequence[RoundLine]) -> Floats:
+def wall_rows(rounds: Sequence[RoundEntry]) -> Floats:
     """``n, issue, total`` of the samples that did not read the CPU clock, without n = 0; ns, shape
     (samples, 3).
     """
@@ -140,14 +140,14 @@ def single_waits(process: Process) -> Floats:
     return np.r_[totals_at(process, 1), np.asarray(process.values("naive"), dtype=np.float64)]
 
 
-def cpu_rows(rounds: Sequence[RoundLine]) -> Floats:
+def cpu_rows(rounds: Sequence[RoundEntry]) -> Floats:
     """``n, issue, total, wait_cpu`` of the samples that read the CPU clock, without n = 0; ns,
     shape (samples, 4).
     """
     return _rows(rounds, 4)
 
 
-def _rows(rounds: Sequence[RoundLine], width: int) -> Floats:
+def _rows(rounds: Sequence[RoundEntry], width: int) -> Floats:
     rows = [row for one in rounds for row in one.samples if len(row) == width and row[0] > 0]
     return np.array(rows, dtype=np.float64).reshape(-1, width)
 
@@ -183,7 +183,7 @@ def _below(n: Floats, knee: Knee | None) -> Mask:
     return np.asarray(n <= knee.n * _RULE.share_of_knee) if knee else np.ones(n.size, np.bool_)
 
 
-def _deferred(rounds: Sequence[RoundLine], series: Series) -> float | None:
+def _deferred(rounds: Sequence[RoundEntry], series: Series) -> float | None:
     """CPU time of the caller inside ``wait``, ns per unit; 0 if the wait does no work, None if not
     measured.
     """

@@ -13,7 +13,7 @@ import numpy as np
 
 from overhead.measure.fitting.line import LINE, MAD, Floats, Mask
 from overhead.measure.fitting.one_process import Process, Series, cpu_rows, wait_quantum
-from overhead.results import RoundLine
+from overhead.results import RoundEntry
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def has_enough_processes(left: int, whole: int) -> bool:
     return left == whole or left >= max(QUIET.processes, whole // 2 + 1)
 
 
-def canary_ns(one: RoundLine) -> float:
+def canary_ns(one: RoundEntry) -> float:
     """The time of the canary's Python loop in a round, ns; 0 if the round has no canary.
 
     Other work on the processor slows this loop down more than the canary's native loop.
@@ -95,7 +95,7 @@ def canary_ns(one: RoundLine) -> float:
     return float(one.canary[0]) if one.canary else 0.0
 
 
-def best_pace(rounds: Sequence[RoundLine]) -> float:
+def best_pace(rounds: Sequence[RoundEntry]) -> float:
     """The time of the canary's Python loop in a process when nothing slows it down, ns; 0 if no
     round has a canary.
     """

@@ -16,7 +16,7 @@ from overhead.measure.sampling.calibrate import Ladder
 from overhead.measure.sampling.case import CaseInProgress
 from overhead.measure.sampling.chain import Samples
 from overhead.measure.sampling.clock import Clock
-from overhead.results import OneOffLine, because
+from overhead.results import OneOffEntry, because
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def aging_n(ladder: Ladder, most: int) -> int:
     return min(most, max(ladder.ns[-1], n))
 
 
-def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterator[OneOffLine]:
+def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterator[OneOffEntry]:
     """T(top) and T(anchor) in turn, ns: ``anchor`` with the totals, ``anchor_issue`` with the times
     of ``issue``.
 
@@ -128,7 +128,7 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
             yield case.once(name, [sum(times[:-1]), times[-1]], [n, far_n])
 
 
-def take_near(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
+def take_near(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     """T of short chains and T(top) in turn, ns: ``anchor_near`` with the totals,
     ``anchor_near_issue`` with ``issue``.
 

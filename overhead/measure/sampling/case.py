@@ -9,7 +9,7 @@ from typing import Any
 from overhead.errors import Unverified
 from overhead.measure.sampling.calibrate import Ladder
 from overhead.measure.sampling.chain import Chain
-from overhead.results import OneOffLine, Why, because
+from overhead.results import OneOffEntry, Why, because
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ class CaseInProgress:
 
     def once(
         self, name: str, values: Sequence[float] = (), at: Sequence[int] = (), reason: Why = ""
-    ) -> OneOffLine:
+    ) -> OneOffEntry:
         """The line with values that the case measured outside the ladder, or with the reason why
         there are none.
         """
-        return OneOffLine(**self.names, name=name, values=list(values), at=list(at), reason=reason)
+        return OneOffEntry(**self.names, name=name, values=list(values), at=list(at), reason=reason)
 
     def verify(self) -> None:
         """Compare the units that ran with those issued. Raises ``Unverified``."""

@@ -18,10 +18,10 @@ from overhead.errors import (
     stack_code_of,
 )
 from overhead.results import (
-    FailedLine,
-    OneOffLine,
+    FailedEntry,
+    OneOffEntry,
     Reason,
-    RoundLine,
+    RoundEntry,
     Status,
     Why,
     because,
@@ -70,8 +70,8 @@ class Doing:
     others: bool = False
 
 
-Event = Doing | RoundLine | OneOffLine | FailedLine
-"""After a ``FailedLine`` its case is not measured further in this process."""
+Event = Doing | RoundEntry | OneOffEntry | FailedEntry
+"""After a ``FailedEntry`` its case is not measured further in this process."""
 
 
 def status_of(error: BaseException) -> Status:

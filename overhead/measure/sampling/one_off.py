@@ -16,7 +16,7 @@ from overhead.measure.sampling.case import CaseInProgress
 from overhead.measure.sampling.chain import DeviceTime
 from overhead.measure.sampling.clock import Clock
 from overhead.measure.sampling.events import reason_of, status_of
-from overhead.results import OneOffLine, because
+from overhead.results import OneOffEntry, because
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class _OneOffRule:
 _RULE = _OneOffRule()
 
 
-def time_first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
+def time_first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     """The first call in this process and, of a recording, its preparation. Nothing for a chain with
     its own loop.
     """
@@ -61,7 +61,7 @@ def time_first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
         yield case.once("prepare", [float(t1 - t0)], [1])
 
 
-def time_short_chains(case: CaseInProgress, clock: Clock, extra: bool) -> Iterator[OneOffLine]:
+def time_short_chains(case: CaseInProgress, clock: Clock, extra: bool) -> Iterator[OneOffEntry]:
     """T(0) and T(1), ns, a few times each; the units count as issued. ``extra``: also
     ``naive_idle`` and ``legacy``.
     """
@@ -80,13 +80,13 @@ def time_short_chains(case: CaseInProgress, clock: Clock, extra: bool) -> Iterat
         yield _legacy(case, clock)
 
 
-def _timed(case: CaseInProgress, name: str, totals: list[int], n: int) -> OneOffLine:
+def _timed(case: CaseInProgress, name: str, totals: list[int], n: int) -> OneOffEntry:
     ns = [n] * len(totals)
     case.issued += case.chain.units(ns)
     return case.once(name, [float(total) for total in totals], ns)
 
 
-def _legacy(case: CaseInProgress, clock: Clock) -> OneOffLine:
+def _legacy(case: CaseInProgress, clock: Clock) -> OneOffEntry:
     """T(100), where the ladder lacks it."""
     chain, ladder = case.chain, case.ladder
     if chain.max_n < LEGACY_N:
@@ -100,7 +100,7 @@ def _legacy(case: CaseInProgress, clock: Clock) -> OneOffLine:
     return _timed(case, "legacy", window.totals(chain, LEGACY_N, times, clock), LEGACY_N)
 
 
-def time_device_and_recordings(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
+def time_device_and_recordings(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     """Device time, and the cost of making recordings.
 
     The chain may run any number of units for these: ``recount`` afterwards.
@@ -110,7 +110,7 @@ def time_device_and_recordings(case: CaseInProgress, clock: Clock) -> Iterator[O
         yield case.once(f"making:{part}", [float(value) for value in values], units)
 
 
-def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
+def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     """Device time at three lengths, ``device_busy`` if the device never waited; two values, more if
     time is left.
     """
@@ -154,7 +154,7 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
     yield case.once("device_quantum", [float(max(one.quantum for one in found))])
 
 
-def time_stages(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
+def time_stages(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     """By stage (one kind of call) ns per unit, and ``unstaged``: ``issue`` of the chain before and
     after, over n.
 

@@ -19,7 +19,7 @@ from overhead.measure.sampling.chain import Chain
 from overhead.measure.sampling.clock import Clock, clock_facts, cpu_clock_counts
 from overhead.measure.sampling.events import Doing, Event, Settings, reason_of, status_of
 from overhead.measure.sampling.quiet_processor import QuietProcessor
-from overhead.results import FailedLine, RoundLine, Why, because
+from overhead.results import FailedEntry, RoundEntry, Why, because
 
 Judge = Callable[[str, BaseException], BaseException]
 """Gives the error that stands for the one which the first call of a case raised."""
@@ -34,20 +34,22 @@ def measure_cases(
 ) -> Why:
     """Measure all chains of this worker in alternation; return the rule that stopped it.
 
-    A case that raises is emitted as a ``FailedLine`` and the others go on; KeyboardInterrupt passes
-    through. The garbage collector is off while a sample is timed and runs between rounds. After
-    each case's first call, when the stacks have started their threads, and after the *met* costs
-    (what a program pays when nothing is left out), the calling thread is moved to processors that
-    run at full speed, a few rounds on each.
+    A case that raises is emitted as a ``FailedEntry`` and the others go on; KeyboardInterrupt
+    passes through. The garbage collector is off while a sample is timed and runs between rounds.
+    After each case's first call, when the stacks have started their threads, and after the *met*
+    costs (what a program pays when nothing is left out), the calling thread is moved to processors
+    that run at full speed, a few rounds on each.
     """
     enabled = gc.isenabled()
+    frozen_by_the_caller = gc.get_freeze_count() > 0
     gc.collect()
     gc.freeze()
     gc.disable()
     try:
         return _Measurement(chains, clock, settings, emit, judge_first).run()
     finally:
-        gc.unfreeze()
+        if not frozen_by_the_caller:  # Python cannot tell the caller's objects from ours
+            gc.unfreeze()
         if enabled:
             gc.enable()
 
@@ -168,7 +170,7 @@ class _Measurement:
         except (Exception, SystemExit) as error:
             del self.live[case.key]
             judged = self.judge_first(case.key, error) if what == "first" else error
-            self.emit(FailedLine(**case.names, status=status_of(judged), reason=reason_of(judged)))
+            self.emit(FailedEntry(**case.names, status=status_of(judged), reason=reason_of(judged)))
 
     def stop_rule(self, number: int) -> Why:
         """Why to stop before this round; empty to go on."""
@@ -344,5 +346,7 @@ class _Measurement:
         if case.rounds == 0:
             rows = rows + case.ladder.extra
         case.spend(self.sampling_ns() - start, passes)
-        self.emit(RoundLine(**case.names, round=number, samples=rows, canary=canary, queued=queued))
+        self.emit(
+            RoundEntry(**case.names, round=number, samples=rows, canary=canary, queued=queued)
+        )
         self.clock.release_threads()

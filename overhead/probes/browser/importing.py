@@ -27,7 +27,7 @@ from overhead.probes.browser.chain import WAITING_PATTERNS, case_spec, step_wind
 from overhead.probes.browser.page_files import PLAN, kernel_hashes
 from overhead.probes.common.step import RING
 from overhead.probes.kernels import lcg
-from overhead.results import Case, Gpu, HeaderLine, JournalLine, Machine, Target, Why, because
+from overhead.results import Case, Gpu, HeaderEntry, JournalEntry, Machine, Target, Why, because
 
 MAX_BYTES = 64 << 20
 
@@ -60,7 +60,7 @@ class Download(Struct, forbid_unknown_fields=True, frozen=True):
     ]
 
 
-def import_file(path: Path) -> list[JournalLine]:
+def import_file(path: Path) -> list[JournalEntry]:
     """Read a download, and return the journal lines for it, the header first. Raises
     ``BadFile``.
     """
@@ -82,7 +82,7 @@ def import_file(path: Path) -> list[JournalLine]:
         "replicates-in-one-browser",
         *(["hidden-page"] if found.hidden else []),
     ]
-    header = HeaderLine(
+    header = HeaderEntry(
         schema_version=results.SCHEMA_VERSION,
         method_version=results.METHOD_VERSION,
         created=found.created,
@@ -95,9 +95,9 @@ def import_file(path: Path) -> list[JournalLine]:
         for entries in found.replicates
         for entry in entries
     }
-    lines: list[JournalLine] = [header]
+    lines: list[JournalEntry] = [header]
     lines += [
-        results.PlannedLine(
+        results.PlannedEntry(
             worker=target.key, target=target, case=case, processes=PLAN["replicates"]
         )
         for case in cases.values()
@@ -106,14 +106,14 @@ def import_file(path: Path) -> list[JournalLine]:
         for entry in entries:
             lines += _lines(target, process, found.page, entry, flags)
         lines.append(
-            results.EndedLine(worker=target.key, process=process, rule=because("plan-of-page"))
+            results.EndedEntry(worker=target.key, process=process, rule=because("plan-of-page"))
         )
     return lines
 
 
 def _lines(
     target: Target, process: int, page: messages.Page, entry: _CaseEntry, flags: list[str]
-) -> Iterator[JournalLine]:
+) -> Iterator[JournalEntry]:
     case = _case(entry.case)
     own: dict[str, Any] = {
         "target": target.key,
@@ -122,10 +122,10 @@ def _lines(
         "process": process,
     }
     if failure := _failure(entry, case):
-        yield results.FailedLine(**own, status=failure[0], reason=failure[1])
+        yield results.FailedEntry(**own, status=failure[0], reason=failure[1])
         return
     kernel = "fused.wgsl" if case.pattern == "fused" else "step.wgsl"
-    yield results.OpenedLine(
+    yield results.OpenedEntry(
         **own,
         overlap="pipelined" if case.pattern in ("per-submit", "per-k") else "serial",
         synchronous=case.pattern in WAITING_PATTERNS,
@@ -135,13 +135,13 @@ def _lines(
     )
     for name, n in (("empty_wait", 0), ("naive", 1)):
         values = [float(row[2]) for row in entry.trial if row[0] == n]
-        yield results.OneOffLine(**own, name=name, values=values, at=[n] * len(values))
+        yield results.OneOffEntry(**own, name=name, values=values, at=[n] * len(values))
         if n == 0 and values and min(values) > PLAN["polling_ms"] * 1e6:
-            yield results.OneOffLine(
+            yield results.OneOffEntry(
                 **own, name="wait_quantum", values=[statistics.median(values)], at=[0]
             )
     for number, rows in enumerate(entry.rounds):
-        yield results.RoundLine(**own, round=number, samples=rows)
+        yield results.RoundEntry(**own, round=number, samples=rows)
 
 
 def _failure(entry: _CaseEntry, case: Case) -> tuple[results.Status, Why] | None:

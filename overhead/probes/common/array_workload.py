@@ -20,21 +20,20 @@ class ArrayWork(WorkChain):
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self._step = step_of(
-            self, self.xp, {name: self.xp.asarray(values) for name, values in self.inputs.items()}
-        )
+        inputs = {name: self.xp.asarray(values) for name, values in self.inputs.items()}
+        self._step = step_of(self, self.xp, inputs)
 
     def put(self, state: dict[str, Array]) -> None:
         """Copy the state into arrays of the library, with counters of 0."""
-        steps = np.zeros(self.elements, np.int32)
-        self.values = {
-            name: self.xp.array(values) for name, values in {**state, "steps": steps}.items()
-        }
+        counters = np.zeros(self.elements, np.int32)
+        whole = {**state, "steps": counters}
+        self.values = {name: self.xp.array(values) for name, values in whole.items()}
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
         """The state and the counters, copied to host memory."""
-        found = {name: self.host(values) for name, values in self.values.items()}
-        return found, found.pop("steps").view(np.uint32)
+        state = {name: self.host(values) for name, values in self.values.items()}
+        counters = state.pop("steps").view(np.uint32)
+        return state, counters
 
     def host(self, values: Any) -> Array:
         """A copy of the values in host memory."""

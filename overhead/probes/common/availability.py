@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from overhead.errors import (
-    OutOfTime,
     Unverified,
     UsageError,
     came_from_import,
@@ -53,7 +52,7 @@ def cannot_here(error: Exception, probe: Probe, what: Reason) -> Unavailable | N
     library or a driver raises later is so on the stacks of this package alone, whose code CI runs:
     a plugin may have called its library in a wrong way, and ``overhead check`` must find that.
     """
-    if isinstance(error, Unavailable | Unsupported | Unverified | OutOfTime | UsageError):
+    if isinstance(error, Unavailable | Unsupported | Unverified | UsageError):
         return None
     module = type(probe).__module__
     if came_from_import(error, module):
@@ -66,14 +65,15 @@ def cannot_here(error: Exception, probe: Probe, what: Reason) -> Unavailable | N
 
 
 def _said_first(error: Exception) -> Why:
+    """The reason of the suite that the error carries, else the first line of its message. The class
+    is named too, unless it says nothing (``RuntimeError``).
+    """
     reason = reason_given(error)
     if reason is None:
         return first_line_of(error)
-    return (
-        reason
-        if type(error) is RuntimeError
-        else because("raised", why=reason, kind=type(error).__name__)
-    )
+    if type(error) is RuntimeError:
+        return reason
+    return because("raised", why=reason, kind=type(error).__name__)
 
 
 def check_parameters(case: Case, allowed: AllowedValues) -> None:
@@ -82,10 +82,11 @@ def check_parameters(case: Case, allowed: AllowedValues) -> None:
     if unknown:
         raise Unsupported(because("no-such-parameter", parameters=", ".join(sorted(unknown))))
     for name, values in allowed.items():
-        if values is not None and name in case.params and case.params[name] not in values:
-            raise Unsupported(
-                because("no-such-parameter-value", parameter=name, value=case.params[name])
-            )
+        if values is None or name not in case.params:
+            continue
+        value = case.params[name]
+        if value not in values:
+            raise Unsupported(because("no-such-parameter-value", parameter=name, value=value))
 
 
 def is_accepted(check: Callable[[Case], object], case: Case) -> bool:
@@ -117,5 +118,10 @@ def under_wine() -> bool:
 def longest_fused_chain(adapter: str, turns: int = 1) -> int:
     """Most units in one fused dispatch on the adapter with this name, if a unit takes ``turns``
     loop iterations.
+
+    llvmpipe silently stops a kernel after a number of iterations. No other limit is known; 2^26 is
+    far more than a sample needs.
     """
-    return LLVMPIPE_TURNS // turns if "llvmpipe" in adapter else 1 << 26
+    if "llvmpipe" in adapter:
+        return LLVMPIPE_TURNS // turns
+    return 1 << 26

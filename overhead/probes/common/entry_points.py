@@ -19,9 +19,15 @@ from overhead.results import MissingStack, Why, because
 
 GROUP = "overhead.probes"
 IMPORT_S = 30.0
-"""How long the import of a package may take, s."""
+"""How long the import of a package may take, s. Chosen, not measured: a slower package is left out
+of the run, and a package that hangs delays the start by so long.
+"""
 _MEMORY_BYTES = 8 << 30
+"""A child process that uses more is ended, so that a faulty package cannot fill the machine's
+memory. Chosen, not measured.
+"""
 _TRIALS_AT_ONCE = 8
+"""Packages that are tried at the same time, each in a process of its own. Chosen, not measured."""
 _decode = msgspec.json.Decoder(Why).decode
 
 
@@ -36,17 +42,23 @@ def package_of(entry: EntryPoint) -> str:
 
 
 def missing_record(entry: EntryPoint, reason: Why) -> MissingStack:
-    """The entry in a results file for a package that cannot be used for this reason."""
-    name = re.sub(r"[^a-z0-9]+", "-", entry.name.lower()).strip("-0123456789")[:32] or "package"
-    return MissingStack(
-        stack=name, reason=because("package-unusable", why=reason, package=package_of(entry))
-    )
+    """The entry in a results file for a package that cannot be used for this reason.
+
+    The name of its stack is not known. So the record has the name of the entry point, changed to
+    what a stack's name may be: lower case, digits and hyphens, with a letter first.
+    """
+    words = re.sub(r"[^a-z0-9]+", "-", entry.name.lower())
+    name = words.strip("-0123456789")[:32]
+    unusable = because("package-unusable", why=reason, package=package_of(entry))
+    return MissingStack(stack=name or "package", reason=unusable)
 
 
 def import_failures(entries: Sequence[EntryPoint]) -> list[Why]:
     """For each entry point, why it cannot be imported in a child process; '' if it can."""
+    names = [entry.name for entry in entries]
+    modules = [entry.value for entry in entries]
     with ThreadPoolExecutor(_TRIALS_AT_ONCE) as pool:
-        return list(pool.map(lambda entry: import_failure(entry.name, entry.value), entries))
+        return list(pool.map(import_failure, names, modules))
 
 
 def import_failure(*arguments: str) -> Why:

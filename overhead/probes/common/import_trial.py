@@ -16,23 +16,29 @@ from overhead.results import Reason, Why
 
 
 def _answer(arguments: list[str], send: Send) -> None:
+    """Send why the import fails; '' if it does not. Two arguments are the name and the module of an
+    entry point; one is the path of a plugin.
+    """
     if len(arguments) == 2:
-        name, value = arguments
-        send(probes.load_entry_point(EntryPoint(name, value, GROUP)))
+        name, module = arguments
+        send(probes.load_entry_point(EntryPoint(name, module, GROUP)))
     else:
         send(_why_not(arguments[0]))
 
 
 def what_is_wrong(error: BadPlugin) -> Why:
     """Why a plugin cannot be used, without its path."""
-    if isinstance(error.why, Reason) and isinstance(
-        wrong := error.why.values.get("why"), str | Reason
-    ):
-        return wrong
+    if isinstance(error.why, Reason):
+        without_path = error.why.values.get("why")
+        if isinstance(without_path, str | Reason):
+            return without_path
     return str(error)
 
 
 def _why_not(plugin: str) -> Why:
+    """Why the plugin with this path cannot be imported; '' if it can. Its new stacks are asked for
+    their environments too, because a parent asks for them and could hang or end there.
+    """
     probes.allow_entry_points(())
     before = probes.registry()
     try:

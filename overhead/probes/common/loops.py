@@ -95,11 +95,24 @@ class Script:
         """The parts that are timed separately: one part if a group is one unit, else head, body and
         tail.
         """
-        return (
-            (self.head + self.body + self.tail,)
-            if self.per == 1
-            else (self.head, self.body, self.tail)
-        )
+        if self.per == 1:
+            return (self.head + self.body + self.tail,)
+        return (self.head, self.body, self.tail)
+
+
+@dataclass(frozen=True)
+class _TimedStage:
+    """Adjacent lines of one stage, which are timed together."""
+
+    name: str
+    lines: list[str]
+
+
+def _timed_stages(section: Sequence[Statement]) -> list[_TimedStage]:
+    stages = []
+    for name, statements in itertools.groupby(section, key=lambda statement: statement.stage):
+        stages.append(_TimedStage(name, [statement.code for statement in statements]))
+    return stages
 
 
 def stage_names(section: Sequence[Statement]) -> list[str]:
@@ -108,12 +121,22 @@ def stage_names(section: Sequence[Statement]) -> list[str]:
 
     Adjacent statements of one stage are timed together.
     """
-    return [CLOCK, *(stage for stage, _ in itertools.groupby(section, key=lambda s: s.stage))]
+    return [CLOCK, *(stage.name for stage in _timed_stages(section))]
+
+
+def reading_counts(script: Script) -> list[int]:
+    """For each section, the number of clock readings in one run of it: one at its start, and one
+    after each stage, of which ``clock`` is the first.
+    """
+    return [1 + len(stage_names(section)) for section in script.sections]
 
 
 def lines_without_clock(script: Script) -> list[str]:
     """The lines of the loop without clock readings."""
-    return _nest(script, [[s.code for s in section] for section in script.sections])
+    blocks = []
+    for section in script.sections:
+        blocks.append([statement.code for statement in section])
+    return _nest(script, blocks)
 
 
 def lines_with_clock(
@@ -125,11 +148,14 @@ def lines_with_clock(
     returns the statement that stores the readings after the last one.
     """
     blocks = []
+    counts = reading_counts(script)
     for number, section in enumerate(script.sections):
+        # Two readings with nothing between them: the cost of a reading, which is the stage clock.
         lines = [read(number, 0), read(number, 1)]
-        for i, (_, run) in enumerate(itertools.groupby(section, key=lambda s: s.stage)):
-            lines += [*(s.code for s in run), read(number, i + 2)]
-        blocks.append([*lines, keep(number, len(stage_names(section)) + 1)])
+        for reading, stage in enumerate(_timed_stages(section), 2):
+            lines += [*stage.lines, read(number, reading)]
+        lines.append(keep(number, counts[number]))
+        blocks.append(lines)
     return _nest(script, blocks)
 
 
@@ -142,11 +168,12 @@ def stage_durations(
     Each duration includes the cost of one clock reading. A stage that occurs twice per unit has two
     durations per unit.
     """
-    found: dict[str, list[NDArray[np.int64]]] = {}
-    for section, values in zip(script.sections, readings, strict=True):
-        for name, column in zip(stage_names(section), np.diff(values, axis=1).T, strict=True):
-            found.setdefault(name, []).append(column)
-    return {name: np.concatenate(columns) for name, columns in found.items()}
+    durations: dict[str, list[NDArray[np.int64]]] = {}
+    for section, clock_values in zip(script.sections, readings, strict=True):
+        between_readings = np.diff(clock_values, axis=1).T
+        for name, column in zip(stage_names(section), between_readings, strict=True):
+            durations.setdefault(name, []).append(column)
+    return {name: np.concatenate(columns) for name, columns in durations.items()}
 
 
 def compile_python(script: Script) -> Issue:
@@ -160,34 +187,38 @@ def compile_python_stages(script: Script) -> Stages:
     """A function ``stages(n)`` that runs the same loop and reads ``time.perf_counter_ns`` around
     each stage.
     """
-    kept: list[list[tuple[int, ...]]] = [[] for _ in script.sections]
-    names = {**script.names, "clock": perf_counter_ns} | {
-        f"keep{i}": rows.append for i, rows in enumerate(kept)
-    }
-    lines = lines_with_clock(
-        script,
-        read=lambda section, i: f"t{i} = clock()",
-        keep=lambda section, count: f"keep{section}(({', '.join(f't{i}' for i in range(count))},))",
-    )
-    loop = _defined(lines, names)
+    rows_of_sections: list[list[tuple[int, ...]]] = [[] for _ in script.sections]
+    names = {**script.names, "clock": perf_counter_ns}
+    for number, rows in enumerate(rows_of_sections):
+        names[f"keep{number}"] = rows.append
+
+    def read(section: int, reading: int) -> str:
+        return f"t{reading} = clock()"
+
+    def keep(section: int, readings: int) -> str:
+        values = ", ".join([f"t{reading}" for reading in range(readings)])
+        return f"keep{section}(({values},))"
+
+    loop = _defined(lines_with_clock(script, read, keep), names)
+    counts = reading_counts(script)
 
     def stages(n: int) -> dict[str, NDArray[np.int64]]:
-        for rows in kept:
+        for rows in rows_of_sections:
             rows.clear()
         loop(n)
-        widths = [len(stage_names(section)) + 1 for section in script.sections]
-        return stage_durations(
-            script,
-            [
-                np.array(rows, np.int64).reshape(-1, width)
-                for rows, width in zip(kept, widths, strict=True)
-            ],
-        )
+        readings = []
+        for rows, count in zip(rows_of_sections, counts, strict=True):
+            readings.append(np.array(rows, np.int64).reshape(-1, count))
+        return stage_durations(script, readings)
 
     return stages
 
 
 def _nest(script: Script, blocks: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of the whole loop. ``blocks``: the lines of each section of the script.
+
+    ``n`` is the number of units. The last group may be smaller than the others.
+    """
     if script.per == 1:
         return ["for u in range(n):", *_in([*blocks[0], "pass"])]
     head, body, tail = blocks
@@ -210,9 +241,14 @@ def _in(lines: Sequence[str]) -> list[str]:
 
 
 def _defined(lines: Sequence[str], names: Mapping[str, Any]) -> Issue:
-    bound = "".join(f", {name}={name}" for name in names)
+    """The function ``issue(n)`` with these lines. The names are defaults of its parameters: so they
+    are local variables in the loop, which Python reads faster than global ones.
+    """
     scope = dict(names)
-    text = "\n".join([f"def issue(n{', *' if bound else ''}{bound}):", *_in(lines)])
+    parameters = ["n"]
+    if names:
+        parameters += ["*", *(f"{name}={name}" for name in names)]
+    text = "\n".join([f"def issue({', '.join(parameters)}):", *_in(lines)])
     exec(compile(text, "<overhead loop>", "exec"), scope)
     issue: Issue = scope["issue"]
     return issue

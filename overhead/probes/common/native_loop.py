@@ -13,13 +13,13 @@ import ctypes
 import functools
 import hashlib
 import importlib.util
-import itertools
+import math
 import os
 import platform
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -38,6 +38,15 @@ ABIS = ("x86_64", "amd64", "aarch64", "arm64")
 """Processors on which every integer and pointer argument can be passed as a 64-bit word."""
 _LOW_HALF = 0xFFFFFFFF
 _INSTALL_NUMBA = "pip install numba"
+_RESERVED_WORDS = 8
+"""The first words of the table of a compiled loop: one for failures, one for the clock, and one for
+the log of each section. The table begins with more words than there are.
+"""
+_FAILURES_AT = 0
+_CLOCK_AT = 1
+_LOGS_AT = 2
+_READING_BYTES = 16
+"""The size of a clock reading in a log: two words of 64 bits, such as a C ``timespec``."""
 
 
 class NativeUnavailable(Unavailable):
@@ -123,8 +132,9 @@ class NativeLoop(Protocol):
 
 def compile_ffi(program: NativeProgram) -> NativeLoop:
     """The program as a plain Python loop: ``loop(n)`` issues n units."""
-    failed = [0]
-    return _loop(loops.compile_python(_python_script(program, failed)), lambda: failed[0])
+    failures = _Failures()
+    issue = loops.compile_python(_python_script(program, failures))
+    return _loop(issue, lambda: failures.bits)
 
 
 def compile_native(program: NativeProgram) -> NativeLoop:
@@ -134,7 +144,8 @@ def compile_native(program: NativeProgram) -> NativeLoop:
     rendered = _Native(program)
     lines = loops.lines_without_clock(rendered.script)
     table = np.array(rendered.table, np.int64)
-    return _loop(functools.partial(_compiled(rendered, lines), table), lambda: int(table[0]))
+    issue = functools.partial(_compiled(rendered, lines), table)
+    return _loop(issue, lambda: int(table[_FAILURES_AT]))
 
 
 def compile_stages(program: NativeProgram, caller: str) -> Stages:
@@ -147,32 +158,46 @@ def compile_stages(program: NativeProgram, caller: str) -> Stages:
     together.
     """
     if caller != "native":
-        return loops.compile_python_stages(_python_script(program, [0]))
-    rendered, (clock, first, nanoseconds) = _Native(program), _clock()
-    lines = loops.lines_with_clock(
-        rendered.script,
-        read=lambda section, i: f"call(t[1], ({first}p{section} + {16 * i},))",
-        keep=lambda section, count: f"p{section} += {16 * count}",
-    )
-    places = range(len(rendered.script.sections))
-    loop = _compiled(rendered, [*(f"p{i} = t[{2 + i}]" for i in places), *lines])
-    widths = [len(loops.stage_names(section)) + 1 for section in rendered.script.sections]
+        return loops.compile_python_stages(_python_script(program, _Failures()))
+    rendered = _Native(program)
+    clock = _clock()
+
+    # The variable p0 holds the address of the next reading of section 0, and so on.
+    def read(section: int, reading: int) -> str:
+        return f"call(t[{_CLOCK_AT}], ({clock.first}p{section} + {_READING_BYTES * reading},))"
+
+    def keep(section: int, readings: int) -> str:
+        return f"p{section} += {_READING_BYTES * readings}"
+
+    counts = loops.reading_counts(rendered.script)
+    starts = [f"p{section} = t[{_LOGS_AT + section}]" for section in range(len(counts))]
+    loop = _compiled(rendered, [*starts, *loops.lines_with_clock(rendered.script, read, keep)])
     table = np.array(rendered.table, np.int64)
-    table[1] = clock
+    table[_CLOCK_AT] = clock.address
 
     def stages(n: int) -> dict[str, NDArray[np.int64]]:
-        groups = -(-n // program.per) if program.per else 1
-        times = [n] if program.per == 1 else [groups, n, groups]
-        # Filled before the loop, because the first write to a memory page would cause a page fault
-        # inside a stage.
-        logs = [
-            np.ones((count, width, 2), np.int64) for count, width in zip(times, widths, strict=True)
-        ]
-        table[2 : 2 + len(logs)] = [log.ctypes.data for log in logs]
+        logs = []
+        for runs, readings in zip(_runs_of_sections(program, n), counts, strict=True):
+            # Filled before the loop, because the first write to a memory page would cause a page
+            # fault inside a stage.
+            logs.append(np.ones((runs, readings, 2), np.int64))
+        table[_LOGS_AT : _LOGS_AT + len(logs)] = [log.ctypes.data for log in logs]
         loop(table, n)
-        return loops.stage_durations(rendered.script, [nanoseconds(log) for log in logs])
+        return loops.stage_durations(rendered.script, [clock.nanoseconds(log) for log in logs])
 
     return stages
+
+
+def _runs_of_sections(program: NativeProgram, n: int) -> list[int]:
+    """How often each section of the loop runs for n units: head, body and tail, or the one section
+    of a program whose groups are single units.
+    """
+    if program.per == 1:
+        return [n]
+    groups = 1
+    if program.per:
+        groups = math.ceil(n / program.per)
+    return [groups, n, groups]
 
 
 def _loop(issue: Issue, failure: Callable[[], int]) -> NativeLoop:
@@ -180,101 +205,136 @@ def _loop(issue: Issue, failure: Callable[[], int]) -> NativeLoop:
     return issue  # type: ignore[return-value]
 
 
-def _sections(
-    program: NativeProgram, render: Callable[[NativeCall | Store], Statement]
-) -> dict[str, Any]:
-    parts = {
-        name: tuple(render(call) for call in getattr(program, name))
-        for name in ("head", "body", "tail")
-    }
-    return {**parts, "per": program.per}
+def _script_of(
+    program: NativeProgram,
+    render: Callable[[NativeCall | Store], Statement],
+    names: Mapping[str, Any],
+) -> Script:
+    """The loop of the program. ``render``: writes a call as a line of the loop."""
+    return Script(
+        head=tuple(map(render, program.head)),
+        body=tuple(map(render, program.body)),
+        tail=tuple(map(render, program.tail)),
+        per=program.per,
+        names=names,
+    )
 
 
 def _turn(length: int) -> str:
-    return f"u & {length - 1}" if length & (length - 1) == 0 else f"u % {length}"
-
-
-def _python_script(program: NativeProgram, failed: list[int]) -> Script:
-    """The loop that calls the Python callables. ``failed[0]`` collects the results of checked
-    calls.
+    """The text of the index of unit ``u`` in a cycle of this length: ``u % length``, which for a
+    power of two is a faster mask of bits.
     """
+    is_power_of_two = length & (length - 1) == 0
+    return f"u & {length - 1}" if is_power_of_two else f"u % {length}"
+
+
+@dataclass
+class _Failures:
+    """The bitwise or of the low halves of all results of checked calls; 0: none failed."""
+
+    bits: int = 0
+
+    def note(self, result: Any) -> None:
+        """Add the result of a call that failed."""
+        self.bits |= int(result) & _LOW_HALF
+
+
+def _python_script(program: NativeProgram, failures: _Failures) -> Script:
+    """The loop that calls the Python callables. ``failures`` gets the results of checked calls."""
     names: dict[str, Any] = {}
-    count = itertools.count()
 
     def bind(value: Any) -> str:
-        name = f"c{next(count)}"
+        """Give the value a name of the loop (``c0``, ``c1``, ...), and return the name."""
+        name = f"c{len(names)}"
         names[name] = value
         return name
 
     def word(value: Any) -> str:
         if isinstance(value, Slot):
             return f"s{value.index}"
-        return (
-            f"{bind(value.values)}[{_turn(len(value.values))}]"
-            if isinstance(value, Cycle)
-            else bind(value)
-        )
+        if isinstance(value, Cycle):
+            return f"{bind(value.values)}[{_turn(len(value.values))}]"
+        return bind(value)
 
     def render(call: NativeCall | Store) -> Statement:
-        args = (call.value,) if isinstance(call, Store) else call.ffi_args or call.args
-        code = f"{bind(call.function)}({', '.join(map(word, args))})"
-        kept = f"s{call.result.index}" if isinstance(call, NativeCall) and call.result else ""
-        if isinstance(call, NativeCall) and call.checked:
-            code = f"if {kept or 'result'} := {code}: {bind(note)}({kept or 'result'})"
-        elif kept:
-            code = f"{kept} = {code}"
-        return Statement(code, call.stage or call.name)
+        stage = call.stage or call.name
+        function = bind(call.function)
+        if isinstance(call, Store):
+            return Statement(f"{function}({word(call.value)})", stage)
+        words = [word(value) for value in call.ffi_args or call.args]
+        code = f"{function}({', '.join(words)})"
+        slot = f"s{call.result.index}" if call.result else ""
+        if call.checked:
+            result = slot or "result"
+            code = f"if {result} := {code}: {bind(failures.note)}({result})"
+        elif slot:
+            code = f"{slot} = {code}"
+        return Statement(code, stage)
 
-    def note(result: Any) -> None:
-        failed[0] |= int(result) & _LOW_HALF
-
-    return Script(**_sections(program, render), names=names)
+    return _script_of(program, render, names)
 
 
 class _Native:
     """The loop that calls addresses: its source lines, and a table of all numbers that it uses.
 
-    Words 0 to 7 of the table are reserved: word 0 holds the failures, word 1 the clock, words 2 to
-    7 the logs.
+    The source contains no numbers of this process, so that its machine code can be kept on disk.
+    The first words of the table are reserved: see ``_RESERVED_WORDS``.
     """
 
     def __init__(self, program: NativeProgram) -> None:
-        self.table = [0] * 8
-        self.script = Script(**_sections(program, self._render))
-        calls = program.head + program.body + program.tail
-        self.slots = sorted(
-            {c.result.index for c in calls if isinstance(c, NativeCall) and c.result}
-        )
+        self.table = [0] * _RESERVED_WORDS
+        self.script = _script_of(program, self._render, {})
+        slots = set()
+        for call in program.head + program.body + program.tail:
+            if isinstance(call, NativeCall) and call.result:
+                slots.add(call.result.index)
+        self.slots = sorted(slots)
 
     def _place(self, *values: int) -> int:
-        self.table += [value - (1 << 64) if value >= 1 << 63 else value for value in values]
-        return len(self.table) - len(values)
+        """Append the values to the table, and return the index of the first.
+
+        The words of the table are signed, so the upper half of the unsigned numbers is negative.
+        """
+        index = len(self.table)
+        for value in values:
+            is_negative_word = value >= 1 << 63
+            self.table.append(value - (1 << 64) if is_negative_word else value)
+        return index
 
     def _word(self, value: Word) -> str:
         if isinstance(value, Slot):
             return f"s{value.index}"
         if isinstance(value, Cycle):
-            return f"t[{self._place(*value.values)} + ({_turn(len(value.values))})]"
+            first = self._place(*value.values)
+            return f"t[{first} + ({_turn(len(value.values))})]"
         return f"t[{self._place(value)}]"
 
     def _render(self, call: NativeCall | Store) -> Statement:
+        """The line of a call. A word of the table is appended for each number in the line, the
+        function first.
+        """
+        stage = call.stage or call.name
         if isinstance(call, Store):
-            code = f"store({self._word(call.pointer)}, {self._word(call.value)})"
-            return Statement(code, call.stage or call.name)
+            pointer = self._word(call.pointer)
+            return Statement(f"store({pointer}, {self._word(call.value)})", stage)
         if not call.address:
             raise NativeUnavailable(because("library-exports-no-symbol", symbol=call.name))
-        function, words = self._word(call.address), [self._word(word) for word in call.args]
-        code = f"call({function}, ({''.join(f'{word}, ' for word in words)}))"
-        if call.result:
-            code = f"s{call.result.index} = {code}"
+
+        function = self._word(call.address)
+        words = "".join([f"{self._word(word)}, " for word in call.args])
+        code = f"call({function}, ({words}))"
+        slot = f"s{call.result.index}" if call.result else ""
+        if slot:
+            code = f"{slot} = {code}"
         if call.checked:
-            code = f"{code}; failed |= s{call.result.index}" if call.result else f"failed |= {code}"
+            code = f"{code}; failed |= {slot}" if slot else f"failed |= {code}"
             code = f"{code} & {_LOW_HALF}"
-        return Statement(code, call.stage or call.name)
+        return Statement(code, stage)
 
     def source(self, lines: Sequence[str]) -> str:
         """The source of a module that defines ``loop(table, n)``."""
-        body = ["failed = t[0]", *(f"s{i} = 0" for i in self.slots), *lines, "t[0] = failed"]
+        slots = [f"s{slot} = 0" for slot in self.slots]
+        body = ["failed = t[0]", *slots, *lines, "t[0] = failed"]
         return "\n".join(
             [
                 "import numba",
@@ -282,33 +342,38 @@ class _Native:
                 "",
                 "@numba.njit('void(int64[::1], int64)', nogil=True, cache=True)",
                 "def loop(t, n):",
-                *("    " + line for line in body),
+                *["    " + line for line in body],
                 "",
             ]
         )
 
 
 def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
+    """The compiled function ``loop(table, n)`` with these lines. Raises ``NativeUnavailable``.
+
+    The name of its module is a hash of its source and of what it imports, so the kept machine code
+    of another version is never used.
+    """
     if platform.machine().lower() not in ABIS or sys.maxsize < 1 << 32:
         raise NativeUnavailable(because("calling-convention-unknown", processor=platform.machine()))
     try:
         import numba  # noqa: F401
         from numba.misc.appdirs import user_cache_dir
-    except (
-        Exception
-    ) as error:  # numba raises ImportError or SystemError if numpy is newer than it supports
+    # numba raises ImportError or SystemError if numpy is newer than it supports.
+    except Exception as error:
         raise NativeUnavailable(
             because("numba-does-not-load", text=first_line_of(error)), _INSTALL_NUMBA
         ) from error
-    module = Path(loops.__file__).with_name("numba_intrinsics.py").read_bytes()
+
+    intrinsics = Path(loops.__file__).with_name("numba_intrinsics.py").read_bytes()
     text = rendered.source(lines)
-    name = "loop_" + hashlib.sha256(module + text.encode()).hexdigest()[:24]
-    folder = Path(
-        os.environ.get("NUMBA_CACHE_DIR")
-        or Path(user_cache_dir("overhead", appauthor=False)) / "native"
-    )
+    name = "loop_" + hashlib.sha256(intrinsics + text.encode()).hexdigest()[:24]
+    folder = Path(user_cache_dir("overhead", appauthor=False)) / "native"
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        folder = Path(os.environ["NUMBA_CACHE_DIR"])
     try:
-        function: Callable[..., None] = (sys.modules.get(name) or _load(name, text, folder)).loop
+        module = sys.modules.get(name) or _load(name, text, folder)
+        function: Callable[..., None] = module.loop
     except NativeUnavailable:
         raise
     except Exception as error:  # numba compiles while the file is imported
@@ -324,7 +389,7 @@ def _load(name: str, text: str, folder: Path) -> Any:
     """
     try:
         path = _written(folder, name, text)
-    except OSError:
+    except OSError:  # the folder cannot be written: compile in one that ends with this run
         path = _written(Path(tempfile.mkdtemp(dir=scratch.folder())), name, text)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -340,29 +405,51 @@ def _load(name: str, text: str, folder: Path) -> Any:
 
 
 def _written(folder: Path, name: str, text: str) -> Path:
+    """The path of the file with this text in the folder. It is written only if it is not there.
+
+    Several workers may write it at the same time. So each writes a file of its own first, and the
+    last step replaces the file as a whole.
+    """
     path = folder / f"{name}.py"
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return path
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    unfinished = path.with_suffix(f".{os.getpid()}.part")
+    unfinished.write_text(text, encoding="utf-8")
+    os.replace(unfinished, path)
     return path
 
 
-@functools.cache
-def _clock() -> tuple[int, str, Callable[[NDArray[np.int64]], NDArray[np.int64]]]:
-    """The address of a clock function, its first arguments as text, and a function from its 16
-    bytes to ns.
+@dataclass(frozen=True)
+class _Clock:
+    """A C function that writes the time to 16 bytes, by its address.
+
+    ``first``: the text of its arguments before the pointer to these bytes. ``nanoseconds``: makes
+    ns of an array whose last axis holds the two words of each reading.
     """
+
+    address: int
+    first: str
+    nanoseconds: Callable[[NDArray[np.int64]], NDArray[np.int64]]
+
+
+@functools.cache
+def _clock() -> _Clock:
+    """The clock of the platform with the finest resolution."""
     if sys.platform == "win32":
         frequency = ctypes.c_int64()
         ctypes.windll.kernel32.QueryPerformanceFrequency(ctypes.byref(frequency))
         address = address_of(ctypes.windll.kernel32, "QueryPerformanceCounter")
-        return address, "", lambda log: log[..., 0] * 1_000_000_000 // frequency.value
+        return _Clock(address, "", lambda log: log[..., 0] * 1_000_000_000 // frequency.value)
+
+    def of_timespec(log: NDArray[np.int64]) -> NDArray[np.int64]:
+        seconds = log[..., 0]
+        return seconds * 1_000_000_000 + log[..., 1]
+
     # On macOS the resolution of CLOCK_MONOTONIC is 1 microsecond.
     which = getattr(time, "CLOCK_UPTIME_RAW", time.CLOCK_MONOTONIC)
     address = address_of(ctypes.CDLL(None), "clock_gettime")
-    return address, f"{which}, ", lambda log: log[..., 0] * 1_000_000_000 + log[..., 1]
+    return _Clock(address, f"{which}, ", of_timespec)
 
 
 def address_of(library: ctypes.CDLL, name: str) -> int:

@@ -33,7 +33,8 @@ def count_steps(values: NDArray[np.int32]) -> int:
     disagree.
     """
     added = (values.astype(np.int64) - start_values()) % 2**32
-    if values.shape != (_COUNT,) or (added != added[0]).any():
+    elements_differ = (added != added[0]).any()
+    if values.shape != (_COUNT,) or elements_differ:
         raise Unverified(because("elements-disagree", least=added.min(), most=added.max()))
     return int(added[0])
 
@@ -45,10 +46,12 @@ def webgpu_window(
     of them.
     """
     submits = {1: "1 per unit", 0: "1"}.get(per, f"1 per {per} units")
+    has_pass_each = pattern == "per-pass"
+    binds_each = has_pass_each or bindgroup != "once"
     return {
         "submits": submits,
-        "passes": "1 per unit" if pattern == "per-pass" else submits,
-        "bind_changes": "1 per unit" if bindgroup != "once" or pattern == "per-pass" else submits,
+        "passes": "1 per unit" if has_pass_each else submits,
+        "bind_changes": "1 per unit" if binds_each else submits,
         "bindgroup": bindgroup,
         "bindings": 1,
         "argument": "none",

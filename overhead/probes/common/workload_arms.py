@@ -19,13 +19,12 @@ def wgsl_arms(caller: Caller = "binding", fewer_checks: str = "") -> list[Worklo
     checks that the library adds to kernels.
     """
     fused = WorkloadArm("fused", bodies=("one",), language="wgsl", early=caller == "binding")
-    unchecked = (
-        [dataclasses.replace(fused, params={"checks": fewer_checks}, early=False)]
-        if fewer_checks
-        else []
-    )
-    each = WorkloadArm("one-pass", bodies=("separate", "one"), language="wgsl")
-    arms = [fused, *unchecked, each, dataclasses.replace(each, pattern="per-submit")]
+    one_pass = WorkloadArm("one-pass", bodies=("separate", "one"), language="wgsl")
+    per_submit = dataclasses.replace(one_pass, pattern="per-submit")
+    arms = [fused]
+    if fewer_checks:
+        arms.append(dataclasses.replace(fused, params={"checks": fewer_checks}, early=False))
+    arms += [one_pass, per_submit]
     return [dataclasses.replace(arm, caller=caller) for arm in arms]
 
 
@@ -51,12 +50,13 @@ def wgsl_window(pattern: Pattern, entries: Sequence[KernelEntry]) -> dict[str, S
     step.
     """
     dispatches = f"{len(entries)} per unit"
-    each = dispatches if pattern == "per-submit" else "1"
+    submissions = dispatches if pattern == "per-submit" else "1"
+    workgroups = [str(entry.groups) for entry in entries]
     return {
-        "submits": each,
-        "passes": each,
-        "bind_changes": each,
+        "submits": submissions,
+        "passes": submissions,
+        "bind_changes": submissions,
         "dispatches": "1" if pattern == "fused" else dispatches,
         "recording": "inside",
-        "workgroups": ", ".join(str(entry.groups) for entry in entries),
+        "workgroups": ", ".join(workgroups),
     }

@@ -8,7 +8,8 @@ Distance: M. O'Neill, "PCG: A Family of Simple Fast Space-Efficient Statisticall
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,53 +30,84 @@ def seeds(count: int = 256) -> Words:
 
 
 def advance(x: NDArray[Any], n: int) -> Words:
-    """The values after ``n`` more steps, uint32. Takes O(log n) time."""
-    scale, shift, multiplier, increment = 1, 0, MULTIPLIER, INCREMENT
+    """The values after ``n`` more steps, uint32. Takes O(log n) time.
+
+    n steps together are again one multiplication and one addition. Those of 1, 2,
+    4, ... steps are known, and the bits of n say which of them to combine.
+    """
     n %= PERIOD
-    while n:
+    scale = 1
+    shift = 0
+    for power in _powers_of_two_steps():
+        if not n:
+            break
         if n & 1:
-            scale, shift = scale * multiplier % PERIOD, (shift * multiplier + increment) % PERIOD
-        multiplier, increment = (
-            multiplier * multiplier % PERIOD,
-            (multiplier + 1) * increment % PERIOD,
-        )
+            scale = scale * power.multiplier % PERIOD
+            shift = (shift * power.multiplier + power.increment) % PERIOD
         n >>= 1
     return (x.astype(np.uint64) * scale + shift).astype(np.uint32)
+
+
+class _Step(NamedTuple):
+    """``x * multiplier + increment``: what one step does, or several steps together."""
+
+    multiplier: int
+    increment: int
+
+
+def _powers_of_two_steps() -> Iterator[_Step]:
+    """What 1, 2, 4, ... steps together do. Each is the one before it, done twice:
+    ``(x * m + i) * m + i = x * m^2 + (m + 1) * i``.
+    """
+    multiplier = MULTIPLIER
+    increment = INCREMENT
+    while True:
+        yield _Step(multiplier, increment)
+        increment = (multiplier + 1) * increment % PERIOD
+        multiplier = multiplier * multiplier % PERIOD
 
 
 def distance(x0: NDArray[Any], x: NDArray[Any]) -> int:
     """The number of steps from ``x0`` to ``x``, modulo 2^32. Raises ``Unverified`` if it differs
     between elements.
     """
-    start, end = np.asarray(x0, np.uint32).ravel(), np.asarray(x, np.uint32).ravel()
+    start = np.asarray(x0, np.uint32).ravel()
+    end = np.asarray(x, np.uint32).ravel()
     if start.shape != end.shape or not start.size:
         raise Unverified(because("values-read-back", values=end.size, expected=start.size))
-    found = _between(int(start[0]), int(end[0]))
-    wrong = np.flatnonzero(advance(start, found) != end)
+
+    steps = _between(int(start[0]), int(end[0]))
+    wrong = np.flatnonzero(advance(start, steps) != end)
     if wrong.size:
-        i = int(wrong[0])
+        element = int(wrong[0])
+        element_steps = _between(int(start[element]), int(end[element]))
         raise Unverified(
             because(
                 "values-disagree",
                 wrong=wrong.size,
                 values=end.size,
-                first_steps=found,
-                element=i,
-                element_steps=_between(int(start[i]), int(end[i])),
+                first_steps=steps,
+                element=element,
+                element_steps=element_steps,
             )
         )
-    return found
+    return steps
 
 
 def _between(start: int, end: int) -> int:
-    steps, bit, multiplier, increment = 0, 1, MULTIPLIER, INCREMENT
-    while start != end:
+    """The number of steps from one value to the other.
+
+    The lowest bit changes with every step, the second with every second step, and so on. So the
+    bits of the number are found one after another, the lowest first: where the values still differ
+    in a bit, so many steps are made.
+    """
+    steps = 0
+    bit = 1
+    for power in _powers_of_two_steps():
+        if start == end:
+            break
         if (start ^ end) & bit:
-            start = (start * multiplier + increment) % PERIOD
+            start = (start * power.multiplier + power.increment) % PERIOD
             steps |= bit
-        multiplier, increment = (
-            multiplier * multiplier % PERIOD,
-            (multiplier + 1) * increment % PERIOD,
-        )
         bit <<= 1
     return steps

@@ -8,11 +8,9 @@ import shutil
 
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
-from overhead.probes.torch import unrolled_loop
 from overhead.probes.torch.devices import import_torch, targets_of_kind, torch_target
 from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Case, Scalar, Target, because
-from overhead.workloads import UNROLLED
 
 
 @register
@@ -28,7 +26,6 @@ class TorchCompileProbe(Probe):
     title = "torch.compile"
     mend = because("install-extras", extras="torch")
     distributions = ("torch", "triton")
-    worker_packages = ("psutil",)
 
     def targets(self) -> list[Target]:
         """The CUDA devices; without one, the CPU, which needs a C++ compiler."""
@@ -40,9 +37,7 @@ class TorchCompileProbe(Probe):
         return [torch_target(torch, self.name, "cpu")]
 
     def space(self, target: Target) -> Space:
-        """The cases of 1 and 5 additions in each mode, of the compiled workloads and of the
-        unrolled loop.
-        """
+        """The cases of 1 and 5 additions in each mode, and of the compiled workloads."""
         cpu = target.api == "CPU"
         wait: dict[str, Scalar] = {} if cpu else {"wait": "stream"}
         compiled = ["default"] if cpu else ["default", "reduce-overhead"]
@@ -50,16 +45,14 @@ class TorchCompileProbe(Probe):
         others: list[Scalar] = [*compiled[1:], "eager"]
         five = [vary(vary(base, "ops", 5), "mode", mode) for mode in others]
         arms = [WorkloadArm("per-submit", {"mode": mode}) for mode in compiled]
-        extra, early = [*five, *unrolled_loop.cases(on_gpu=not cpu)], [vary(base, "mode", "eager")]
+        early = [vary(base, "mode", "eager")]
         return with_workloads(
-            Space(base, {"mode": others, "ops": [5]}, extra, early=early), arms, software=cpu
+            Space(base, {"mode": others, "ops": [5]}, five, early=early), arms, software=cpu
         )
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, compiled on the device of the target."""
         device = str(target.options["device"])
-        if case.workload == UNROLLED:
-            return unrolled_loop.open_case(device, case)
         if "elements" in case.params:
             from overhead.probes.torch import workload
 

@@ -7,12 +7,11 @@ import sys
 from itertools import repeat
 from typing import Any
 
-import msgspec
 import numpy as np
 import torch
 
 from overhead.measure.sampling.clock import every_processor
-from overhead.probes.base import Unsupported, Unverified, whole_units
+from overhead.probes.base import Unsupported
 from overhead.probes.torch.bodies import set_autograd_mode
 from overhead.probes.torch.chains import TorchChain, select_device
 from overhead.probes.torch.compiled import WARM_STEPS, graph_required, mark_static, own_code
@@ -20,9 +19,7 @@ from overhead.probes.torch.devices import wait_action
 from overhead.probes.torch.graphs import TorchGraphs
 from overhead.probes.workload_chain import WorkChain, step_of, verified
 from overhead.results import Case, Scalar, because
-from overhead.workloads import UNROLLED
 from overhead.workloads.base import Array
-from overhead.workloads.equivalence import Differs, Reference
 
 _INHERITED_PROCESSORS = set(every_processor()) or set(range(os.cpu_count() or 1))
 """The processors that this process could use when it opened its first workload, before it
@@ -177,58 +174,6 @@ class CompiledWork(InPlaceWork):
         with graph_required(mode):
             self.issue(WARM_STEPS)
             self._wait()
-
-
-def step_of_unrolled(case: Case) -> Case:
-    """The case of the workload whose steps an unrolled loop runs."""
-    return msgspec.structs.replace(case, workload=UNROLLED.removesuffix("-unrolled"))
-
-
-class UnrolledWork(InPlaceWork):
-    """n calls of a compiled loop. A unit is one call, which runs all steps of the loop. The first
-    call compiles it.
-    """
-
-    def __init__(self, device: str, case: Case) -> None:
-        super().__init__(device, step_of_unrolled(case))
-        step, steps = self.step, int(case.params["steps"])
-        self.steps = steps
-
-        def all_steps(values: dict[str, Any]) -> dict[str, Any]:
-            for _ in range(steps):
-                values = step(values)
-            return values
-
-        self.one = compiled(all_steps, "default")
-        self.begin()
-
-    def check(self) -> None:
-        """Compare the state after the first call with NumPy. Raises ``Unverified``."""
-        got, count = self.get()
-        if count != self.steps:
-            raise Unverified(because("call-ran-other-steps", steps=count, expected=self.steps))
-        redo = Reference(self.workload, self.inputs, self.rng.integers(0, self.elements, 34))
-        expected = redo.run(redo.take(self.start_state), 0, count, float)
-        try:
-            redo.compare(
-                got, expected, self.workload.tolerance, because("after-steps", steps=count)
-            )
-        except Differs as error:
-            raise Unverified(because("differs-from-reference-at", why=error.reason)) from error
-        self.aside = count
-        self.renew(count)
-
-    def prepare(self, n: int) -> None:
-        """Set the autograd mode and the number of threads; start again if the numbers would become
-        too small.
-        """
-        super().prepare(n * self.steps)
-
-    def executed(self) -> int:
-        """The number of calls after the first. Raises ``Unverified`` if a call ran only some of its
-        steps.
-        """
-        return whole_units(super().executed(), self.steps)
 
 
 class GraphedWork(InPlaceWork):

@@ -5,14 +5,15 @@ time.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
+from overhead.blocks.parts import Cell, Column, Drawing, Part, Table, Text, table_of
 from overhead.reading.beside import Beside, beside, full_runs, spreads_of, version_changes
-from overhead.reading.key_figures import key_figures
+from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.plain_text import plain
 from overhead.reading.view import View, without_device
 from overhead.report.core.dots import LEAST_RATIOS, DotRow, Mark, dot_figure, ratio_ticks
@@ -22,7 +23,13 @@ from overhead.report.core.registry import register_across
 from overhead.results import Value
 from overhead.words.beside import WHY_APART, beside_sentence, version_changes_text
 from overhead.words.format import factor_spread, run_time
-from overhead.words.key_figures import label, reason_text, remark, value_text, value_with_interval
+from overhead.words.key_figures import (
+    figure_remark,
+    label,
+    reason_text,
+    value_text,
+    value_with_interval,
+)
 from overhead.words.next_run import range_text
 from overhead.words.report.beside import (
     NEXT_RUN,
@@ -39,120 +46,171 @@ from overhead.words.report.beside import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LOOKS, _OUTSIDE = (("#0b5394", "o"), (MUTED, "s")), "#b5432a"
-"""Colour and marker of the first run beside this one and of the second; the colour of a ratio
-outside the band.
-"""
-_PANEL_COLUMNS, _PANEL_INCHES, _WORD_LETTERS = 3, 1.4, 32
-_Point = tuple[float, Value]
+_OUTSIDE_COLOUR = "#b5432a"
+"""The colour of a ratio outside the run-to-run range."""
+_PANEL_COLUMNS = 3
+_PANEL_INCHES = 1.4
+_WORD_LETTERS = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class _Look:
+    """How the marks of a run are drawn."""
+
+    colour: str
+    marker: str
+
+
+_LOOKS = (_Look("#0b5394", "o"), _Look(MUTED, "s"))
+"""Of the first run beside this one, and of the second."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Point:
+    """The ratio of a figure to that of an earlier run. ``when``: the time of the run, as matplotlib
+    counts it.
+    """
+
+    when: float
+    ratio: Value
 
 
 @register_across("fingerprint", "This machine compared with others", 7, page="front")
 def fingerprint(machines: Machines) -> Iterator[Part]:
     """The picture and its table; a sentence where there is no run to set beside this one."""
-    view, reference = machines.own, machines.reference
+    view = machines.own
     spreads = spreads_of(view, machines.others)
-    created = view.fingerprint.created
-    earlier = [
-        run for run in full_runs([view, *machines.others]) if run.fingerprint.created < created
-    ]
-    runs = [*([reference] if reference else []), *earlier[-1:]]
-    found = [one for run in runs if (one := beside(view, run, spreads)).pairs]
-    if not found:
+    compared = []
+    for run in _runs_beside(machines):
+        one = beside(view, run, spreads)
+        if one.pairs:
+            compared.append(one)
+    if not compared:
         yield Text([NO_OTHER_RUN])
         yield dataclasses.replace(key_figure_table(view), folded=True)
         return
-    sentences = [beside_sentence(one, other_run(one)) for one in found]
+
+    sentences = [beside_sentence(one, other_run(one)) for one in compared]
     yield Text(sentences)
-    shapes = {
-        other_run(one): (marker, own) for one, (own, marker) in zip(found, _LOOKS, strict=False)
-    }
-    title, read_as = (
-        picture_title(view.fingerprint.machine, found[0]),
-        caption(found, spreads, view),
-    )
-    draw = partial(dot_figure, _panels(found), UNIT, shapes, line_at_one=True, width=WIDE_INCHES)
+    shapes = {}
+    for one, look in zip(compared, _LOOKS, strict=False):
+        shapes[other_run(one)] = (look.marker, look.colour)
+    title = picture_title(view.fingerprint.machine, compared[0])
+    read_as = caption(compared, spreads, view)
+    panels = _panels(compared)
     yield Drawing(
-        "fingerprint",
-        title,
-        " ".join(sentences),
-        read_as,
-        draw,
-        table=key_figure_table(view, found),
+        name="fingerprint",
+        title=title,
+        alt=" ".join(sentences),
+        caption=read_as,
+        draw=partial(dot_figure, panels, UNIT, shapes, line_at_one=True, width=WIDE_INCHES),
+        table=key_figure_table(view, compared),
     )
 
 
-_NEXT_RUN = 2
-"""The column of the table of key figures that says where another run would put each."""
+def _runs_beside(machines: Machines) -> list[View]:
+    """The runs that this one is set beside: the reference, and the last full run of this machine
+    before it.
+    """
+    own = machines.own
+    earlier = []
+    for run in full_runs([own, *machines.others]):
+        if run.fingerprint.created < own.fingerprint.created:
+            earlier.append(run)
+    reference = [machines.reference] if machines.reference is not None else []
+    return [*reference, *earlier[-1:]]
 
 
 def key_figure_table(
-    view: View, found: Sequence[Beside] = (), *, next_run_meaning: str = ""
+    view: View, compared: Sequence[Beside] = (), *, next_run_meaning: str = ""
 ) -> Table:
     """This run's key figures with intervals; for each other run its value and the ratio, or why it
     has none.
 
     ``next_run_meaning``: what is said below the table where it has the column of the next run.
     """
-    known = [k for k in view.once(key_figures) if k.measured is not None]
-    _, device = without_device([k.of for k in known if k.of is not None])
-    rows: list[list[str | Cell]] = []
-    for k in known:
-        row: list[str | Cell] = [label(k), value_with_interval(k), range_text(k.next_run)]
-        for one in found:
-            pair = one.pairs.get(k.key)
-            if pair is not None:
-                row += [value_with_interval(pair.other), factor_spread(pair.ratio)]
-            else:
-                row += ["", WHY_APART[one.left_out[k.key]]]
-        said = "; ".join(
-            filter(None, (k.of.text if k.of is not None and not device else "", remark(k)))
-        )
-        rows.append([*row, Cell(said, hover=reason_text(k)) if said else ""])
-    columns = [
-        "",
-        "this run",
-        NEXT_RUN,
-        *(c for one in found for c in (other_run(one), "this over it")),
-        "",
+    measured = [figure for figure in view.once(key_figures) if figure.measured is not None]
+    targets = [figure.of for figure in measured if figure.of is not None]
+    _, common_device = without_device(targets)
+
+    columns: list[Column[KeyFigure]] = [
+        Column("", label),
+        Column("this run", value_with_interval, is_number=True),
+        Column(
+            NEXT_RUN,
+            _next_run,
+            is_number=True,
+            only_if_filled=True,
+            is_important=True,
+            meaning=next_run_meaning,
+        ),
     ]
-    numeric = range(1, len(columns) - 1)
-    meanings = {_NEXT_RUN: next_run_meaning} if next_run_meaning else {}
-    return Table(
-        table_title(device),
-        columns,
-        rows,
-        numeric,
-        folded=bool(found),
-        important=(_NEXT_RUN,),
-        meanings=meanings,
-    ).without_empty()
+    for one in compared:
+        value, ratio = partial(_other_value, one), partial(_ratio, one)
+        columns += [
+            Column(other_run(one), value, is_number=True, only_if_filled=True),
+            Column("this over it", ratio, is_number=True, only_if_filled=True),
+        ]
+    columns.append(Column("", partial(_remark, common_device), only_if_filled=True))
+    return table_of(table_title(common_device), columns, measured, folded=bool(compared))
 
 
-def _panels(found: Sequence[Beside]) -> dict[str, list[DotRow]]:
+def _next_run(figure: KeyFigure) -> str:
+    """The range in which another run would put the figure."""
+    return range_text(figure.next_run)
+
+
+def _other_value(compared: Beside, figure: KeyFigure) -> str:
+    """The figure in the other run."""
+    pair = compared.pairs.get(figure.key)
+    return value_with_interval(pair.other) if pair is not None else ""
+
+
+def _ratio(compared: Beside, figure: KeyFigure) -> str:
+    """The figure of this run over that of the other, or why they are no pair."""
+    pair = compared.pairs.get(figure.key)
+    if pair is None:
+        return WHY_APART[compared.left_out[figure.key]]
+    return factor_spread(pair.ratio)
+
+
+def _remark(common_device: str, figure: KeyFigure) -> str | Cell:
+    """What is to know of the figure: its device, where not all figures are of one, and its status.
+    A pointer shows the reason.
+    """
+    remarks = []
+    if figure.of is not None and not common_device:
+        remarks.append(figure.of.text)
+    remarks.append(figure_remark(figure))
+    text = "; ".join(filter(None, remarks))
+    return Cell(text, hover=reason_text(figure)) if text else ""
+
+
+def _panels(compared: Sequence[Beside]) -> dict[str, list[DotRow]]:
     """Rows by what bounds their figures: this run's value, the ratios, and at the end the values of
     the other runs.
     """
-    panels: dict[str, list[DotRow]] = {}
-    for k in found[0].view.once(key_figures):
-        pairs = [
-            (one.pairs[k.key], look)
-            for one, look in zip(found, _LOOKS, strict=False)
-            if k.key in one.pairs
-        ]
-        if pairs:
-            marks = [
-                Mark(p.ratio, _OUTSIDE if p.outside else own, marker) for p, (own, marker) in pairs
-            ]
-            values, band = (
-                " · ".join(value_text(p.other) for p, _ in pairs),
-                next((p.band for p, _ in pairs if p.band), None),
-            )
-            row = DotRow(row_label(k), marks, end=values, band=band)
-            panels.setdefault(pairs[0][0].limit, []).append(row)
-    return {title: panels[limit] for limit, title in PANELS.items() if limit in panels}
+    rows_by_limit: dict[str, list[DotRow]] = {}
+    for figure in compared[0].view.once(key_figures):
+        pairs = []
+        marks = []
+        for one, look in zip(compared, _LOOKS, strict=False):
+            pair = one.pairs.get(figure.key)
+            if pair is not None:
+                pairs.append(pair)
+                colour = _OUTSIDE_COLOUR if pair.outside else look.colour
+                marks.append(Mark(pair.ratio, colour, look.marker))
+        if not pairs:
+            continue
+        other_values = " · ".join(value_text(pair.other) for pair in pairs)
+        known_bands = [pair.band for pair in pairs if pair.band]
+        band = known_bands[0] if known_bands else None
+        row = DotRow(row_label(figure), marks, end=other_values, band=band)
+        rows_by_limit.setdefault(pairs[0].limit, []).append(row)
+    return {PANELS[limit]: rows_by_limit[limit] for limit in PANELS if limit in rows_by_limit}
 
 
 @register_across("over-time", "The runs of this machine over time", 30)
@@ -161,32 +219,51 @@ def over_time(machines: Machines) -> Iterator[Part]:
     else nothing.
     """
     runs = full_runs([machines.own, *machines.others])
-    panels: dict[str, list[_Point]] = {}
-    for i, first in enumerate(runs):
-        later = {run: beside(run, first, {}).pairs for run in runs[i:]}
-        for key in later[first]:
-            points = [
-                (_when(run), pairs[key].ratio) for run, pairs in later.items() if key in pairs
-            ]
-            if len(points) > 1:
-                panels.setdefault(key, points)
-    panels = {label(k): panels[k.key] for k in machines.own.once(key_figures) if k.key in panels}
+    ratios = _ratios_over_time(runs)
+    panels = {}
+    for figure in machines.own.once(key_figures):
+        if figure.key in ratios:
+            panels[label(figure)] = ratios[figure.key]
     if not panels:
         return
-    both = (
-        (after, version_changes(before.fingerprint, after.fingerprint))
-        for before, after in pairwise(runs)
+
+    table_rows = []
+    changes = {}
+    for before, after in pairwise(runs):
+        changed = version_changes(before.fingerprint, after.fingerprint)
+        if changed:
+            words = plain(version_changes_text(changed), 300)
+            table_rows.append((run_time(after.fingerprint.created), words))
+            changes[_when(after)] = words
+    table = None
+    if table_rows:
+        table = Table("Versions that changed", ["run", "changes since the run before"], table_rows)
+    yield Drawing(
+        name="over-time",
+        title="Key figures over time",
+        alt=over_time_alternative(len(panels), len(runs)),
+        caption=OVER_TIME,
+        draw=partial(_over_time_figure, panels, changes),
+        table=table,
     )
-    changes = [(run, plain(version_changes_text(changed), 300)) for run, changed in both if changed]
-    rows = [(run_time(run.fingerprint.created), words) for run, words in changes]
-    table = (
-        Table("Versions that changed", ["run", "changes since the run before"], rows)
-        if rows
-        else None
-    )
-    said = over_time_alternative(len(panels), len(runs))
-    draw = partial(_over_time_figure, panels, {_when(run): words for run, words in changes})
-    yield Drawing("over-time", "Key figures over time", said, OVER_TIME, draw, table=table)
+
+
+def _ratios_over_time(runs: Sequence[View]) -> dict[str, list[_Point]]:
+    """By key of each figure that two or more runs have: its ratio to the first run that has it, for
+    this run and each later one.
+    """
+    ratios: dict[str, list[_Point]] = {}
+    for i, first in enumerate(runs):
+        compared = [beside(run, first, {}) for run in runs[i:]]
+        of_itself = compared[0]
+        for key in of_itself.pairs:
+            points = []
+            for one in compared:
+                if key in one.pairs:
+                    points.append(_Point(_when(one.view), one.pairs[key].ratio))
+            if len(points) > 1:
+                ratios.setdefault(key, points)
+    return ratios
 
 
 def _when(run: View) -> float:
@@ -204,7 +281,7 @@ def _over_time_figure(
     from matplotlib.dates import DateFormatter
     from matplotlib.ticker import MaxNLocator
 
-    rows = -(-len(panels) // _PANEL_COLUMNS)
+    rows = math.ceil(len(panels) / _PANEL_COLUMNS)
     figure, axes = new_figure(
         [_PANEL_INCHES] * rows,
         _PANEL_COLUMNS,
@@ -213,24 +290,12 @@ def _over_time_figure(
         sharex=True,
         sharey=True,
     )
-    for ax in axes[len(panels) :]:
+    without_panel = axes[len(panels) :]
+    for ax in without_panel:
         ax.set_visible(False)
     for ax, (title, points) in zip(axes, panels.items(), strict=False):
-        for i, (when, at) in enumerate(points):
-            inside = INK if at.status == "ok" else PAPER
-            if i and at.low and at.high:
-                ax.plot([when, when], [at.low, at.high], color=INK, linewidth=1)
-            ax.plot([when], [at.value], "o", color=INK, markerfacecolor=inside, markersize=4)
-        for when, words in changes.items():
-            ax.axvline(when, color=MUTED, linewidth=0.9)
-            place: dict[str, Any] = {
-                "transform": ax.get_xaxis_transform(),
-                "rotation": 90,
-                "ha": "right",
-                "va": "top",
-                "fontsize": 5.5,
-            }
-            ax.text(when, 0.98, plain(words, _WORD_LETTERS), **place)
+        _draw_points(ax, points)
+        _draw_changes(ax, changes)
         ax.axhspan(*LEAST_RATIOS, alpha=0)
         ax.set_title(title, fontsize=SMALL)
         ax.tick_params(labelbottom=True, labelsize=SMALL)
@@ -239,3 +304,25 @@ def _over_time_figure(
     axes[0].xaxis.set_major_locator(MaxNLocator(2))
     axes[0].xaxis.set_major_formatter(DateFormatter("%d %b %H:%M"))
     return figure
+
+
+def _draw_points(ax: Axes, points: Sequence[_Point]) -> None:
+    """A mark for each run, hollow if it is noisy, and its interval. The first is 1 by definition
+    and has no interval.
+    """
+    for i, point in enumerate(points):
+        ratio = point.ratio
+        is_first = i == 0
+        if not is_first and ratio.low and ratio.high:
+            ends = [ratio.low, ratio.high]
+            ax.plot([point.when, point.when], ends, color=INK, linewidth=1)
+        inside = INK if ratio.status == "ok" else PAPER
+        ax.plot([point.when], [ratio.value], "o", color=INK, markerfacecolor=inside, markersize=4)
+
+
+def _draw_changes(ax: Axes, changes: Mapping[float, str]) -> None:
+    """A vertical line at each run before which a version changed, with the versions along it."""
+    look: dict[str, Any] = {"rotation": 90, "ha": "right", "va": "top", "fontsize": 5.5}
+    for when, words in changes.items():
+        ax.axvline(when, color=MUTED, linewidth=0.9)
+        ax.text(when, 0.98, plain(words, _WORD_LETTERS), transform=ax.get_xaxis_transform(), **look)

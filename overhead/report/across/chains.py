@@ -1,16 +1,19 @@
-"""The page of chains: the cheapest way to run each workload, and every way that was measured."""
+"""The page of chains: the fastest variant of each workload, and every variant that was measured."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
-from overhead.blocks.parts import Cell, Part, Table, Text
-from overhead.reading.chains import Group, groups, steps_of
+from overhead.blocks.parts import Cell, Column, Part, Table, Text, table_of
+from overhead.reading.chains import ArmFit, Group, groups, steps_of
 from overhead.reading.graph_or_fused import rows
 from overhead.reading.plain_text import plain
 from overhead.reading.view import View
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
+from overhead.results import Record
 from overhead.words.chains import arm_label, why_no_speed
 from overhead.words.format import MICRO, number, run_time, spread
 from overhead.words.report.chains import (
@@ -34,123 +37,198 @@ from overhead.words.report.chains import (
 _MOST_REASONS = 20
 
 
+@dataclass(frozen=True)
+class _Shown:
+    """A workload in one size, and the run that it is shown of."""
+
+    view: View
+    group: Group
+
+    @property
+    def created(self) -> str:
+        """When the run began."""
+        return self.view.fingerprint.created
+
+    @property
+    def steps(self) -> int:
+        """The number of steps of the workload, which costs are told for."""
+        return steps_of(self.group.workload)
+
+    @property
+    def cheapest_first(self) -> list[ArmFit]:
+        """The variants by the time that they take for all steps."""
+        return sorted(self.group.arms, key=lambda arm: arm.cost(self.steps).value)
+
+
 @register_across("chains", "The fastest way to run many steps", 10, page="chains")
 def chains_section(machines: Machines) -> Iterator[Part]:
-    """The cheapest way of each workload and size, or why there is no figure; then a table of all
-    ways for each.
+    """The fastest variant of each workload and size, or why there is no figure; then a table of all
+    variants for each.
     """
-    found = _chosen((machines.own, *machines.others))
-    own = machines.own.fingerprint
-    with_arms = [(view, group) for view, group in found if group.arms]
-    if not with_arms:
-        failed = [record for _, group in found for record in group.failed]
-        more = len(failed) - _MOST_REASONS
-        left = [more_cases(more)] if more > 0 else []
-        reasons = map(case_reason, failed[:_MOST_REASONS])
-        yield Text([without_figure(measured=bool(found)), *reasons, *left])
+    shown = _chosen((machines.own, *machines.others))
+    with_times = [one for one in shown if one.group.arms]
+    if not with_times:
+        yield _reasons(shown)
         return
-    on_gpu = [(view, group) for view, group in with_arms if group.on_gpu]
-    yield _overview(on_gpu or with_arms, own.created)
-    names = dict.fromkeys(group.workload for _, group in found)
-    computed = filter(None, map(about, names))
-    alone = len(with_arms) - len(on_gpu) if on_gpu else 0
-    missing = [without_gpu(alone)] if alone else []
-    yield Text([*missing, *computed, METHOD_NOTE, *_other_runs(machines, found)], quiet=True)
-    for view, group in found:
-        created = view.fingerprint.created
-        yield _table(group, "" if created == own.created else created)
+    on_gpu = [one for one in with_times if one.group.on_gpu]
+    own_run = machines.own.fingerprint.created
+    yield _overview(on_gpu or with_times, own_run)
+
+    remarks = []
+    if on_gpu and len(on_gpu) < len(with_times):
+        remarks.append(without_gpu(len(with_times) - len(on_gpu)))
+    for workload in dict.fromkeys(one.group.workload for one in shown):
+        computes = about(workload)
+        if computes:
+            remarks.append(computes)
+    remarks.append(METHOD_NOTE)
+    remarks += _other_runs(machines, shown)
+    yield Text(remarks, quiet=True)
+
+    for one in shown:
+        other_run = "" if one.created == own_run else one.created
+        yield _table(one, other_run)
 
 
-def _chosen(views: Sequence[View]) -> list[tuple[View, Group]]:
-    """All groups of each workload from one run: that with the most ways on a GPU, else with the
+def _reasons(shown: Sequence[_Shown]) -> Text:
+    """Why no workload has a figure: the first cases that failed, each with its reason."""
+    failed: list[Record] = []
+    for one in shown:
+        failed += one.group.failed
+    paragraphs = [without_figure(measured=bool(shown))]
+    paragraphs += [case_reason(record) for record in failed[:_MOST_REASONS]]
+    if len(failed) > _MOST_REASONS:
+        paragraphs.append(more_cases(len(failed) - _MOST_REASONS))
+    return Text(paragraphs)
+
+
+def _chosen(views: Sequence[View]) -> list[_Shown]:
+    """All sizes of each workload from one run: that with the most variants on a GPU, else with the
     most.
 
     The run shown, which is the first, needs half as many.
     """
-    every = [(view, group) for view in views for group in view.once(groups)]
+    by_workload: dict[str, list[_Shown]] = {}
+    for view in views:
+        for group in view.once(groups):
+            by_workload.setdefault(group.workload, []).append(_Shown(view, group))
 
-    def ways(one: tuple[View, Group]) -> tuple[bool, int]:
-        return one[1].on_gpu, len(one[1].arms) * (2 if one[0] is views[0] else 1)
+    def variants(one: _Shown) -> tuple[bool, int]:
+        weight = 2 if one.view is views[0] else 1
+        return one.group.on_gpu, weight * len(one.group.arms)
 
-    found = []
-    for name in dict.fromkeys(group.workload for _, group in every):
-        own = [one for one in every if one[1].workload == name]
-        shown, _ = max(own, key=ways)
-        found += [one for one in own if one[0] is shown]
-    return found
+    chosen = []
+    for measured in by_workload.values():
+        run = max(measured, key=variants).view
+        chosen += [one for one in measured if one.view is run]
+    return chosen
 
 
-def _other_runs(machines: Machines, found: Sequence[tuple[View, Group]]) -> list[str]:
+def _other_runs(machines: Machines, shown: Sequence[_Shown]) -> list[str]:
     """A sentence on the workloads that the picture of the first page takes from another run than
-    this page.
+    this page; none where there is no such workload.
     """
-    here = {group.workload: view.fingerprint.created for view, group in found}
-    first = {
-        row.name: row.shown_run for row in rows(machines.own, machines.others) if row.shown_run
-    }
-    differ = [name for name in here if name in first and first[name] != here[name]]
+    run_here = {one.group.workload: one.created for one in shown}
+    run_on_first_page = {}
+    for row in rows(machines.own, machines.others):
+        if row.shown_run:
+            run_on_first_page[row.name] = row.shown_run
+    differ = []
+    for workload, run in run_here.items():
+        if run_on_first_page.get(workload, run) != run:
+            differ.append(workload)
     return [of_two_runs(differ)] if differ else []
 
 
-def _overview(found: Sequence[tuple[View, Group]], own: str) -> Table:
-    """A row for each workload and size: the cheapest way at the workload's own length, and that of
-    the next stack.
+def _overview(shown: Sequence[_Shown], own_run: str) -> Table:
+    """A row for each workload and size: the fastest variant at the workload's own length, and that
+    of the next stack. ``own_run``: when the run of the page began.
     """
-    rows: list[list[str | Cell]] = []
-    for view, group in found:
-        steps, created = steps_of(group.workload), view.fingerprint.created
-        best, *arms = sorted(group.arms, key=lambda arm: arm.cost(steps).value)
-        others = [arm for arm in arms if arm.record.stack != best.record.stack]
-        nearest = (
-            [Cell(way(others[0]), others[0].record.stack), relative(others[0], best, steps)]
-            if others
-            else ["", ""]
-        )
-        size, cheapest = (
-            [group.name, f"{group.elements:,}", f"{steps:,}"],
-            Cell(way(best), best.record.stack),
-        )
-        more = [f"{len(group.arms):,}", "" if created == own else run_time(created)]
-        rows.append([*size, cheapest, time(best, steps), *nearest, *more])
-    return Table(
-        CHEAPEST,
-        [
-            "workload",
-            "elements",
-            "steps",
-            "fastest variant",
-            MICRO,
-            "fastest of another stack",
-            "takes",
-            "variants",
-            "run",
-        ],
-        rows,
-        numeric=(1, 2, 4, 6, 7),
-    ).without_empty(7)
+    run = partial(_other_run, own_run)
+    columns: list[Column[_Shown]] = [
+        Column("workload", _workload),
+        Column("elements", _elements, is_number=True),
+        Column("steps", _steps, is_number=True),
+        Column("fastest variant", _fastest),
+        Column(MICRO, _fastest_time, is_number=True),
+        Column("fastest of another stack", _next_stack),
+        Column("takes", _next_stack_time, is_number=True),
+        Column("variants", _number_of_variants, is_number=True, only_if_filled=True),
+        Column("run", run, only_if_filled=True),
+    ]
+    return table_of(CHEAPEST, columns, shown)
 
 
-def _table(group: Group, run: str) -> Table:
-    """All ways of a workload. ``run``: when their run was made, if that is not the run of the
-    page.
+def _workload(one: _Shown) -> str:
+    return one.group.name
+
+
+def _elements(one: _Shown) -> str:
+    return f"{one.group.elements:,}"
+
+
+def _steps(one: _Shown) -> str:
+    return f"{one.steps:,}"
+
+
+def _fastest(one: _Shown) -> Cell:
+    fastest = one.cheapest_first[0]
+    return Cell(way(fastest), fastest.record.stack)
+
+
+def _fastest_time(one: _Shown) -> str:
+    return time(one.cheapest_first[0], one.steps)
+
+
+def _of_next_stack(one: _Shown) -> ArmFit | None:
+    """The fastest variant through another stack than that of the fastest one."""
+    fastest, *slower = one.cheapest_first
+    for arm in slower:
+        if arm.record.stack != fastest.record.stack:
+            return arm
+    return None
+
+
+def _next_stack(one: _Shown) -> str | Cell:
+    arm = _of_next_stack(one)
+    return Cell(way(arm), arm.record.stack) if arm is not None else ""
+
+
+def _next_stack_time(one: _Shown) -> str:
+    """Its time over that of the fastest variant."""
+    arm = _of_next_stack(one)
+    return relative(arm, one.cheapest_first[0], one.steps) if arm is not None else ""
+
+
+def _number_of_variants(one: _Shown) -> str:
+    return f"{len(one.group.arms):,}"
+
+
+def _other_run(own_run: str, one: _Shown) -> str:
+    """When the run began, if it is not the run of the page."""
+    return "" if one.created == own_run else run_time(one.created)
+
+
+def _table(one: _Shown, other_run: str) -> Table:
+    """All variants of a workload, with those that failed at the end. ``other_run``: when their run
+    began, if that is not the run of the page.
     """
-    steps = steps_of(group.workload)
-    arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
+    steps = one.steps
+    arms = one.cheapest_first
     rows: list[list[str | Cell]] = []
     for arm in arms:
-        name = Cell(plain(arm_label(arm), 90), arm.record.stack)
-        total = beyond(arm, steps) + spread(arm.cost(steps) / 1e3)
-        rows.append(
-            [
-                name,
-                number(arm.slope / 1e3),
-                total,
-                relative(arm, arms[0], steps),
-                spread(arm.fixed / 1e3),
-            ]
-        )
-    for record in group.failed:
+        cost = arm.cost(steps)
+        rows.append([
+            Cell(plain(arm_label(arm), 90), arm.record.stack),
+            number(arm.slope / 1e3),
+            beyond(arm, steps) + spread(cost / 1e3),
+            relative(arm, arms[0], steps),
+            spread(arm.fixed / 1e3),
+        ])  # fmt: skip
+    for record in one.group.failed:
         reason = plain(why_no_speed(record), 120)
         rows.append([Cell(failed_way(record), record.stack), reason, "", "", ""])
-    title = table_title(group, steps, run)
-    return Table(title, columns(steps), rows, numeric=range(1, 5), folded=True)
+    headings = columns(steps)
+    numeric = range(1, len(headings))
+    title = table_title(one.group, steps, other_run)
+    return Table(title, headings, rows, numeric=numeric, folded=True)

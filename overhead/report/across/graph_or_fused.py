@@ -5,10 +5,11 @@ beside wins.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
+from overhead.blocks.parts import Cell, Column, Drawing, Part, Table, Text, table_of
 from overhead.reading.chains import groups
 from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow, rows
 from overhead.reading.plain_text import plain
@@ -25,12 +26,11 @@ from overhead.report.core.draw import (
 from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
-from overhead.words.format import TIMES, factor_spread, number, positive_spread
+from overhead.words.format import MICRO, TIMES, factor_spread, number, positive_spread
 from overhead.words.graph_or_fused import lead, remarks, row_title, time_text, way_title
 from overhead.words.report.graph_or_fused import (
     NO_FUSED,
     NOTHING_BESIDE,
-    WAY_COLUMNS,
     WAYS_CAPTION,
     axis_label,
     caption_title,
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LINE_INCHES = 0.17
+_GROUP_LINES = 1.35
+"""Lines that the name of a work takes, with the gap above."""
 _COLOURS: dict[str, str] = {"cheaper": "#00785a", "dearer": "#b84a00"}
 
 
@@ -58,160 +60,211 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
     """
     found = rows(machines.own, machines.others)
     if not found:
-        has_gpu = any(not gpu.software for gpu in machines.own.fingerprint.machine.gpus)
-        if has_gpu and any(group.arms or group.failed for group in machines.own.once(groups)):
+        if _has_gpu_chains(machines):
             yield Text([NO_FUSED])
         return
-    run, with_graph = machines.own.fingerprint, any(row.graph for row in found)
-    drawn = [
-        row
-        for row in found
-        if row.of_kind("fused-cuda", "fused-wgsl") and (row.graph or not with_graph)
-    ]
-    said = [*lead(found), *remarks(found)] or [NOTHING_BESIDE]
-    yield Text(said)
+    sentences = [*lead(found), *remarks(found)] or [NOTHING_BESIDE]
+    yield Text(sentences)
+
+    run = machines.own.fingerprint
+    with_graph = any(row.graph for row in found)
+    drawn = [row for row in found if _can_be_drawn(row, with_graph=with_graph)]
     if not drawn:
         yield _table(found, folded=False)
         return
     title = picture_title(run.machine, with_graph=with_graph)
     below = axis_label(source(run.created, drawn), with_graph=with_graph)
     yield Drawing(
-        "graph-or-fused",
-        caption_title(run.machine, with_graph=with_graph),
-        said[0],
-        WAYS_CAPTION,
-        partial(_draw, drawn, title, below),
+        name="graph-or-fused",
+        title=caption_title(run.machine, with_graph=with_graph),
+        alt=sentences[0],
+        caption=WAYS_CAPTION,
+        draw=partial(_draw, drawn, title, below),
         table=_table(found),
     )
     yield Text([table_alone(row) for row in found if row not in drawn], quiet=True)
 
 
+def _has_gpu_chains(machines: Machines) -> bool:
+    """Whether the machine has a GPU, and its run tried chains of steps."""
+    own = machines.own
+    if all(gpu.software for gpu in own.fingerprint.machine.gpus):
+        return False
+    return any(group.arms or group.failed for group in own.once(groups))
+
+
+def _can_be_drawn(row: WorkRow, *, with_graph: bool) -> bool:
+    """Whether the picture shows the work: it has a fused kernel, and a graph if any work has one
+    (``with_graph``), because the axis is the time relative to one kind of base.
+    """
+    if with_graph and not row.graph:
+        return False
+    return bool(row.of_kind("fused-cuda", "fused-wgsl"))
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """A row of the table: a variant of a work."""
+
+    row: WorkRow
+    variant: ChainWay
+
+
 def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
-    cells: list[list[str | Cell]] = []
+    """The numbers of the picture, and of what is not in it."""
+    cells = []
     for row in found:
-        for way in row.ways:
-            times = "= 1" if row.base(way) is way else factor_spread(row.relative(way))
-            step = number(way.step / 1e3) if way.step else ""
-            least = positive_spread(at) if (at := row.cheaper_from(way)) else ""
-            cells.append(
-                [
-                    row_title(row),
-                    Cell(way_title(way), way.stack),
-                    time_cell(way),
-                    times,
-                    step,
-                    least,
-                ]
-            )
-    return Table("The same numbers", WAY_COLUMNS, cells, numeric=range(2, 6), folded=folded)
+        cells += [_Cells(row, variant) for variant in row.ways]
+    return table_of("The same numbers", _COLUMNS, cells, folded=folded)
+
+
+def _work_cell(cells: _Cells) -> str:
+    return row_title(cells.row)
+
+
+def _variant_cell(cells: _Cells) -> Cell:
+    return Cell(way_title(cells.variant), cells.variant.stack)
+
+
+def _time_cell(cells: _Cells) -> str:
+    return time_cell(cells.variant)
+
+
+def _relative_cell(cells: _Cells) -> str:
+    """The time over that of the base, such as the CUDA graph; ``= 1`` of the base itself."""
+    if cells.row.base(cells.variant) is cells.variant:
+        return "= 1"
+    return factor_spread(cells.row.relative(cells.variant))
+
+
+def _step_cell(cells: _Cells) -> str:
+    step_ns = cells.variant.step
+    return number(step_ns / 1e3) if step_ns is not None else ""
+
+
+def _faster_from_cell(cells: _Cells) -> str:
+    """From how many steps on the variant is faster than its base."""
+    steps = cells.row.cheaper_from(cells.variant)
+    return positive_spread(steps) if steps is not None else ""
+
+
+_COLUMNS: list[Column[_Cells]] = [
+    Column("work", _work_cell),
+    Column("variant", _variant_cell),
+    Column(MICRO, _time_cell, is_number=True),
+    Column("relative", _relative_cell, is_number=True),
+    Column(f"each step, {MICRO}", _step_cell, is_number=True),
+    Column("faster from n steps", _faster_from_cell, is_number=True),
+]
 
 
 @style()
 def _draw(found: Sequence[WorkRow], title: str, below: str) -> Figure:
-    """A group of lines for each row. A line has a mark at the time divided by the base's, the time
+    """A group of lines for each work. A line has a mark at the time divided by the base's, the time
     and a verdict.
 
     ``below``: what the axis measures.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    lines = sum(1.35 + len(row.ways) for row in found)
+    lines = sum(_GROUP_LINES + len(row.ways) for row in found)
     figure, (ax,) = new_figure([_LINE_INCHES * lines], width=WIDE_INCHES, around=0.9)
     ax.set_xscale("log", base=2)
-    for at, side, verdict in ((0.9, "right", "cheaper"), (1.1, "left", "dearer")):
-        ax.text(
-            at,
-            -0.95,
-            direction(verdict),
-            ha=side,
-            color=_COLOURS[verdict],
-            weight="bold",
-            fontsize=8.5,
-        )
-    y, ticks, labels, values = 0.0, [], [], [1.0]
+    _draw_directions(ax)
+    y = 0.0
+    labels: dict[float, str] = {}
+    relative_times = [1.0]
     for row in found:
-        ends, first = ax.get_yaxis_transform(), y
-        ax.text(
-            0.0,
-            y,
-            plain(row_title(row), 110),
-            transform=ends,
-            va="center",
-            fontsize=8.5,
-            weight="bold",
-        )
-        ax.axhline(y - 0.62, color=GRID_COLOUR, linewidth=0.8)
-        for way in row.ways:
-            y += 1
-            ticks.append(y)
-            labels.append(plain(way_title(way), 48))
-            if (times := row.relative(way)) is not None and way.cost is not None:
-                values.append(times.value)
-                _line(ax, y, row, way, times, way.cost)
+        _draw_title(ax, row, y)
+        for i, variant in enumerate(row.ways, 1):
+            labels[y + i] = plain(way_title(variant), 48)
+            times = row.relative(variant)
+            if times is not None and variant.cost is not None:
+                relative_times.append(times.value)
+                _line(ax, y + i, row, variant, times, variant.cost)
             else:
-                ax.text(
-                    0.99,
-                    y,
-                    nothing_beside(way),
-                    transform=ends,
-                    va="center",
-                    ha="right",
-                    fontsize=SMALL,
-                    color=MUTED,
-                )
-        ax.plot([1, 1], [first + 0.5, y + 0.5], color=INK, linewidth=1.0, zorder=1)
-        ax.fill_betweenx(
-            [first + 0.5, y + 0.5],
-            1 / (1 + SAME_WITHIN),
-            1 + SAME_WITHIN,
-            color=GRID_COLOUR,
-            linewidth=0,
-        )
-        y += 1.35
-    ax.set_yticks(ticks, labels)
-    ax.set_xlim(min(values) / 1.6, max(values) * 1.6)
+                _draw_reason(ax, variant, y + i)
+        last = y + len(row.ways)
+        _draw_base(ax, y + 0.5, last + 0.5)
+        y = last + _GROUP_LINES
+
+    ax.set_yticks(list(labels), list(labels.values()))
+    ax.set_xlim(min(relative_times) / 1.6, max(relative_times) * 1.6)
     ax.set_ylim(y - 0.7, -1.2)
     ax.tick_params(axis="y", length=0)
     ax.grid(False, axis="y")
     ax.xaxis.set_major_locator(LogLocator(base=2, subs=(1.0,), numticks=9))
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(
-        FuncFormatter(lambda v, _: f"{v:,g}{TIMES}" if v >= 1 else f"1/{1 / v:,g}")
-    )
+    ax.xaxis.set_major_formatter(FuncFormatter(_times_tick))
     ax.set_xlabel(below)
     figure.suptitle(plain(title, 120), x=0.01, ha="left", fontsize=11, weight="bold")
     return figure
 
 
-def _line(ax: Axes, y: float, row: WorkRow, way: ChainWay, times: Value, cost: Value) -> None:
-    """The mark of a way with its whisker; its time and verdict at the end. Fused kernels stand
+def _times_tick(times: float, _position: int | None = None) -> str:
+    """The label of a tick: ``2×``, ``1/4``; matplotlib gives its position too."""
+    return f"{times:,g}{TIMES}" if times >= 1 else f"1/{1 / times:,g}"
+
+
+def _draw_directions(ax: Axes) -> None:
+    """At the top, to which side faster and slower variants lie."""
+    look: dict[str, Any] = {"weight": "bold", "fontsize": 8.5}
+    ax.text(0.9, -0.95, direction("cheaper"), ha="right", color=_COLOURS["cheaper"], **look)
+    ax.text(1.1, -0.95, direction("dearer"), ha="left", color=_COLOURS["dearer"], **look)
+
+
+def _draw_title(ax: Axes, row: WorkRow, y: float) -> None:
+    """The name of a work, with a line above."""
+    across = ax.get_yaxis_transform()
+    name = plain(row_title(row), 110)
+    ax.text(0.0, y, name, transform=across, va="center", fontsize=8.5, weight="bold")
+    ax.axhline(y - 0.62, color=GRID_COLOUR, linewidth=0.8)
+
+
+def _draw_reason(ax: Axes, variant: ChainWay, y: float) -> None:
+    """Why a variant has no place on the axis."""
+    across = ax.get_yaxis_transform()
+    reason = nothing_beside(variant)
+    look: dict[str, Any] = {"va": "center", "ha": "right", "fontsize": SMALL, "color": MUTED}
+    ax.text(0.99, y, reason, transform=across, **look)
+
+
+def _draw_base(ax: Axes, top: float, bottom: float) -> None:
+    """A vertical line at the base of a work, and grey where a time counts as equal to it."""
+    ends = [top, bottom]
+    ax.plot([1, 1], ends, color=INK, linewidth=1.0, zorder=1)
+    low, high = 1 / (1 + SAME_WITHIN), 1 + SAME_WITHIN
+    ax.fill_betweenx(ends, low, high, color=GRID_COLOUR, linewidth=0)
+
+
+def _line(ax: Axes, y: float, row: WorkRow, variant: ChainWay, times: Value, cost: Value) -> None:
+    """The mark of a variant with its whisker; its time and verdict at the end. Fused kernels stand
     out.
     """
-    is_base, strong = row.base(way) is way, way.is_fused
-    own = INK if is_base else _COLOURS.get(row.verdict(way) or "", MUTED)
+    is_base = row.base(variant) is variant
+    is_fused = variant.is_fused
+    colour = INK if is_base else _COLOURS.get(row.verdict(variant) or "", MUTED)
     if not is_base:
-        ax.plot(
-            [1, times.value], [y, y], color=own, linewidth=5 if strong else 2, alpha=0.25, zorder=1
-        )
+        bar: dict[str, Any] = {"linewidth": 5 if is_fused else 2, "alpha": 0.25, "zorder": 1}
+        ax.plot([1, times.value], [y, y], color=colour, **bar)
     if times.bounded:
-        ax.plot(
-            [max(times.floor, times.value / 1e3), times.ceiling],
-            [y, y],
-            color=own,
-            linewidth=1.4,
-            zorder=2,
-        )
-    marker, size = ("|", 12.0) if is_base else ("o", 6.5 if strong else 5.0)
-    inside = own if cost.status == "ok" else PAPER
-    ax.plot([times.value], [y], marker, markersize=size, color=own, markerfacecolor=inside,
-            markeredgewidth=1.3, zorder=3)  # fmt: skip
-    ends: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
-    ax.text(1.10, y, time_text(way), ha="right", **ends)
-    ax.text(
-        1.115,
-        y,
-        verdict_at_end(row, way, times),
-        color=own,
-        weight="bold" if strong else "normal",
-        **ends,
+        # A low end at zero or below has no place on a logarithmic axis.
+        ends = [max(times.floor, times.value / 1e3), times.ceiling]
+        ax.plot(ends, [y, y], color=colour, linewidth=1.4, zorder=2)
+    marker = "|" if is_base else "o"
+    size = 6.5 if is_fused else 5.0
+    ax.plot(
+        [times.value],
+        [y],
+        marker,
+        markersize=12.0 if is_base else size,
+        color=colour,
+        markerfacecolor=colour if cost.status == "ok" else PAPER,
+        markeredgewidth=1.3,
+        zorder=3,
     )
+    at_end: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
+    ax.text(1.10, y, time_text(variant), ha="right", **at_end)
+    verdict = verdict_at_end(row, variant, times)
+    weight = "bold" if is_fused else "normal"
+    ax.text(1.115, y, verdict, color=colour, weight=weight, **at_end)

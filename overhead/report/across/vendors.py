@@ -4,25 +4,27 @@ published elsewhere.
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
-from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
+from overhead.blocks.parts import Cell, Column, Drawing, Part, Table, Text, table_of
 from overhead.devices import without_brackets
 from overhead.reading.plain_text import plain
 from overhead.reading.precision import by_interval
-from overhead.reading.published import Contract, publications
+from overhead.reading.published import Contract, PublishedPoint, publications
 from overhead.reading.view import TargetView, View, first_with, with_fields
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.draw import WIDE_INCHES
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
 from overhead.report.core.registry import register_across
-from overhead.results import Figure, Record, Value, facts_of
+from overhead.results import Figure, Fingerprint, Record, Value, facts_of
 from overhead.words.format import MICRO, spread
 from overhead.words.report.machines import listed_name, shown_runs
 from overhead.words.report.vendors import (
-    POINT_COLUMNS,
     VENDORS_CAPTION,
     device_value,
     devices_at_end,
@@ -34,34 +36,101 @@ from overhead.words.report.vendors import (
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
-    from pandas import DataFrame
 
 _UNITS = ("dispatch", "launch", "operation", "step")
 _WORK = (*_UNITS, "node", "submit", "wait")
+"""What a cost can be of, in the order of the tables."""
 _ONE_MORE: tuple[Contract, ...] = ("slope", "back to back")
-_PANELS: dict[str, tuple[Sequence[str], Sequence[Contract]]] = {
-    "Cost of one more dispatch, launch or operation": (_UNITS, _ONE_MORE),
-    "Cost of one more node of a CUDA graph or recording": (("node",), _ONE_MORE),
-    "Only published: 100 dispatches and one wait, divided by 100": (_UNITS, ("sequential",)),
-    "Only published: single-shot latency, and empty waits": ((*_UNITS, "wait"), ("single",)),
-    "Only published: launch latency, from a submission until the device starts": (
+"""How the cost of one more unit is measured, without a wait between the units."""
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """A panel of the picture: it shows costs of these ``works`` that were taken by one of these
+    ``contracts``.
+    """
+
+    title: str
+    works: Sequence[str]
+    contracts: Sequence[Contract]
+
+    @property
+    def has_measured(self) -> bool:
+        """Whether our own figures are drawn. A published time of another kind contains a wait, or
+        only CPU time, and cannot be compared with ours.
+        """
+        return self.contracts == _ONE_MORE
+
+
+_PANELS = (
+    _Panel("Cost of one more dispatch, launch or operation", _UNITS, _ONE_MORE),
+    _Panel("Cost of one more node of a CUDA graph or recording", ("node",), _ONE_MORE),
+    _Panel("Only published: 100 dispatches and one wait, divided by 100", _UNITS, ("sequential",)),
+    _Panel("Only published: single-shot latency, and empty waits", (*_UNITS, "wait"), ("single",)),
+    _Panel(
+        "Only published: launch latency, from a submission until the device starts",
         _UNITS,
         ("until start",),
     ),
-    "Only published: the CPU time of the call alone": (_WORK, ("host call",)),
-}
-"""What each panel shows, and how it was taken."""
+    _Panel("Only published: the CPU time of the call alone", _WORK, ("host call",)),
+)
+
+
+@dataclass(frozen=True)
+class _Vendor:
+    """A vendor. ``in_names``: a pattern of words in the names of its devices; ``marker``,
+    ``colour``: how its devices are drawn.
+    """
+
+    in_names: str
+    marker: str
+    colour: str
+
+
 _OTHER = "another vendor"
 _VENDORS = {
-    "NVIDIA": ("nvidia|geforce|quadro|tesla|rtx", "o", "#3d7a0b"),
-    "AMD": ("amd|radeon|radv|gfx[0-9]", "s", "#b5432a"),
-    "Intel": ("intel|iris|arc", "p", "#0067a5"),
-    "Apple": ("apple", "^", "#4d5b68"),
-    "Qualcomm": ("qualcomm|adreno", "v", "#7d1f7d"),
-    "Arm": ("mali|arm", "P", "#94600a"),
-    _OTHER: ("(?!)", "X", "#6b6b6b"),
+    "NVIDIA": _Vendor("nvidia|geforce|quadro|tesla|rtx", "o", "#3d7a0b"),
+    "AMD": _Vendor("amd|radeon|radv|gfx[0-9]", "s", "#b5432a"),
+    "Intel": _Vendor("intel|iris|arc", "p", "#0067a5"),
+    "Apple": _Vendor("apple", "^", "#4d5b68"),
+    "Qualcomm": _Vendor("qualcomm|adreno", "v", "#7d1f7d"),
+    "Arm": _Vendor("mali|arm", "P", "#94600a"),
+    _OTHER: _Vendor("(?!)", "X", "#6b6b6b"),
 }
-"""What the names of their devices hold, their marker and their colour."""
+"""The pattern of the last one matches no name."""
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A cost on one device: measured by us, or published elsewhere.
+
+    ``what``: of what unit; ``contract``: how it was taken; ``row``: stack, API and caller in words;
+    ``cost``: in microseconds; ``text``: the cost as the table prints it.
+    """
+
+    what: str
+    contract: Contract
+    row: str
+    api: str
+    device: str
+    vendor: str
+    cost: Value
+    text: str
+    source: str | Cell
+    remark: str
+    is_published: bool
+
+
+_POINT_COLUMNS: list[Column[_Point]] = [
+    Column("what", operator.attrgetter("what")),
+    Column("how measured", operator.attrgetter("contract")),
+    Column("API, stack, caller", operator.attrgetter("row")),
+    Column("vendor", operator.attrgetter("vendor")),
+    Column("device", operator.attrgetter("device")),
+    Column(MICRO, operator.attrgetter("text"), is_number=True),
+    Column("source", operator.attrgetter("source")),
+    Column("remarks", operator.attrgetter("remark")),
+]
 
 
 @register_across("vendors", "What a launch costs, by vendor", 10)
@@ -70,46 +139,42 @@ def vendors(machines: Machines) -> Iterator[Part]:
     sources.
     """
     points = _points(machines)
+    titles = [panel.title for panel in _PANELS]
     yield Drawing(
         "vendors",
         "The cost of one more launch, by vendor",
-        "; ".join(_PANELS),
+        "; ".join(titles),
         VENDORS_CAPTION,
-        lambda: _figure(points),
+        partial(_figure, points),
     )
-    yield Table(
-        "How a figure was measured",
-        ["how measured", "meaning"],
-        list(publications().contract.items()),
+    meanings = list(publications().contract.items())
+    yield Table("How a figure was measured", ["how measured", "meaning"], meanings)
+    published = [point for point in points if point.is_published]
+    yield table_of("Published, with sources", _POINT_COLUMNS, published, sortable=True)
+    measured = [point for point in points if not point.is_published]
+    yield table_of(
+        "Measured by us: the base cases of each stack",
+        _POINT_COLUMNS,
+        measured,
+        sortable=True,
+        folded=True,
     )
-    for caption, published in (
-        ("Published, with sources", True),
-        ("Measured by us: the base cases of each stack", False),
-    ):
-        rows = points[points["published"] == published][[*POINT_COLUMNS]].values.tolist()
-        yield Table(
-            caption,
-            [*POINT_COLUMNS.values()],
-            rows,
-            numeric=(5,),
-            folded=not published,
-            sortable=True,
-        )
 
 
 @register_across("machines", "The machines", 20)
 def machines_table(machines: Machines) -> Iterator[Part]:
     """A row for each machine: the run that is shown of it, and what it measured."""
     yield Text([shown_runs(len(machines.views))], quiet=True)
-    rows: list[list[str | Cell]] = [
-        [listed_name(run.machine, is_own=run is machines.own.fingerprint),
-         plain(run.machine.cpu, 60), run.created[:10], run.profile, ", ".join(view.stacks),
-         Cell("JSON", path=f"{DOWNLOADS_FOLDER}/{run.machine.id}.json")]
-        for view in machines.views if (run := view.fingerprint)
-    ]  # fmt: skip
-    yield Table(
-        "The machines", ["machine", "processor", "measured", "profile", "stacks", "file"], rows
-    )
+    rows: list[list[str | Cell]] = []
+    for view in machines.views:
+        run = view.fingerprint
+        name = listed_name(run.machine, is_own=run is machines.own.fingerprint)
+        processor = plain(run.machine.cpu, 60)
+        day = run.created[:10]
+        file = Cell("JSON", path=f"{DOWNLOADS_FOLDER}/{run.machine.id}.json")
+        rows.append([name, processor, day, run.profile, ", ".join(view.stacks), file])
+    columns = ["machine", "processor", "measured", "profile", "stacks", "file"]
+    yield Table("The machines", columns, rows)
 
 
 def vendor(record: Record, cpu: str) -> str:
@@ -118,165 +183,197 @@ def vendor(record: Record, cpu: str) -> str:
     """
     if record.software:
         return "software"
-    name = cpu if record.api == "CPU" else record.adapter
-    found = (
-        v
-        for v, (pattern, *_) in _VENDORS.items()
-        if re.search(rf"(?<![a-z])({pattern})", name, re.I)
-    )
-    return next(found, _OTHER) + (" CPU" if record.api == "CPU" else "")
+    if record.api == "CPU":
+        return f"{_vendor_in(cpu)} CPU"
+    return _vendor_in(record.adapter)
 
 
-def _points(machines: Machines) -> DataFrame:
-    """All points, sorted. ``at``: a ``Value`` in microseconds; ``value``, ``text``: of it."""
-    import pandas
-
-    hows = [*publications().contract]
-    points = [{**p, "value": p["at"].value} for p in (*_measured(machines), *_published())]
-    points.sort(
-        key=lambda p: (_WORK.index(p["what"]), hows.index(p["how"]), p["api"], p["row"], p["value"])
-    )
-    return pandas.DataFrame(points)
+def _vendor_in(device: str) -> str:
+    """The vendor that the name of a device holds a word of."""
+    for name, known in _VENDORS.items():
+        if re.search(rf"(?<![a-z])({known.in_names})", device, re.I):
+            return name
+    return _OTHER
 
 
-def _measured(machines: Machines) -> Iterator[dict[str, Any]]:
+def _points(machines: Machines) -> list[_Point]:
+    """All points in the order of the tables: by unit, by how they were taken, by row, the cheapest
+    first.
+    """
+    contracts = [*publications().contract]
+
+    def place(point: _Point) -> tuple[int, int, str, str, float]:
+        work = _WORK.index(point.what)
+        contract = contracts.index(point.contract)
+        return work, contract, point.api, point.row, point.cost.value
+
+    points = [*_measured(machines)]
+    for published in publications().point:
+        points.append(_published(published))
+    return sorted(points, key=place)
+
+
+def _measured(machines: Machines) -> Iterable[_Point]:
     """The points of every machine: each from the run that is shown of it, or from the newest other
     run that has it.
     """
     newest_first = sorted(machines.runs, key=lambda run: run.fingerprint.created, reverse=True)
-    found: dict[object, dict[str, Any]] = {}
-    for view in (
-        *machines.views,
-        *(run for run in newest_first if not run.fingerprint.environment),
-    ):
+    usual = [run for run in newest_first if not run.fingerprint.environment]
+    found: dict[object, _Point] = {}
+    for view in (*machines.views, *usual):
         run = view.fingerprint
-        source = measured_source(run)
-        for target in (one for one in view.without_floor if one.has_step):
-            device = plain(
-                (
-                    run.machine.cpu
-                    if target.base.api == "CPU"
-                    else without_brackets(target.base.adapter)
-                ),
-                40,
-            )
-            for what, how, record, figure in _figures(view, target):
-                if figure is None or not (ns := figure.measured) or what not in _WORK:
-                    continue
-                with_arguments = (
-                    record.params.get("arguments") != 0
-                )  # a published figure may be of such a kernel
-                row = row_name(
-                    what,
-                    record.api,
-                    target.facts.label,
-                    record.caller,
-                    with_arguments=with_arguments,
-                )
-                status = by_interval(ns).status
-                made = {
-                    "what": what,
-                    "how": how,
-                    "row": row,
-                    "api": record.api,
-                    "device": device,
-                    "at": ns / 1e3,
-                    "vendor": vendor(record, run.machine.cpu),
-                    "text": spread(ns / 1e3),
-                    "source": source,
-                    "remark": "" if status == "ok" else status,
-                    "published": False,
-                }
-                found.setdefault((run.machine.id, what, how, row, device), made)
-    yield from found.values()
+        for target in view.without_floor:
+            if not target.has_step:
+                continue
+            for taken in _taken(view, target):
+                point = _measured_point(run, target, taken)
+                if point is not None:
+                    key = (run.machine.id, point.what, point.contract, point.row, point.device)
+                    found.setdefault(key, point)
+    return found.values()
 
 
-def _figures(
-    view: View, target: TargetView
-) -> Iterator[tuple[str, Contract, Record, Figure | None]]:
-    """What is measured, how it is taken, the record and its figure."""
-    base, records = target.base, with_fields(target.records, workload="step")
-    for record in with_fields(
-        records, pattern=base.pattern, dependency=base.dependency, params=base.params
-    ):
+@dataclass(frozen=True)
+class _Taken:
+    """A figure of a run, with its record: what it is a cost of, and how it was taken."""
+
+    what: str
+    contract: Contract
+    record: Record
+    figure: Figure | None
+
+
+def _measured_point(run: Fingerprint, target: TargetView, taken: _Taken) -> _Point | None:
+    """The point of a figure of a run; None if it has no value, or is of another unit than the table
+    has.
+    """
+    cost_ns = taken.figure.measured if taken.figure is not None else None
+    if cost_ns is None or taken.what not in _WORK:
+        return None
+    record = taken.record
+    is_cpu = target.base.api == "CPU"
+    device = run.machine.cpu if is_cpu else without_brackets(target.base.adapter)
+    # A published figure may be of a kernel without arguments, so the row of ours says so too.
+    with_arguments = record.params.get("arguments") != 0
+    label = target.facts.label
+    row = row_name(taken.what, record.api, label, record.caller, with_arguments=with_arguments)
+    status = by_interval(cost_ns).status
+    return _Point(
+        what=taken.what,
+        contract=taken.contract,
+        row=row,
+        api=record.api,
+        device=plain(device, 40),
+        vendor=vendor(record, run.machine.cpu),
+        cost=cost_ns / 1e3,
+        text=spread(cost_ns / 1e3),
+        source=measured_source(run),
+        remark="" if status == "ok" else status,
+        is_published=False,
+    )
+
+
+def _taken(view: View, target: TargetView) -> Iterator[_Taken]:
+    """The figures of a target that can stand beside published ones: the cost of its base case from
+    each caller and without arguments, of a node, of a submission, and what it costs to wait.
+    """
+    base = target.base
+    records = with_fields(target.records, workload="step")
+    like_base = with_fields(records, pattern=base.pattern, dependency=base.dependency)
+
+    for record in with_fields(like_base, params=base.params):
         if record.caller != "ffi":
-            yield record.unit, "slope", record, record.figure("complete")
+            yield _Taken(record.unit, "slope", record, record.figure("complete"))
     if "arguments" in base.params:
-        without = {**base.params, "arguments": 0}
-        for record in with_fields(
-            records, pattern=base.pattern, dependency=base.dependency, params=without
-        ):
-            yield record.unit, "slope", record, record.figure("complete")
+        without_arguments = {**base.params, "arguments": 0}
+        for record in with_fields(like_base, params=without_arguments):
+            yield _Taken(record.unit, "slope", record, record.figure("complete"))
+
     node = first_with(records, pattern="replay", unit="node")
     if node is not None and base.pattern != "replay":
-        yield "node", "slope", node, node.figure("complete")
+        yield _Taken("node", "slope", node, node.figure("complete"))
     marginal = view.comparison("marginal", base.key)
     if marginal is not None:
-        yield "submit", "slope", base, marginal.figure("per_submit")
+        yield _Taken("submit", "slope", base, marginal.figure("per_submit"))
+
     if base.api != "CPU":
-        yield "wait", "single", base, base.figure("empty_wait")
-        yield base.unit, "single", base, base.figure("naive")
+        yield _Taken("wait", "single", base, base.figure("empty_wait"))
+        yield _Taken(base.unit, "single", base, base.figure("naive"))
 
 
-def _published() -> Iterator[dict[str, Any]]:
-    for p in publications().point:
-        source = publications().source[p.source]
-        cell = Cell(published_source(source), url=source.where[0], hover=source.title)
-        row = row_name(
-            p.quantity, p.api, facts_of(p.stack).label, p.caller, with_arguments=p.arguments != 0
-        )
-        yield {
-            "what": p.quantity,
-            "how": p.contract,
-            "row": row,
-            "api": p.api,
-            "device": p.adapter,
-            "at": Value(p.value),
-            "vendor": p.vendor,
-            "text": f"{p.value:,.10g}",
-            "source": cell,
-            "remark": published_remark(p),
-            "published": True,
-        }
+def _published(point: PublishedPoint) -> _Point:
+    """The point of a published figure, with a link to its source."""
+    source = publications().source[point.source]
+    link = Cell(published_source(source), url=source.where[0], hover=source.title)
+    label = facts_of(point.stack).label
+    with_arguments = point.arguments != 0
+    row = row_name(point.quantity, point.api, label, point.caller, with_arguments=with_arguments)
+    return _Point(
+        what=point.quantity,
+        contract=point.contract,
+        row=row,
+        api=point.api,
+        device=point.adapter,
+        vendor=point.vendor,
+        cost=Value(point.value),
+        text=f"{point.value:,.10g}",
+        source=link,
+        remark=published_remark(point),
+        is_published=True,
+    )
 
 
-def _figure(points: DataFrame) -> Picture:
-    drawn = points[
-        (points["vendor"] != "software")
-        & (points["api"] != "CPU")
-        & points["at"].map(lambda at: at.resolved)
-    ]
+def _figure(points: Sequence[_Point]) -> Picture:
+    """The picture: for each panel its rows of dots, on one scale each. Software adapters and CPUs
+    are only in the tables.
+    """
+    drawn = []
+    for point in points:
+        if point.vendor != "software" and point.api != "CPU" and point.cost.resolved:
+            drawn.append(point)
+
     panels = {}
-    for title, (works, hows) in _PANELS.items():
-        own = drawn[
-            drawn["what"].isin(works)
-            & drawn["how"].isin(hows)
-            & (drawn["published"] | (hows is _ONE_MORE))
-        ]
-        if len(own):
-            by_row = [group for _, group in own.sort_values("value").groupby("row")]
-            panels[title] = [
-                _dots(group)
-                for group in sorted(by_row, key=lambda g: (g["api"].iloc[0], g["value"].min()))
-            ]
-    shapes = {
-        name: (marker, colour)
-        for name, (_, marker, colour) in _VENDORS.items()
-        if name in {*drawn["vendor"]}
-    }
+    for panel in _PANELS:
+        shown = [point for point in drawn if _is_in(panel, point)]
+        if shown:
+            panels[panel.title] = _rows(shown)
+
+    drawn_vendors = {point.vendor for point in drawn}
+    shapes = {}
+    for name, known in _VENDORS.items():
+        if name in drawn_vendors:
+            shapes[name] = (known.marker, known.colour)
     return dot_figure(panels, MICRO, shapes, share_axis=False, width=WIDE_INCHES)
 
 
-def _dots(group: DataFrame) -> DotRow:
+def _is_in(panel: _Panel, point: _Point) -> bool:
+    """Whether the panel shows the point."""
+    if point.what not in panel.works or point.contract not in panel.contracts:
+        return False
+    return point.is_published or panel.has_measured
+
+
+def _rows(points: Iterable[_Point]) -> list[DotRow]:
+    """A row of dots for each stack, API and caller, sorted by API and then by the cheapest
+    point.
+    """
+    by_row: dict[str, list[_Point]] = {}
+    for point in sorted(points, key=lambda point: (point.row, point.cost.value)):
+        by_row.setdefault(point.row, []).append(point)
+    groups = sorted(by_row.values(), key=lambda group: (group[0].api, group[0].cost.value))
+    return [_dots(group) for group in groups]
+
+
+def _dots(points: Sequence[_Point]) -> DotRow:
     """The marks of one stack, API and caller, and their devices; that of a wide interval is
     hollow.
     """
-    marks, named = [], []
-    for p in group.to_dict("records"):
-        _, marker, colour = _VENDORS.get(p["vendor"], _VENDORS[_OTHER])
-        at = (
-            p["at"] if p["published"] else by_interval(p["at"])
-        )  # a published value has no interval to judge
-        marks.append(Mark(at, colour, marker, small=p["published"]))
-        named.append(device_value(p["device"], p["at"]))
-    return DotRow(group["row"].iloc[0], marks, end=devices_at_end(named))
+    marks = []
+    devices = []
+    for point in points:
+        known = _VENDORS.get(point.vendor, _VENDORS[_OTHER])
+        # A published value has no interval to judge.
+        cost = point.cost if point.is_published else by_interval(point.cost)
+        marks.append(Mark(cost, known.colour, known.marker, small=point.is_published))
+        devices.append(device_value(point.device, point.cost))
+    return DotRow(points[0].row, marks, end=devices_at_end(devices))

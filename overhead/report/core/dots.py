@@ -33,6 +33,10 @@ _MOST_VALUES_PRINTED = 3
 _LETTERS_AN_INCH = 7.2
 BAND_COLOUR = "#d5e3f0"
 _LONG_RATIO = 8
+_TICKS_BETWEEN = (0.67, 0.8, 1.25, 1.5)
+"""An axis of ratios whose ends are further apart than this factor has ticks at powers of two alone;
+a shorter one has these between them.
+"""
 _MARK, _SMALL_MARK = 5.5, 2.5
 """Points of a mark: of what was measured, and of what was published."""
 LEAST_RATIOS = (0.75, 1.35)
@@ -93,21 +97,28 @@ def dot_figure(
     drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
     heights = [_ROW_INCHES * len(rows) for rows in drawn.values()]
     figure, axes = new_figure(heights, width=width, sharex=share_axis)
+    letters = int(_LETTERS_AN_INCH * width)
     for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
-        _panel(ax, rows, joined, int(_LETTERS_AN_INCH * width))
-        ax.set_title(wrapped_label(title, int(_LETTERS_AN_INCH * width)))
+        _panel(ax, rows, joined, letters)
+        ax.set_title(wrapped_label(title, letters))
         if not share_axis or ax is axes[-1]:
             ax.set_xlabel(plain(unit, 60))
         if line_at_one:
             ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
             ax.axvspan(*LEAST_RATIOS, alpha=0)
-    for ax in axes[:1] if share_axis else axes:
-        (ratio_ticks if line_at_one else plain_log_ticks)(ax.xaxis)
+    # Panels that share an axis get their ticks through the first one.
+    with_own_axis = axes[:1] if share_axis else axes
+    set_ticks = ratio_ticks if line_at_one else plain_log_ticks
+    for ax in with_own_axis:
+        set_ticks(ax.xaxis)
     add_marker_legend(figure, shapes or {})
     return figure
 
 
 def _first_and_last(rows: Sequence[DotRow]) -> Sequence[DotRow]:
+    """The rows of a panel; of very many the first and the last, with a row between them that tells
+    how many are left out.
+    """
     left_out = len(rows) - _MOST_ROWS
     if left_out <= 0:
         return rows
@@ -120,62 +131,77 @@ def ratio_ticks(axis: Any) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = axis.get_view_interval()
-    between = () if high > _LONG_RATIO * low else (0.67, 0.8, 1.25, 1.5)
-    axis.set_major_locator(FixedLocator(sorted((*(2.0**i for i in range(-9, 10)), *between))))
+    is_short = high <= _LONG_RATIO * low
+    ticks = [2.0**power for power in range(-9, 10)]
+    if is_short:
+        ticks += _TICKS_BETWEEN
+    axis.set_major_locator(FixedLocator(sorted(ticks)))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:.3g}"))
+    axis.set_major_formatter(FuncFormatter(_ratio_tick))
+
+
+def _ratio_tick(ratio: float, _position: int | None = None) -> str:
+    """The label of a tick; matplotlib gives its position too."""
+    return f"{ratio:.3g}"
 
 
 def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool, letters: int) -> None:
-    """The rows from top to bottom with their labels. The marks of a row are slightly offset."""
+    """The rows from top to bottom with their labels. ``letters``: of a line of a label."""
     ax.set_xscale("log")
-    ends = ax.get_yaxis_transform()
     for y, row in enumerate(rows):
-        shown = [m for m in row.marks if m.at.value > 0]
-        if row.band is not None:
-            ax.fill_betweenx(
-                [y - 0.42, y + 0.42], 1 / row.band, row.band, color=BAND_COLOUR, linewidth=0
-            )
-        step = 0.0 if joined else 0.5 / max(len(shown), 2)
-        if joined and shown:
-            ax.plot(
-                [shown[0].at.value, shown[-1].at.value],
-                [y, y],
-                color=shown[0].colour,
-                linewidth=5,
-                alpha=0.25,
-            )
-        for i, m in enumerate(shown):
-            _dot(ax, y + (i - (len(shown) - 1) / 2) * step, m)
-        if not shown:
-            note = plain(row.note or "not above zero", 60)
-            ax.text(0.01, y, note, transform=ends, va="center", fontsize=SMALL, color=MUTED)
-        elif row.end or len(shown) <= _MOST_VALUES_PRINTED:
-            values = row.end or " · ".join(number(m.at) for m in shown)
-            ax.text(1.01, y, values, transform=ends, va="center", fontsize=SMALL)
+        _draw_row(ax, y, row, joined)
     ax.set_yticks(range(len(rows)), [wrapped_label(row.label, letters) for row in rows])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
 
 
-def _dot(ax: Axes, y: float, m: Mark) -> None:
-    at = m.at
-    low, high = at.value / _FURTHEST, at.value * _FURTHEST
+def _draw_row(ax: Axes, y: float, row: DotRow, joined: bool) -> None:
+    """A row: its band, its marks, slightly offset from each other, and their values at its end.
+
+    A row without a mark has its note in their place. ``joined``: the marks stand on one line, and a
+    bar reaches from the first to the last.
+    """
+    # A logarithmic axis has no place for what is not above zero.
+    shown = [mark for mark in row.marks if mark.at.value > 0]
+    if row.band is not None:
+        reach = [y - 0.42, y + 0.42]
+        ax.fill_betweenx(reach, 1 / row.band, row.band, color=BAND_COLOUR, linewidth=0)
+    if joined and shown:
+        first, last = shown[0], shown[-1]
+        ends = [first.at.value, last.at.value]
+        ax.plot(ends, [y, y], color=first.colour, linewidth=5, alpha=0.25)
+
+    step = 0.0 if joined else 0.5 / max(len(shown), 2)
+    middle = (len(shown) - 1) / 2
+    for i, mark in enumerate(shown):
+        _dot(ax, y + (i - middle) * step, mark)
+
+    across = ax.get_yaxis_transform()
+    if not shown:
+        note = plain(row.note or "not above zero", 60)
+        ax.text(0.01, y, note, transform=across, va="center", fontsize=SMALL, color=MUTED)
+    elif row.end or len(shown) <= _MOST_VALUES_PRINTED:
+        values = row.end or " · ".join(number(mark.at) for mark in shown)
+        ax.text(1.01, y, values, transform=across, va="center", fontsize=SMALL)
+
+
+def _dot(ax: Axes, y: float, mark: Mark) -> None:
+    """A mark with its interval. Where that reaches further than is drawn, an arrow says so."""
+    at = mark.at
+    lowest, highest = at.value / _FURTHEST, at.value * _FURTHEST
     if at.low is not None and at.high is not None:
-        ax.plot(
-            [max(at.low, low), min(at.high, high)], [y, y], color=m.colour, linewidth=1.6, zorder=2
-        )
-        beyond = [(low, "<")] * (at.low < low) + [(high, ">")] * (at.high > high)
-        for end, arrow in beyond:
-            ax.plot([end], [y], arrow, markersize=4, color=m.colour)
-    inside = m.colour if at.status == "ok" else PAPER
-    size = _SMALL_MARK if m.small else _MARK
+        ends = [max(at.low, lowest), min(at.high, highest)]
+        ax.plot(ends, [y, y], color=mark.colour, linewidth=1.6, zorder=2)
+        if at.low < lowest:
+            ax.plot([lowest], [y], "<", markersize=4, color=mark.colour)
+        if at.high > highest:
+            ax.plot([highest], [y], ">", markersize=4, color=mark.colour)
     ax.plot(
         [at.value],
         [y],
-        m.marker,
-        markersize=size,
-        color=m.colour,
-        markerfacecolor=inside,
+        mark.marker,
+        markersize=_SMALL_MARK if mark.small else _MARK,
+        color=mark.colour,
+        markerfacecolor=mark.colour if at.status == "ok" else PAPER,
         markeredgewidth=1.2,
     )

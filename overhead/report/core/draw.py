@@ -33,7 +33,8 @@ PAPER = "#fefefe"
 _CONTROL = dict.fromkeys([*range(9), 11, 12, *range(14, 32)])
 """Characters that XML forbids: names come from files."""
 _LEGEND_LETTERS = 80
-"""Letters of a row of the legend, with five for each marker."""
+_MARKER_LETTERS = 5
+"""Letters of a row of the legend, and the room that a marker takes. Chosen by eye."""
 
 
 @contextlib.contextmanager
@@ -108,24 +109,26 @@ def new_figure(
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(
-        figsize=(width, sum(heights) + around * len(heights) + 0.3), layout="constrained"
-    )
+    rows = len(heights)
+    height = sum(heights) + around * rows + 0.3
+    figure = Figure(figsize=(width, height), layout="constrained")
     ratios = {"height_ratios": list(heights), "width_ratios": shares}
-    return figure, list(
-        figure.subplots(len(heights), columns, squeeze=False, gridspec_kw=ratios, **axes).flat
-    )
+    grid = figure.subplots(rows, columns, squeeze=False, gridspec_kw=ratios, **axes)
+    return figure, list(grid.flat)
 
 
 def wrapped_label(label: str | TargetLabel, letters: int = 40) -> str:
     """The label broken into lines of at most so many letters; the device of a target begins a
     line.
     """
-    text = plain(label if isinstance(label, str) else label.text, 120)
-    parts = [text]
-    if isinstance(label, TargetLabel) and label.device and len(text) > letters / 2:
-        parts = [plain(label.stack, 120), plain(label.device, 120)]
-    return "\n".join(textwrap.fill(part, letters) for part in parts)
+    if isinstance(label, str):
+        return textwrap.fill(plain(label, 120), letters)
+    text = plain(label.text, 120)
+    if not label.device or len(text) <= letters / 2:
+        return textwrap.fill(text, letters)
+    stack = textwrap.fill(plain(label.stack, 120), letters)
+    device = textwrap.fill(plain(label.device, 120), letters)
+    return f"{stack}\n{device}"
 
 
 def plain_log_ticks(axis: Any, close: float = 100.0) -> None:
@@ -137,15 +140,22 @@ def plain_log_ticks(axis: Any, close: float = 100.0) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axis.get_view_interval()
-    short = 0 < high < close * low
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=9))
+    is_short = 0 < high < close * low
+    within_a_power = (1.0, 2.0, 5.0) if is_short else (1.0,)
+    axis.set_major_locator(LogLocator(subs=within_a_power, numticks=9))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(_tick))
 
 
 def _tick(value: float, _position: int | None = None) -> str:
-    size, suffix = (1e6, "M") if value >= 1e6 else (1e3, "k") if value >= 1e4 else (1.0, "")
-    return f"{value / size:,.10g}{suffix}"
+    """The label of a tick: ``0.1``, ``1,000``, ``10k``, ``1M``. matplotlib gives its position
+    too.
+    """
+    if value >= 1e6:
+        return f"{value / 1e6:,.10g}M"
+    if value >= 1e4:
+        return f"{value / 1e3:,.10g}k"
+    return f"{value:,.10g}"
 
 
 def add_marker_legend(figure: Figure, shapes: Mapping[str, str | tuple[str, str]]) -> None:
@@ -157,23 +167,27 @@ def add_marker_legend(figure: Figure, shapes: Mapping[str, str | tuple[str, str]
     """
     from matplotlib.lines import Line2D
 
-    looks = [
-        (plain(name, 60), (look, MUTED) if isinstance(look, str) else look)
-        for name, look in shapes.items()
-    ]
-    if looks:
-        kept: dict[str, Any] = {"linestyle": "", "markersize": 5}
-        handles = [Line2D([], [], marker=m, color=c, label=name, **kept) for name, (m, c) in looks]
-        columns = max(
-            1, min(len(looks), _LEGEND_LETTERS // (max(len(name) for name, _ in looks) + 5))
+    handles = []
+    longest_name = 0
+    for name, look in shapes.items():
+        marker, colour = (look, MUTED) if isinstance(look, str) else look
+        label = plain(name, 60)
+        longest_name = max(longest_name, len(label))
+        handles.append(
+            Line2D([], [], marker=marker, color=colour, label=label, linestyle="", markersize=5)
         )
-        figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.3)
+    if not handles:
+        return
+    fitting = _LEGEND_LETTERS // (longest_name + _MARKER_LETTERS)
+    columns = max(1, min(len(handles), fitting))
+    figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.3)
 
 
 @style()
 def svg(figure: Figure) -> str:
     """The figure as SVG text without a background, the same bytes each time."""
     file = io.StringIO()
+    # matplotlib would write the time, which differs each time.
     nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
     figure.savefig(file, format="svg", metadata=nothing, transparent=True)
     return file.getvalue().translate(_CONTROL)

@@ -4,8 +4,10 @@ with printed values.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import textwrap
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from overhead.reading.dispatch_costs import (
@@ -29,6 +31,7 @@ from overhead.report.core.draw import (
     style,
 )
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
+from overhead.results import Value
 from overhead.words.dispatch_costs import (
     GROUP_TITLES,
     KIND_TITLES,
@@ -69,7 +72,7 @@ _VALUE_TEXT = "value"
 """Marks the texts of values among those of the axes."""
 _FURTHEST = 4
 """An interval is drawn up to this multiple of its value, and down to this part of it."""
-_MET_ALPHA = 0.3
+_UNPINNED_ALPHA = 0.3
 _ROW_INCHES = 0.4
 _TITLE_ROWS, _TITLE_ABOVE = 0.65, 0.75
 """Height of the title of a group, and its distance from the middle of its first row, in rows."""
@@ -78,6 +81,9 @@ _FONT, _SMALL = 9, 8
 _BAND = "#f1f3f5"
 _LEFT_ROOM = 6
 """Points between the left end of the axis and the text of a value."""
+_POINTS_AN_INCH = 72
+_ROOM_FOR_SHARE = 35
+"""Per cent from which on a bar has room for its share as text. Chosen by eye."""
 _SHARES = (3.6, 1.0)
 """Widths of the panels of costs and of CPU time."""
 
@@ -89,13 +95,26 @@ def rows_drawn(costs: DispatchCosts) -> tuple[DispatchRow, ...]:
     first. It is that of the highest rank, of several the most expensive. The cheapest row of a
     group and the cheapest from Python stay.
     """
-    kept, first = list(costs.rows), cheapest(costs)
+    kept = list(costs.rows)
+    cheapest_row = cheapest(costs)
     while len(kept) > _MOST_ROWS:
-        groups = [[row for row in kept if row.group == group] for group in ROW_GROUPS]
-        later = [row for row in max(groups, key=len)[1:] if row is not first]
-        others = [row for row in kept if not row.marks] or later
-        kept.remove(max(reversed(others), key=lambda row: row.rank))
+        may_go = [row for row in kept if not row.marks]
+        if not may_go:
+            behind_first = _largest_group(kept)[1:]
+            may_go = [row for row in behind_first if row is not cheapest_row]
+        # Rows are sorted by cost: reversed, the most expensive one of the highest rank goes.
+        kept.remove(max(reversed(may_go), key=lambda row: row.rank))
     return tuple(sorted(kept, key=lambda row: ROW_GROUPS.index(row.group)))
+
+
+def _largest_group(rows: list[DispatchRow]) -> list[DispatchRow]:
+    """The rows of the group that has most; of several the first one in the figure."""
+    largest: list[DispatchRow] = []
+    for group in ROW_GROUPS:
+        members = [row for row in rows if row.group == group]
+        if len(members) > len(largest):
+            largest = members
+    return largest
 
 
 @style()
@@ -106,54 +125,82 @@ def headline_figure(costs: DispatchCosts) -> Figure:
     row.
     """
     rows = rows_drawn(costs)
-    titles, places = _group_layout(rows)
-    split = any(row.python is not None for row in rows)
-    shares = _SHARES if split else _SHARES[:1]
-    figure, (ax, *others) = new_figure(
-        [_ROW_INCHES * (places[-1] + 1)],
-        len(shares),
+    layout = _group_layout(rows)
+    has_shares = any(row.python is not None for row in rows)
+    panel_widths = _SHARES if has_shares else _SHARES[:1]
+    last_place = layout.places[-1]
+    figure, (ax, *share_axes) = new_figure(
+        [_ROW_INCHES * (last_place + 1)],
+        len(panel_widths),
         around=1.3,
         width=WIDE_INCHES,
-        shares=shares,
+        shares=panel_widths,
         sharey=True,
     )
+
     ax.set_xscale("log")
     _limits(ax, rows)
-    for number, (y, row) in enumerate(zip(places, rows, strict=True)):
+    for y, row in zip(layout.places, rows, strict=True):
         _draw_row(ax, row, y)
-        if sum(one.group == row.group for one in rows[:number]) % 2 == 0:
-            band = ax.axhspan(
-                y - 0.5,
-                y + 0.5,
-                xmin=-1,
-                xmax=2,
-                color=_BAND,
-                linewidth=0,
-                zorder=-2,
-                clip_on=False,
-            )
-            band.set_in_layout(False)
+    for y in _banded(rows, layout.places):
+        _draw_band(ax, y)
+
     # Below the last row there is room for the value under a mark.
-    ax.set_ylim(places[-1] + 0.75, -0.55)
-    ax.set_yticks(
-        [*places, *titles], [*(row.label for row in rows), *titles.values()], fontsize=_FONT
-    )
-    for label in ax.get_yticklabels()[len(rows) :]:
-        label.set(fontsize=_SMALL, fontweight="bold")
-    for own in (ax, *others):
-        own.tick_params(axis="y", length=0)
-        own.grid(False, axis="y")
-        own.spines["left"].set_visible(False)
-        own.patch.set_visible(False)
+    ax.set_ylim(last_place + 0.75, -0.55)
+    _label_rows(ax, rows, layout)
+    for panel in (ax, *share_axes):
+        panel.tick_params(axis="y", length=0)
+        panel.grid(False, axis="y")
+        panel.spines["left"].set_visible(False)
+        panel.patch.set_visible(False)
     plain_log_ticks(ax.xaxis, close=1e3)
     ax.set_title(AXIS_TITLE, fontsize=_FONT)
-    for own in others:
-        _draw_shares(figure, own, rows, places)
+    for panel in share_axes:
+        _draw_shares(figure, panel, rows, layout.places)
     source = textwrap.fill(about(costs.view.fingerprint), _ABOUT_LETTERS)
     figure.supxlabel(source, x=0.01, ha="left", fontsize=_SMALL, color=MUTED)
     _legend(figure, title(costs), rows)
     _make_room_at_left(figure, ax)
     return figure
+
+
+def _banded(rows: Sequence[DispatchRow], places: Sequence[float]) -> list[float]:
+    """Places of the rows that get a grey band: of each group the first, the third, and so on."""
+    banded = []
+    rows_before: dict[str, int] = {}
+    for y, row in zip(places, rows, strict=True):
+        before = rows_before.get(row.group, 0)
+        if before % 2 == 0:
+            banded.append(y)
+        rows_before[row.group] = before + 1
+    return banded
+
+
+def _draw_band(ax: Axes, y: float) -> None:
+    """A grey band behind a row. It goes on beyond the axes, below the name of the stack too, and
+    takes no room in the layout.
+    """
+    band = ax.axhspan(
+        y - 0.5,
+        y + 0.5,
+        xmin=-1,
+        xmax=2,
+        color=_BAND,
+        linewidth=0,
+        zorder=-2,
+        clip_on=False,
+    )
+    band.set_in_layout(False)
+
+
+def _label_rows(ax: Axes, rows: Sequence[DispatchRow], layout: _Layout) -> None:
+    """The names of the rows, and in bold those of the groups, at the left."""
+    labels = [row.label for row in rows]
+    places = [*layout.places, *layout.titles]
+    ax.set_yticks(places, [*labels, *layout.titles.values()], fontsize=_FONT)
+    of_groups = ax.get_yticklabels()[len(rows) :]
+    for label in of_groups:
+        label.set(fontsize=_SMALL, fontweight="bold")
 
 
 def _make_room_at_left(figure: Figure, ax: Axes) -> None:
@@ -165,52 +212,73 @@ def _make_room_at_left(figure: Figure, ax: Axes) -> None:
     figure.draw_without_rendering()
     width = ax.bbox.width
     low, high = (math.log(end) for end in ax.get_xlim())
-    least = low
+    lowest = low
     for text in ax.texts:
         if not isinstance(text, Annotation) or text.get_gid() != _VALUE_TEXT:
             continue
         at = math.log(text.xy[0])
-        mark = ax.bbox.x0 + width * (at - low) / (high - low)
-        needed = mark - text.get_window_extent().x0 + _LEFT_ROOM * figure.dpi / 72
-        # Of a lower end, the mark lies width * (at - end) / (high - end) from the left.
-        if needed < width / 2:
-            least = min(least, (width * at - needed * high) / (width - needed))
-    ax.set_xlim(left=math.exp(least))
+        mark_px = ax.bbox.x0 + width * (at - low) / (high - low)
+        room_px = _LEFT_ROOM * figure.dpi / _POINTS_AN_INCH
+        needed_px = mark_px - text.get_window_extent().x0 + room_px
+        # With another lower end, the mark lies width * (at - end) / (high - end) from the left.
+        # This is solved for the end at which that is needed_px.
+        if needed_px < width / 2:
+            end = (width * at - needed_px * high) / (width - needed_px)
+            lowest = min(lowest, end)
+    ax.set_xlim(left=math.exp(lowest))
 
 
-def _group_layout(rows: tuple[DispatchRow, ...]) -> tuple[dict[float, str], list[float]]:
-    """The titles of groups by their places on the y axis, and the places of the rows. One group has
-    no title.
-    """
+@dataclasses.dataclass(frozen=True)
+class _Layout:
+    """Where rows and titles stand on the y axis. ``titles``: of groups, by their places."""
+
+    titles: Mapping[float, str]
+    places: Sequence[float]
+
+
+def _group_layout(rows: Sequence[DispatchRow]) -> _Layout:
+    """The places of the rows, with room for a title above each group. One group has no title."""
     titles: dict[float, str] = {}
     places: list[float] = []
-    y, several = 0.0, len({row.group for row in rows}) > 1
+    has_titles = len({row.group for row in rows}) > 1
+    y = 0.0
     for row in rows:
-        if several and GROUP_TITLES[row.group] not in titles.values():
+        group_title = GROUP_TITLES[row.group]
+        if has_titles and group_title not in titles.values():
             y += _TITLE_ROWS
-            titles[y - _TITLE_ABOVE] = GROUP_TITLES[row.group]
+            titles[y - _TITLE_ABOVE] = group_title
         places.append(y)
         y += 1
-    return titles, places
+    return _Layout(titles, places)
 
 
-def _limits(ax: Axes, rows: tuple[DispatchRow, ...]) -> None:
-    """The ends of the axis: all values and met costs, and of wide intervals at most ``_FURTHEST``
-    times the value.
+def _limits(ax: Axes, rows: Sequence[DispatchRow]) -> None:
+    """The ends of the axis: all values and unpinned costs, and of wide intervals at most
+    ``_FURTHEST`` times the value. It has some room at both ends, and spans a factor of 10 at least.
     """
-    marks = [cost for row in rows for costs in row.marks.values() for cost in costs]
-    values = [
-        end for row in rows for record in row.records.values() for end in met_range(record) or ()
-    ]
-    ends = [
-        (cost.value, end)
-        for cost in marks
-        for end in (cost.value, cost.low, cost.high)
-        if end is not None
-    ]
-    values += [min(max(end, value / _FURTHEST), value * _FURTHEST) for value, end in ends]
-    low, high = (min(values), max(*values, 10 * min(values))) if values else (1.0, 10.0)
-    ax.set_xlim(low / (high / low) ** 0.1, high * (high / low) ** 0.05)
+    drawn: list[float] = []
+    for row in rows:
+        for record in row.records.values():
+            drawn += met_range(record) or ()
+        for costs in row.marks.values():
+            for cost in costs:
+                drawn += _drawn_ends(cost)
+    low, high = 1.0, 10.0
+    if drawn:
+        low = min(drawn)
+        high = max(*drawn, 10 * low)
+    span = high / low
+    ax.set_xlim(low / span**0.1, high * span**0.05)
+
+
+def _drawn_ends(cost: Value) -> list[float]:
+    """The value, and how far each end of its interval is drawn."""
+    value = cost.value
+    ends = [value]
+    for end in (cost.low, cost.high):
+        if end is not None:
+            ends.append(min(max(end, value / _FURTHEST), value * _FURTHEST))
+    return ends
 
 
 def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
@@ -220,44 +288,37 @@ def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
     from matplotlib.patches import Patch
 
     look: dict[str, Any] = {"linestyle": "", "markersize": 7}
-    kinds = [kind for kind in KIND_TITLES if any(kind in row.marks for row in rows)]
-    handles: list[Any] = [
-        Line2D(
-            [], [], marker=_MARKERS[kind], color=CALL_COLOURS[kind], label=KIND_TITLES[kind], **look
-        )
-        for kind in kinds
-    ]
-    drawn = [(row, kind) for row in rows for kind in row.marks]
+    handles: list[Any] = []
+    for kind, label in KIND_TITLES.items():
+        if any(kind in row.marks for row in rows):
+            marker, colour = _MARKERS[kind], CALL_COLOURS[kind]
+            handles.append(Line2D([], [], marker=marker, color=colour, label=label, **look))
+
+    drawn: list[tuple[DispatchRow, Kind]] = []
+    for row in rows:
+        drawn += [(row, kind) for kind in row.marks]
     if any(_is_hollow(row, kind) for row, kind in drawn):
-        handles.append(
-            Line2D(
-                [],
-                [],
-                marker="o",
-                color=MUTED,
-                markerfacecolor=PAPER,
-                markeredgewidth=1.6,
-                label=HOLLOW,
-                **look,
-            )
-        )
+        hollow: dict[str, Any] = {"markerfacecolor": PAPER, "markeredgewidth": 1.6}
+        handles.append(Line2D([], [], marker="o", color=MUTED, label=HOLLOW, **hollow, **look))
     two_speeds = Line2D([], [], marker="s", color=MUTED, label=TWO_SPEEDS, **look)
     if any(len(row.marks[kind]) > 1 for row, kind in drawn):
         handles.append(two_speeds)
-    for bound, words in LIMIT_WORDS.items():
+    for bound, label in LIMIT_WORDS.items():
         if any(row.limit(kind) == bound for row, kind in drawn):
-            handles.append(Line2D([], [], label=words, **{**look, **_ring(bound), "markersize": 9}))
+            ring_look = {**look, **_ring(bound), "markersize": 9}
+            handles.append(Line2D([], [], label=label, **ring_look))
     if any(met_range(row.records[kind]) for row, kind in drawn):
-        handles.append(Patch(facecolor=MUTED, alpha=_MET_ALPHA, label=STRIP))
-    font = {"size": _FONT + 2.5, "weight": "bold"}
+        handles.append(Patch(facecolor=MUTED, alpha=_UNPINNED_ALPHA, label=STRIP))
+
     figure.legend(
         handles=handles,
         loc="outside upper left",
         ncols=4,
         title=textwrap.fill(title, _TITLE_LETTERS),
-        title_fontproperties=font,
+        title_fontproperties={"size": _FONT + 2.5, "weight": "bold"},
         alignment="left",
         columnspacing=1.4,
+        # The legend shows the mark of two speeds twice.
         handler_map={two_speeds: HandlerLine2D(numpoints=2)},
     )
 
@@ -284,67 +345,24 @@ def _ring(bound: str) -> dict[str, Any]:
 
 
 def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
-    batch = row.records.get("batched")
-    for kind in row.marks if "batched" in row.marks else ():
-        if batch is not None and row.records[kind].caller == batch.caller:
-            ends = [row.marks[one][0].value for one in (kind, "batched")]
-            ax.plot(ends, [y, y], "-", color=CALL_COLOURS["batched"], linewidth=0.7, zorder=1)
+    """All of a row: its marks with their intervals and values, what joins them, and its notes; the
+    reasons in their place where it has no cost.
+    """
+    _join_to_batch(ax, row, y)
     for kind, costs in row.marks.items():
-        own, solid, bound = CALL_COLOURS[kind], not _is_hollow(row, kind), row.limit(kind)
-        _draw_met(ax, row, kind, y)
-        lowest, highest = ax.get_xlim()
+        _draw_unpinned(ax, row, kind, y)
         for cost in costs:
-            if (
-                cost.low is not None
-                and cost.high is not None
-                and (not solid or cost.high > _NARROW * cost.low)
-            ):
-                ends = [max(cost.low, lowest), min(cost.high, highest)]
-                ax.plot(
-                    ends,
-                    [y, y],
-                    "|-",
-                    color=own,
-                    linewidth=1.4,
-                    markersize=7,
-                    markeredgewidth=1.4,
-                    zorder=3,
-                )
-            ax.plot([cost.value], [y], _MARKERS[kind], markersize=7, color=own, zorder=4,
-                    markeredgecolor=PAPER if solid else own, markeredgewidth=0.8 if solid else 1.6,
-                    markerfacecolor=own if solid else PAPER)  # fmt: skip
-            if bound in LIMIT_WORDS:
-                ax.plot([cost.value], [y], linestyle="", zorder=5, **_ring(bound))
-        at = min(costs, key=lambda cost: cost.value)
-        wide = at.low is not None and at.low <= lowest
-        left = at.low if kind == "batched" and at.low is not None and not wide else at.value
-        place = dict(_PLACES["python" if wide else kind])
-        if kind == "compiled" and bound in LIMIT_WORDS:
-            place["xytext"] = _BELOW_A_RING
-        ax.annotate(
-            mark_text(costs),
-            (left, y),
-            textcoords="offset points",
-            fontsize=_FONT,
-            color=own,
-            zorder=6,
-            gid=_VALUE_TEXT,
-            **place,
-        )
+            _draw_mark(ax, row, kind, cost, y)
+        _print_value(ax, row, kind, costs, y)
+    across = ax.get_yaxis_transform()
     if not row.marks:
-        ax.text(
-            0.01,
-            y,
-            plain(remarks(row), 110),
-            transform=ax.get_yaxis_transform(),
-            va="center",
-            fontsize=_SMALL,
-        )
+        reasons = plain(remarks(row), 110)
+        ax.text(0.01, y, reasons, transform=across, va="center", fontsize=_SMALL)
     ax.annotate(
         notes(row),
         (0, y),
         (-4, -7.5),
-        xycoords=ax.get_yaxis_transform(),
+        xycoords=across,
         textcoords="offset points",
         ha="right",
         va="top",
@@ -353,46 +371,125 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
     )
 
 
-def _draw_met(ax: Axes, row: DispatchRow, kind: Kind, y: float) -> None:
+def _join_to_batch(ax: Axes, row: DispatchRow, y: float) -> None:
+    """A thin line from the cost of a batch to that of a single launch by the same caller."""
+    batch = row.records.get("batched")
+    if batch is None or "batched" not in row.marks:
+        return
+    batched_cost = row.marks["batched"][0].value
+    colour = CALL_COLOURS["batched"]
+    for kind, costs in row.marks.items():
+        if row.records[kind].caller == batch.caller:
+            ends = [costs[0].value, batched_cost]
+            ax.plot(ends, [y, y], "-", color=colour, linewidth=0.7, zorder=1)
+
+
+def _draw_mark(ax: Axes, row: DispatchRow, kind: Kind, cost: Value, y: float) -> None:
+    """A mark, the interval of its cost where that is wide enough to see, and a ring around the mark
+    of a cost that the device limits.
+    """
+    colour = CALL_COLOURS[kind]
+    is_hollow = _is_hollow(row, kind)
+    if cost.low is not None and cost.high is not None:
+        is_wide = cost.high > _NARROW * cost.low
+        if is_hollow or is_wide:
+            lowest, highest = ax.get_xlim()
+            ends = [max(cost.low, lowest), min(cost.high, highest)]
+            look: dict[str, Any] = {"linewidth": 1.4, "markersize": 7, "markeredgewidth": 1.4}
+            ax.plot(ends, [y, y], "|-", color=colour, zorder=3, **look)
+    ax.plot(
+        [cost.value],
+        [y],
+        _MARKERS[kind],
+        markersize=7,
+        color=colour,
+        zorder=4,
+        markeredgecolor=colour if is_hollow else PAPER,
+        markeredgewidth=1.6 if is_hollow else 0.8,
+        markerfacecolor=PAPER if is_hollow else colour,
+    )
+    bound = row.limit(kind)
+    if bound in LIMIT_WORDS:
+        ax.plot([cost.value], [y], linestyle="", zorder=5, **_ring(bound))
+
+
+def _print_value(ax: Axes, row: DispatchRow, kind: Kind, costs: Sequence[Value], y: float) -> None:
+    """The costs of one kind as text, on the side that ``_PLACES`` gives the kind."""
+    lowest, _ = ax.get_xlim()
+    cost = min(costs, key=lambda cost: cost.value)
+    x = cost.value
+    place = _PLACES[kind]
+    if cost.low is not None and cost.low <= lowest:
+        # The interval reaches the left end: no room for a text at its left.
+        place = _PLACES["python"]
+    elif cost.low is not None and kind == "batched":
+        x = cost.low
+    if kind == "compiled" and row.limit(kind) in LIMIT_WORDS:
+        place = {**place, "xytext": _BELOW_A_RING}
+    ax.annotate(
+        mark_text(tuple(costs)),
+        (x, y),
+        textcoords="offset points",
+        fontsize=_FONT,
+        color=CALL_COLOURS[kind],
+        zorder=6,
+        gid=_VALUE_TEXT,
+        **place,
+    )
+
+
+def _draw_unpinned(ax: Axes, row: DispatchRow, kind: Kind, y: float) -> None:
     """A strip over the unpinned costs of fresh processes, with a tick at their median."""
-    found = met_range(row.records[kind])
-    middle = row.records[kind].value("met")
-    if found is not None and middle is not None:
-        ends, own = [y - 0.13, y + 0.13], CALL_COLOURS[kind]
-        ax.fill_betweenx(ends, *found, color=own, alpha=_MET_ALPHA, linewidth=0, zorder=2)
-        ax.vlines(middle / 1e3, *ends, color=own, linewidth=1.6, zorder=2)
+    record = row.records[kind]
+    unpinned = met_range(record)
+    median_ns = record.value("met")
+    if unpinned is None or median_ns is None:
+        return
+    low, high = unpinned
+    top, bottom = y - 0.13, y + 0.13
+    colour = CALL_COLOURS[kind]
+    look: dict[str, Any] = {"color": colour, "zorder": 2}
+    ax.fill_betweenx([top, bottom], low, high, alpha=_UNPINNED_ALPHA, linewidth=0, **look)
+    ax.vlines(median_ns / 1e3, top, bottom, linewidth=1.6, **look)
 
 
 def _draw_shares(
-    figure: Figure, ax: Axes, rows: tuple[DispatchRow, ...], places: list[float]
+    figure: Figure, ax: Axes, rows: Sequence[DispatchRow], places: Sequence[float]
 ) -> None:
-    """A bar of the CPU time of a call from Python: Python's share, and the rest."""
+    """A bar of the CPU time of a call from Python for each row: Python's share, and the rest."""
     from matplotlib.patches import Patch
 
-    python, rest = LAYER_COLOURS.values()
     for y, row in zip(places, rows, strict=True):
-        if row.python is None or not row.python.resolved:
+        if row.python is not None and row.python.resolved:
+            _draw_share(ax, row.python, y)
+        else:
             why = "not split" if row.python is None else "too uncertain"
             ax.text(0, y, why, va="center", fontsize=_SMALL, color=MUTED)
-            continue
-        share = 100 * row.python.value
-        ax.barh(y, share, height=0.5, color=python)
-        ax.barh(y, 100 - share, left=share, height=0.5, color=rest)
-        inside = share > 35
-        ax.text(
-            share - 3 if inside else share + 3,
-            y,
-            percent(row.python),
-            va="center",
-            fontsize=_FONT,
-            ha="right" if inside else "left",
-            color=PAPER,
-        )
     ax.set_xlim(0, 100)
     ax.set_xticks([0, 50, 100], ["0", "50", "100 %"])
     ax.grid(False)
     ax.set_title("CPU time from Python", fontsize=_FONT)
-    handles = [Patch(facecolor=c, label=t) for t, c in LAYER_COLOURS.items()]
+    handles = [Patch(facecolor=colour, label=layer) for layer, colour in LAYER_COLOURS.items()]
     figure.legend(
         handles=handles, loc="outside lower right", ncols=2, handlelength=1, columnspacing=1
+    )
+
+
+def _draw_share(ax: Axes, share: Value, y: float) -> None:
+    """A bar of Python's share and of the rest, with the share in per cent: inside of its part where
+    that has room for the text, else behind it.
+    """
+    python_colour, rest_colour = LAYER_COLOURS.values()
+    per_cent = 100 * share.value
+    ax.barh(y, per_cent, height=0.5, color=python_colour)
+    ax.barh(y, 100 - per_cent, left=per_cent, height=0.5, color=rest_colour)
+    is_inside = per_cent > _ROOM_FOR_SHARE
+    ax.text(
+        per_cent - 3 if is_inside else per_cent + 3,
+        y,
+        percent(share),
+        va="center",
+        fontsize=_FONT,
+        ha="right" if is_inside else "left",
+        color=PAPER,
     )

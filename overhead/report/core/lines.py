@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from overhead.reading.plain_text import plain
 from overhead.reading.view import TargetLabel
@@ -19,9 +20,12 @@ from overhead.report.core.draw import (
 from overhead.results import Point, Record, Value
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _PANEL_INCHES = 1.7
+_TITLE_LETTERS = 68
+"""Letters of a title over the whole width of the figure."""
 _FURTHEST = 10
 """An interval is drawn down to this part of its value."""
 _LONGEST_NS = 1e15
@@ -52,44 +56,48 @@ class LinePanel:
 def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Figure:
     """A figure of the panels in reading order. ``y``: the unit of the vertical axes."""
     columns = min(columns, len(panels))
-    rows = -(-len(panels) // columns)
+    rows = math.ceil(len(panels) / columns)
     figure, axes = new_figure([_PANEL_INCHES] * rows, columns)
     for ax, panel in zip(axes, panels, strict=False):
         ax.set(xscale="log", yscale="log")
         for line in panel.lines:
-            shown = [p for p in line.points if min(p[0], p[1].value) > 0]
-            at = [x for x, _ in shown]
-            values = [point.value for _, point in shown]
-            ax.plot(at, values, "-", color=line.colour, linewidth=1.1)
-            for x, y_at in shown:
-                if y_at.low is not None and y_at.high is not None:
-                    least = max(y_at.low, y_at.value / _FURTHEST)
-                    ax.plot([x, x], [least, y_at.high], color=line.colour, linewidth=1.4)
-                inside = line.colour if y_at.status == "ok" else PAPER
-                ax.plot(
-                    [x],
-                    [y_at.value],
-                    line.marker,
-                    markersize=4.5,
-                    color=line.colour,
-                    markerfacecolor=inside,
-                )
+            _draw_line(ax, line)
         plain_log_ticks(ax.xaxis)
         plain_log_ticks(ax.yaxis)
-        ax.set_title(wrapped_label(panel.title, 68 // columns))
+        ax.set_title(wrapped_label(panel.title, _TITLE_LETTERS // columns))
         ax.set_xlabel(plain(panel.x, 60))
         ax.tick_params(labelsize=SMALL)
-    for ax in axes[::columns]:
+    first_of_rows = axes[::columns]
+    for ax in first_of_rows:
         ax.set_ylabel(plain(y, 40))
-    for ax in axes[len(panels) :]:
+    without_panel = axes[len(panels) :]
+    for ax in without_panel:
         ax.set_visible(False)
     return figure
 
 
+def _draw_line(ax: Axes, line: DrawnLine) -> None:
+    """A line with a mark at each point, and its interval. What is not above zero has no place on a
+    logarithmic axis.
+    """
+    shown = [(x, y) for x, y in line.points if x > 0 and y.value > 0]
+    xs = [x for x, _ in shown]
+    values = [y.value for _, y in shown]
+    ax.plot(xs, values, "-", color=line.colour, linewidth=1.1)
+    for x, y in shown:
+        if y.low is not None and y.high is not None:
+            least = max(y.low, y.value / _FURTHEST)
+            ax.plot([x, x], [least, y.high], color=line.colour, linewidth=1.4)
+        inside = line.colour if y.status == "ok" else PAPER
+        look: dict[str, Any] = {"color": line.colour, "markersize": 4.5, "markerfacecolor": inside}
+        ax.plot([x], [y.value], line.marker, **look)
+
+
 def measured_points(record: Record) -> list[Point]:
     """The points (n, times in ns) of the record's curve that can be drawn."""
-    return [
-        p
-        for p in record.curve
-        if p.n > 0 and 0 < p.total < _LONGEST_NS and max(p.q3, p.issue) < _LONGEST_NS
-    ]
+    return [point for point in record.curve if _can_be_drawn(point)]
+
+
+def _can_be_drawn(point: Point) -> bool:
+    longest = max(point.total, point.q3, point.issue)
+    return point.n > 0 and point.total > 0 and longest < _LONGEST_NS

@@ -79,40 +79,61 @@ def from_fingerprints(
 def _machines(
     loaded: Sequence[Loaded], skipped: Sequence[Skipped], reference: str = ""
 ) -> Machines:
-    first = min(one.argument for one in loaded)
+    """The machines of these runs, with the reference run as ``from_paths`` finds it."""
     runs = [View(one.fingerprint, one.path) for one in loaded]
-    shown = max(
-        (run for run, one in zip(runs, loaded, strict=True) if one.argument == first), key=_rank
-    )
-    by_machine: dict[str, list[View]] = {shown.fingerprint.machine.id: []}
-    for run in sorted(runs, key=_rank, reverse=True):
-        by_machine.setdefault(run.fingerprint.machine.id, []).append(run)
-    views = [_to_show(own) for own in by_machine.values()]
-    full = views[0].fingerprint
-    others = [
-        run
-        for run in sorted(by_machine[full.machine.id], key=_created, reverse=True)
-        if run is not views[0]
-        and same_figures(run.fingerprint.method_version, full.method_version)
-        and run.fingerprint.environment == full.environment
+    first_path = min(one.argument for one in loaded)
+    in_first_path = [
+        run for run, one in zip(runs, loaded, strict=True) if one.argument == first_path
     ]
-    beside = _named(views[1:], reference) if reference else _usual(views)
-    if reference and beside is not None and beside.fingerprint == full:
+    shown_in_full = max(in_first_path, key=_rank)
+
+    by_machine: dict[str, list[View]] = {_machine_id(shown_in_full): []}
+    for run in sorted(runs, key=_rank, reverse=True):
+        by_machine.setdefault(_machine_id(run), []).append(run)
+    views = [_to_show(runs_of_machine) for runs_of_machine in by_machine.values()]
+    own = views[0]
+
+    others = []
+    for run in sorted(by_machine[_machine_id(own)], key=_created, reverse=True):
+        if run is not own and _is_comparable(run.fingerprint, own.fingerprint):
+            others.append(run)
+
+    reference_run = _named(views[1:], reference) if reference else _usual_reference(views)
+    if reference and reference_run is not None and reference_run.fingerprint == own.fingerprint:
         raise UsageError(f"--reference {plain(reference)}: this is the run that the page shows")
-    return Machines(views, runs, others, skipped, beside)
+    return Machines(views, runs, others, skipped, reference_run)
 
 
-def _usual(views: Sequence[View]) -> View | None:
+def _machine_id(run: View) -> str:
+    return run.fingerprint.machine.id
+
+
+def _is_comparable(run: Fingerprint, other: Fingerprint) -> bool:
+    """Whether both runs form figures in the same way and set the same variables."""
+    if run.environment != other.environment:
+        return False
+    return same_figures(run.method_version, other.method_version)
+
+
+def _usual_reference(views: Sequence[View]) -> View | None:
     """Of the other kinds of machine with a GPU an H100, else the newest; None for a machine without
     a GPU.
 
     That has hardly a figure in common with one that has a GPU.
     """
-    kinds = [(kind_of(view.fingerprint.machine), view) for view in views]
-    if not kinds[0][0]:
+    own_kind = kind_of(views[0].fingerprint.machine)
+    if not own_kind:
         return None
-    others = [(kind, view) for kind, view in kinds[1:] if kind not in ("", kinds[0][0])]
-    return min(others, key=lambda one: _USUAL_REFERENCE not in one[0], default=(None, None))[1]
+    newest = None
+    for view in views[1:]:
+        kind = kind_of(view.fingerprint.machine)
+        if kind in ("", own_kind):
+            continue
+        if _USUAL_REFERENCE in kind:
+            return view
+        if newest is None:
+            newest = view
+    return newest
 
 
 def _named(views: Sequence[View], reference: str) -> View:
@@ -121,23 +142,25 @@ def _named(views: Sequence[View], reference: str) -> View:
     """
     if os.path.isfile(reference):
         return View(load(reference))
-    names = {
-        view: f"{view.fingerprint.machine.id} {machine_name(view.fingerprint.machine)}"
-        for view in views
-    }
+    names = {}
+    for view in views:
+        machine = view.fingerprint.machine
+        names[view] = f"{machine.id} {machine_name(machine)}"
     found = [view for view, name in names.items() if reference.lower() in name.lower()]
-    if len(found) != 1:
-        many = f"{len(found)} machines have" if found else "no file, and no other machine has"
-        known = listed([*names.values()]) or "none"
-        raise UsageError(
-            f"--reference {plain(reference)}: {many} this id or name; the others here: {known}"
-        )
-    return found[0]
+    if len(found) == 1:
+        return found[0]
+    many = f"{len(found)} machines have" if found else "no file, and no other machine has"
+    known = listed([*names.values()]) or "none"
+    raise UsageError(
+        f"--reference {plain(reference)}: {many} this id or name; the others here: {known}"
+    )
 
 
 def _to_show(runs: Sequence[View]) -> View:
+    """The run of a machine that its page shows."""
     newest_first = sorted(runs, key=_created, reverse=True)
-    return newest_first[run_to_show([measured_steps(run.fingerprint) for run in newest_first])]
+    steps = [measured_steps(run.fingerprint) for run in newest_first]
+    return newest_first[run_to_show(steps)]
 
 
 def _created(run: View) -> str:
@@ -146,4 +169,5 @@ def _created(run: View) -> str:
 
 def _rank(run: View) -> tuple[bool, str]:
     """Sort key: runs with plain cases above runs of workloads alone, then by date."""
-    return any(target.has_step for target in run.without_floor), run.fingerprint.created
+    has_plain_cases = any(target.has_step for target in run.without_floor)
+    return has_plain_cases, run.fingerprint.created

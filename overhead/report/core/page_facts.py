@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import itertools
 import re
 import xml.etree.ElementTree as ET
 from collections import defaultdict
@@ -27,6 +26,8 @@ _NUMBER = re.compile(r"(?<![\w.,:/−-])[−-]?\d[\d,]*(?:\.\d+)?(?![\w]|[-:/]\d
 """A number that is no part of a name, a date or a time."""
 BEFORE_SECTIONS, AFTER_SECTIONS = "head", "foot"
 """What stands for the name of a section in the place of a block outside of all sections."""
+_NUMBER_ON_AXIS = re.compile(r"[\d.,/µs %×−-]*")
+"""The label of a tick that is no name: ``10 µs``, ``1/4``, ``2×``."""
 _SVG_TEXT = "{http://www.w3.org/2000/svg}text"
 _SVG_DATA = "data:image/svg+xml;base64,"
 
@@ -106,12 +107,11 @@ def drawn_texts(svg: str) -> Iterator[str]:
     root = ET.fromstring(svg)
     on_axes = set()
     for group in root.iter():
-        if re.match(r"[xy]tick", group.get("id") or ""):
-            on_axes |= {
-                text
-                for text in group.iter(_SVG_TEXT)
-                if re.fullmatch(r"[\d.,/µs %×−-]*", text.text or "")
-            }
+        is_tick = re.match(r"[xy]tick", group.get("id") or "")
+        if is_tick:
+            for text in group.iter(_SVG_TEXT):
+                if _NUMBER_ON_AXIS.fullmatch(text.text or ""):
+                    on_axes.add(text)
     for text in root.iter(_SVG_TEXT):
         if text not in on_axes:
             yield " ".join((text.text or "").split())
@@ -129,47 +129,63 @@ Sources = Mapping[int, dict[str, Any]]
 """By identity of a figure, a record or a run: what it is in the files."""
 
 
-def facts(
+def numbers_of_page(
     page: str, printed: Mapping[str, Sequence[Printed]], sources: Sources
 ) -> list[dict[str, Any]]:
     """For each number of the page that shows a figure: its place, text, value, interval and origin.
 
     ``printed``: by the name of a section the figures that became text while the section was made.
     """
-    around = (BEFORE_SECTIONS, AFTER_SECTIONS)
-    of_sections = [own for section, own in printed.items() if section not in around]
-    everything = list(itertools.chain.from_iterable(of_sections))
+    everything: list[Printed] = []
+    for section, own in printed.items():
+        if section not in (BEFORE_SECTIONS, AFTER_SECTIONS):
+            everything += own
     # A section may show what was put into words for an earlier one: its own texts first, then those
     # of all.
-    by_section = {section: _PrintedTexts([*own, *everything]) for section, own in printed.items()}
+    texts_by_section = {}
+    for section, own in printed.items():
+        texts_by_section[section] = _PrintedTexts([*own, *everything])
+
     found: list[dict[str, Any]] = []
     for block in blocks(page):
-        texts = by_section.get(block.section)
+        texts = texts_by_section.get(block.section)
         if texts is not None:
-            found += _facts_of(block, texts, sources)
+            found += _numbers_of(block, texts, sources)
     return found
 
 
-def line_facts(
+def numbers_of_lines(
     text: str, printed: Sequence[Printed], runs: Iterable[Fingerprint]
 ) -> list[dict[str, Any]]:
     """The same for a document in Markdown, of which a line is a block: its place is ``line 12``.
     Code is none.
     """
-    sources, texts = sources_of(runs), _PrintedTexts(printed)
+    sources = sources_of(runs)
+    texts = _PrintedTexts(printed)
     found: list[dict[str, Any]] = []
     for number, line in enumerate(text.splitlines(), start=1):
-        if not line.startswith("    "):
-            found += _facts_of(Block("line", number, line), texts, sources)
+        is_code = line.startswith("    ")
+        if not is_code:
+            found += _numbers_of(Block("line", number, line), texts, sources)
     return found
 
 
-def _facts_of(block: Block, texts: _PrintedTexts, sources: Sources) -> Iterator[dict[str, Any]]:
-    for one in texts.shown_in(block.text):
-        origin = _as_json(one.value.origin, sources) if one.value.origin is not None else None
+def _numbers_of(block: Block, texts: _PrintedTexts, sources: Sources) -> Iterator[dict[str, Any]]:
+    """The facts of one block: of each figure in it whose origin the files have."""
+    for shown in texts.shown_in(block.text):
+        value = shown.value
+        if value.origin is None:
+            continue
+        origin = _as_json(value.origin, sources)
         if origin is not None:
-            numbers = {"value": one.value.value, "low": one.value.low, "high": one.value.high}
-            yield {"place": block.place, "text": one.text, **numbers, "of": origin}
+            yield {
+                "place": block.place,
+                "text": shown.text,
+                "value": value.value,
+                "low": value.low,
+                "high": value.high,
+                "of": origin,
+            }
 
 
 class _PrintedTexts:
@@ -185,14 +201,16 @@ class _PrintedTexts:
     def __init__(self, printed: Sequence[Printed]) -> None:
         self._printed = printed
         self._last = -1
-        self._at: dict[str, list[int]] = defaultdict(list)
-        for number, one in enumerate(printed):
-            if one.value.origin is not None:
-                self._at[one.text].append(number)
+        """Index of the figure found before."""
+        self._indices: dict[str, list[int]] = defaultdict(list)
+        """By text: which figures were put into these words."""
+        for index, figure in enumerate(printed):
+            if figure.value.origin is not None:
+                self._indices[figure.text].append(index)
         # By the number that a text begins with: a section has hundreds of texts, and each could
         # stand in each block.
         self._by_start: dict[str, list[str]] = defaultdict(list)
-        for text in sorted(self._at, key=len, reverse=True):
+        for text in sorted(self._indices, key=len, reverse=True):
             start = _NUMBER.match(text)
             if start is not None:
                 self._by_start[start[0]].append(text)
@@ -201,64 +219,98 @@ class _PrintedTexts:
         """The figures whose texts the block has, in its order; of several that begin alike, the
         longest text.
         """
-        at = 0
-        while number := _NUMBER.search(block, at):
-            candidates = self._by_start.get(number[0], ())
-            text = next((one for one in candidates if _stands_at(one, block, number.start())), "")
-            if text:
-                self._last = next(
-                    (place for place in self._at[text] if place > self._last), self._at[text][0]
-                )
-                yield self._printed[self._last]
-            at = number.start() + len(text) if text else number.end()
+        position = 0
+        while number := _NUMBER.search(block, position):
+            text = self._text_at(block, number)
+            if not text:
+                position = number.end()
+                continue
+            self._last = self._next_with(text)
+            yield self._printed[self._last]
+            position = number.start() + len(text)
+
+    def _text_at(self, block: str, number: re.Match[str]) -> str:
+        """The longest text of a figure that begins with this number of the block; '' if none
+        does.
+        """
+        for text in self._by_start.get(number[0], ()):
+            if _stands_at(text, block, number.start()):
+                return text
+        return ""
+
+    def _next_with(self, text: str) -> int:
+        """Of the figures with this text the one that was printed next after the one found before;
+        else the first.
+        """
+        indices = self._indices[text]
+        for index in indices:
+            if index > self._last:
+                return index
+        return indices[0]
 
 
-def _stands_at(text: str, block: str, at: int) -> bool:
+def _stands_at(text: str, block: str, start: int) -> bool:
     """Whether the text stands there as a whole, and not as the beginning of a longer number or
     word.
     """
-    return (
-        block.startswith(text, at) and re.match(r"[\w]|[.,:/-]\d", block[at + len(text) :]) is None
-    )
+    if not block.startswith(text, start):
+        return False
+    behind = block[start + len(text) :]
+    return re.match(r"[\w]|[.,:/-]\d", behind) is None
 
 
 def _as_json(origin: Origin, sources: Sources) -> dict[str, Any] | None:
+    """What a value was formed from, as the file of facts says it; None of a figure that no file
+    has.
+
+    A figure is said by where it stands in the files; else the operation and its parts are, and
+    which run or record they are about.
+    """
     if origin.figure is not None:
         source = sources.get(id(origin.figure))
         if source is None:
             return None
-        return {**source, "mode": origin.mode} if origin.mode is not None else source
-    holder = sources.get(id(origin.of), {}) if origin.of is not None else {}
-    parts = [_as_json(part, sources) if isinstance(part, Origin) else part for part in origin.parts]
-    words = {"words": origin.words} if origin.words else {}
-    return {"operation": origin.operation, "parts": parts, **holder, **words}
+        return source if origin.mode is None else {**source, "mode": origin.mode}
+
+    parts = []
+    for part in origin.parts:
+        parts.append(_as_json(part, sources) if isinstance(part, Origin) else part)
+    found: dict[str, Any] = {"operation": origin.operation, "parts": parts}
+    if origin.of is not None:
+        found |= sources.get(id(origin.of), {})
+    if origin.words:
+        found["words"] = origin.words
+    return found
 
 
 def sources_of(runs: Iterable[Fingerprint]) -> Sources:
     """For each figure of the runs: its run, the key of what has it, and its name."""
     found: dict[int, dict[str, Any]] = {}
     for run in runs:
-        name = f"{run.created} {run.machine.id}"
-        found[id(run)] = {"run": name}
+        of_run = {"run": f"{run.created} {run.machine.id}"}
+        found[id(run)] = of_run
         for record in run.records:
-            found[id(record)] = {"run": name, "record": record.key}
+            of_record = {**of_run, "record": record.key}
+            found[id(record)] = of_record
             for figure in record.figures:
-                found[id(figure)] = {"run": name, "record": record.key, "figure": figure.name}
+                found[id(figure)] = {**of_record, "figure": figure.name}
         for comparison in run.comparisons:
-            about = {
+            of_comparison = {
+                **of_run,
                 "comparison": comparison.name,
                 "record": comparison.of,
                 "against": comparison.against,
             }
             for figure in comparison.figures:
-                found[id(figure)] = {"run": name, **about, "figure": figure.name}
+                found[id(figure)] = {**of_comparison, "figure": figure.name}
         for peers in run.contention:
             of_peers = {
+                **of_run,
                 "record": peers.key,
                 "way": peers.way,
                 "peers": peers.peers,
                 "placement": peers.placement,
             }
             for figure in peers.figures:
-                found[id(figure)] = {"run": name, **of_peers, "figure": figure.name}
+                found[id(figure)] = {**of_peers, "figure": figure.name}
     return found

@@ -10,7 +10,6 @@ import base64
 import dataclasses
 import functools
 import itertools
-import operator
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +30,13 @@ from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines
-from overhead.report.core.page_facts import AFTER_SECTIONS, BEFORE_SECTIONS, facts, sources_of
+from overhead.report.core.page_facts import (
+    AFTER_SECTIONS,
+    BEFORE_SECTIONS,
+    Sources,
+    numbers_of_page,
+    sources_of,
+)
 from overhead.report.core.page_list import (
     FRONT,
     METHOD,
@@ -43,12 +48,13 @@ from overhead.report.core.page_list import (
 )
 from overhead.report.core.registry import (
     Build,
-    MakeSection,
+    PlannedSection,
+    SectionOfEach,
     registered,
     registered_across,
     registered_each,
 )
-from overhead.results import StackFacts, facts_of
+from overhead.results import Fingerprint, StackFacts, facts_of
 from overhead.words.glossary import GLOSSARY, Term
 from overhead.words.printed import noting
 from overhead.words.report.pages import (
@@ -110,42 +116,76 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     ``documents``: the path from there to the documents, if all pages shall link to them.
     """
     read = [view.path for view in machines.runs if view.path is not None and view.path.name]
-    skipped = [one.path for one in machines.skipped]
-    _claim(out, [*read, *skipped])
+    inputs = [*read, *(skipped.path for skipped in machines.skipped)]
+    _claim(out, inputs)
     for folder in _FOLDERS:
         make_folder(out / folder)
-    run = machines.own.fingerprint
-    site = Site(out, len(machines.views), documents, [*read, *skipped], stacks=machines.stacks)
-    data = f"{DOWNLOADS_FOLDER}/{run.machine.id}.json"
-    for shown in (view.fingerprint for view in machines.views):
-        write_fingerprint(site.fresh(f"{DOWNLOADS_FOLDER}/{shown.machine.id}.json"), shown)
+
+    site = Site(out, len(machines.views), documents, inputs, stacks=machines.stacks)
+    for view in machines.views:
+        shown = view.fingerprint
+        write_fingerprint(site.fresh(_data_path(shown)), shown)
     with draw.style():
-        found = _sections(site, machines)
-    front = front_title(machines.own.once(dispatch_costs), run)
-    many = about_runs([view.fingerprint for view in machines.views])
-    pages = [page for page in found if found[page]]
+        sections_by_page = _sections(site, machines)
+
     sources = sources_of(view.fingerprint for view in machines.runs)
+    pages = [page for page, sections in sections_by_page.items() if sections]
     for page in pages:
-        with noting() as around:
-            text = site.write_page(
-                page.path,
-                found[page],
-                site.navigation(pages, page),
-                heading=front if page is FRONT else page.title,
-                about=many if page.name == "machines" else about_run(run),
-                skipped=skipped_files(machines.skipped) if page.name in _PAGES_WITH_SKIPPED else (),
-                linked=GlossaryLinks(page.path),
-                answers=page.answers,
-                data=data,
-            )
-        printed = {section.name: section.printed for section in found[page]}
-        known = facts(text, {**printed, BEFORE_SECTIONS: around, AFTER_SECTIONS: around}, sources)
-        # A page of a stack may have the name of another page: it is told apart by the page that it
-        # belongs to.
-        name = slug(f"{page.parent} {page.name}" if page.parent else page.name)
-        path = f"{DOWNLOADS_FOLDER}/{name}.facts.json"
-        site.fresh(path).write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=1))
+        _write_page(site, machines, pages, page, sections_by_page[page], sources)
     return out / FRONT.path
+
+
+def _data_path(run: Fingerprint) -> str:
+    """Where the report has the file of a run."""
+    return f"{DOWNLOADS_FOLDER}/{run.machine.id}.json"
+
+
+def _write_page(
+    site: Site,
+    machines: Machines,
+    pages: Sequence[ReportPage],
+    page: ReportPage,
+    sections: Sequence[PageSection],
+    sources: Sources,
+) -> None:
+    """Write one of the pages, and beside it the facts that say what each of its numbers is."""
+    run = machines.own.fingerprint
+    # Figures that become text here stand outside of the sections.
+    with noting() as outside:
+        text = site.write_page(
+            page.path,
+            sections,
+            site.navigation(pages, page),
+            heading=_heading(machines, page),
+            about=_about(machines, page),
+            skipped=skipped_files(machines.skipped) if page.name in _PAGES_WITH_SKIPPED else (),
+            linked=GlossaryLinks(page.path),
+            answers=page.answers,
+            data=_data_path(run),
+        )
+    printed = {section.name: section.printed for section in sections}
+    printed[BEFORE_SECTIONS] = outside
+    printed[AFTER_SECTIONS] = outside
+    facts = numbers_of_page(text, printed, sources)
+    # A page of a stack may have the name of another page: it is told apart by the page that it
+    # belongs to.
+    name = slug(f"{page.parent} {page.name}" if page.parent else page.name)
+    as_json = msgspec.json.format(msgspec.json.encode(facts), indent=1)
+    site.fresh(f"{DOWNLOADS_FOLDER}/{name}.facts.json").write_bytes(as_json)
+
+
+def _heading(machines: Machines, page: ReportPage) -> str:
+    """The heading at the top of a page."""
+    if page is not FRONT:
+        return page.title
+    return front_title(machines.own.once(dispatch_costs), machines.own.fingerprint)
+
+
+def _about(machines: Machines, page: ReportPage) -> str:
+    """The line below the heading: which run or runs the page shows."""
+    if page.name == "machines":
+        return about_runs([view.fingerprint for view in machines.views])
+    return about_run(machines.own.fingerprint)
 
 
 def _claim(out: Path, inputs: Sequence[Path]) -> None:
@@ -160,54 +200,82 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
     check_outputs([Output(front, made)], inputs)
     if front.is_file() and front.stat().st_size > 0:
         return
-    others = list(out.glob(f"{PAGES_FOLDER}/*"))
-    is_report = bool(others) and all(
-        page.is_file() and is_made(Output(page, made)) for page in others
+    # Without a first page it still is a report, if all other pages are made by one.
+    pages = list(out.glob(f"{PAGES_FOLDER}/*"))
+    is_report = bool(pages) and all(
+        page.is_file() and is_made(Output(page, made)) for page in pages
     )
-    held = [str(out / folder) for folder in _FOLDERS if any(out.glob(f"{folder}/*"))]
-    if held and not is_report:
-        have = "has files" if len(held) == 1 else "have files"
-        folders = " and ".join(held)
+    filled = [str(out / folder) for folder in _FOLDERS if any(out.glob(f"{folder}/*"))]
+    if filled and not is_report:
+        have = "has files" if len(filled) == 1 else "have files"
+        folders = " and ".join(filled)
         raise CannotWrite(
             f"{folders}: {have}, and {front}, which would show that a report made them, is not"
             f" there; remove {folders}, or name another folder in --out"
         )
     front.unlink(missing_ok=True)  # an empty file, or a link to nothing
-    front.write_text(rendered([], heading="", about="", drawn_from=""), encoding="utf-8")
+    empty_page = rendered([], heading="", about="", drawn_from="")
+    front.write_text(empty_page, encoding="utf-8")
 
 
 def _sections(site: Site, machines: Machines) -> dict[ReportPage, list[PageSection]]:
     """The sections of every page, without those that have no parts. The pages are in the order of
     the navigation.
     """
-    view, others = machines.own, machines.others
     pages = known_pages()
-    on_page: dict[str, list[tuple[int, MakeSection]]] = {page.name: [] for page in pages}
-    for s in registered():
-        make = partial(_from_one_run, s.build, view, others if s.any_run else ())
-        on_page[s.page].append((s.order, (s.name, s.title, make)))
-    for across in registered_across():
-        on_page[across.page].append(
-            (across.order, (across.name, across.title, partial(across.build, machines)))
-        )
-    found: dict[ReportPage, list[PageSection]] = {}
+    planned_by_page = _planned(machines, pages)
+    sections: dict[ReportPage, list[PageSection]] = {}
     for page in pages:
-        own_sections = (made for _, made in sorted(on_page[page.name], key=operator.itemgetter(0)))
-        found[page] = site.sections(own_sections, tables=page.name)
-        for each in (each for each in registered_each() if each.page == page.name):
-            titles = {name: title for one in (*others, view) for name, title in each.names(one)}
-            for name, title in titles.items():
-                unused = site.unused_name(f"{page.name}-{name}", site.pages).removeprefix(
-                    f"{page.name}-"
-                )
-                own = subpage(page.name, unused, title)
-                build = partial(_named, each.build, name)
-                section = (own.name, title, partial(_from_one_run, build, view, others))
-                found[own] = site.sections([section], tables=f"{page.name}-{own.name}")
-    return found
+        planned = sorted(planned_by_page[page.name], key=lambda section: section.order)
+        sections[page] = site.sections(planned, tables=page.name)
+        for each in registered_each():
+            if each.page == page.name:
+                sections |= _subpages(site, machines, page, each)
+    return sections
+
+
+def _planned(machines: Machines, pages: Iterable[ReportPage]) -> dict[str, list[PlannedSection]]:
+    """By name of each page the sections that it may have: of the machine shown in full, and across
+    machines.
+    """
+    planned: dict[str, list[PlannedSection]] = {page.name: [] for page in pages}
+    for section in registered():
+        other_runs = machines.others if section.any_run else ()
+        make = partial(_from_one_run, section.build, machines.own, other_runs)
+        planned[section.page].append(
+            PlannedSection(section.name, section.title, make, section.order)
+        )
+    for across in registered_across():
+        make_across = partial(across.build, machines)
+        planned[across.page].append(
+            PlannedSection(across.name, across.title, make_across, across.order)
+        )
+    return planned
+
+
+def _subpages(
+    site: Site, machines: Machines, parent: ReportPage, each: SectionOfEach
+) -> dict[ReportPage, list[PageSection]]:
+    """The pages below a page, each with its one section: of all names that a run of the machine
+    has.
+    """
+    titles: dict[str, str] = {}
+    for view in (*machines.others, machines.own):
+        titles.update(each.names(view))
+    sections = {}
+    for name, title in titles.items():
+        prefix = f"{parent.name}-"
+        unused_name = site.unused_name(prefix + name, site.pages).removeprefix(prefix)
+        page = subpage(parent.name, unused_name, title)
+        build = partial(_named, each.build, name)
+        make = partial(_from_one_run, build, machines.own, machines.others)
+        planned = PlannedSection(page.name, title, make)
+        sections[page] = site.sections([planned], tables=prefix + page.name)
+    return sections
 
 
 def _named(build: Callable[[View, str], Iterable[Part]], name: str, view: View) -> Iterable[Part]:
+    """``build`` as a function of the view alone."""
     return build(view, name)
 
 
@@ -218,28 +286,28 @@ def _from_one_run(build: Build, shown: View, others: Sequence[View]) -> list[Par
     parts = list(build(shown))
     if _amount(parts):
         return parts
-    amount, best, run = max(
-        (
-            (_amount(found), found, other.fingerprint)
-            for other in others
-            if (found := list(build(other)))
-        ),
-        key=operator.itemgetter(0),
-        default=(0, parts, shown.fingerprint),
-    )
-    source = Text([from_run(run)], quiet=True)
-    return [source, *best] if amount else parts
+    most = 0
+    for other in others:
+        other_parts = list(build(other))
+        amount = _amount(other_parts)
+        if amount > most:
+            most = amount
+            source = Text([from_run(other.fingerprint)], quiet=True)
+            parts = [source, *other_parts]
+    return parts
 
 
 def _amount(parts: Iterable[Part]) -> int:
     """How much a section shows: its drawings, and the rows of its tables."""
-    both = [
-        (isinstance(part, Drawing), part.table if isinstance(part, Drawing) else part)
-        for part in parts
-    ]
-    return sum(
-        drawn + (len(table.rows) if isinstance(table, Table) else 0) for drawn, table in both
-    )
+    amount = 0
+    for part in parts:
+        table: Part | None = part
+        if isinstance(part, Drawing):
+            amount += 1
+            table = part.table
+        if isinstance(table, Table):
+            amount += len(table.rows)
+    return amount
 
 
 @dataclasses.dataclass(frozen=True)
@@ -266,33 +334,33 @@ class Site:
         subpages.
         """
         main = current.parent or current.name
-        documents = (
-            [Link(self.documents, "Documents", current=False, below=False)]
-            if self.documents
-            else []
-        )
-        return documents + [
-            Link(page.path, self._title(page), page is current, bool(page.parent))
-            for page in pages
-            if not page.parent or page.parent == main
-        ]
+        links = []
+        if self.documents:
+            links.append(Link(self.documents, "Documents", current=False, below=False))
+        for page in pages:
+            if not page.parent or page.parent == main:
+                is_below = bool(page.parent)
+                links.append(Link(page.path, self._title(page), page is current, is_below))
+        return links
 
     def _title(self, page: ReportPage) -> str:
-        return (
-            title_with_number(page.title, self.machines) if page.name == "machines" else page.title
-        )
+        """The title of a page in the navigation."""
+        if page.name == "machines":
+            return title_with_number(page.title, self.machines)
+        return page.title
 
-    def sections(self, sections: Iterable[MakeSection], tables: str) -> list[PageSection]:
+    def sections(self, sections: Iterable[PlannedSection], tables: str) -> list[PageSection]:
         """The sections that have parts, ready for the template. Their figures are written.
 
         Their tables are written as CSV, to ``tables`` + caption.
         """
         made = []
-        for name, title, make in sections:
+        for section in sections:
             with noting() as printed:
-                parts = contained(name, partial(self._ready, make, tables))
-            made.append(PageSection(name, title, parts, printed))
-        return [section for section in made if section.parts]
+                parts = contained(section.name, partial(self._ready, section.make, tables))
+            if parts:
+                made.append(PageSection(section.name, section.title, parts, printed))
+        return made
 
     def _ready(self, make: Callable[[], Iterable[Part]], tables: str) -> Iterator[Any]:
         """The parts as the template needs them: for a drawing its figure, whose files are written,
@@ -301,38 +369,47 @@ class Site:
         for part in make():
             if not isinstance(part, Part):
                 raise TypeError(f"{part!r} is no part of a section")
-            if not isinstance(part, Drawing):
-                yield self._with_file(part, tables) if isinstance(part, Table) else part
-                continue
-            name, figure = self.unused_name(part.name, self.figures), part.draw()
-            text = draw.svg(figure)
-            self.fresh(f"{_FIGURES_FOLDER}/{name}.svg").write_text(text, encoding="utf-8")
-            figure.set_layout_engine(
-                "none"
-            )  # what the SVG has, so that the PNG need not be laid out again
-            with draw.style():
-                figure.savefig(self.fresh(f"{_FIGURES_FOLDER}/{name}.png"))
-            inches = figure.get_figwidth()
-            yield Drawn(
-                name=name,
-                title=part.title,
-                caption=part.caption,
-                svg=base64.b64encode(text.encode()).decode(),
-                alt=part.alt,
-                rem=inches * _REM_AN_INCH,
-                folded=part.folded,
-                small=inches < _SMALL_INCHES,
-            )
-            if part.table is not None:
-                yield self._with_file(part.table, tables)
+            if isinstance(part, Drawing):
+                yield self._drawn(part)
+                if part.table is not None:
+                    yield self._with_file(part.table, tables)
+            elif isinstance(part, Table):
+                yield self._with_file(part, tables)
+            else:
+                yield part
+
+    def _drawn(self, drawing: Drawing) -> Drawn:
+        """The figure of a drawing, after its SVG and PNG files are written."""
+        name = self.unused_name(drawing.name, self.figures)
+        figure = drawing.draw()
+        svg = draw.svg(figure)
+        self.fresh(f"{_FIGURES_FOLDER}/{name}.svg").write_text(svg, encoding="utf-8")
+        # The PNG gets the layout of the SVG, so it need not be laid out again.
+        figure.set_layout_engine("none")
+        with draw.style():
+            figure.savefig(self.fresh(f"{_FIGURES_FOLDER}/{name}.png"))
+        inches = figure.get_figwidth()
+        return Drawn(
+            name=name,
+            title=drawing.title,
+            caption=drawing.caption,
+            svg=base64.b64encode(svg.encode()).decode(),
+            alt=drawing.alt,
+            rem=inches * _REM_AN_INCH,
+            folded=drawing.folded,
+            small=inches < _SMALL_INCHES,
+        )
 
     def _with_file(self, table: Table, page: str) -> Table:
         """The table with the path of its file, which is written; a table of prose has none."""
         if table.prose:
             return table
-        path = f"{DOWNLOADS_FOLDER}/{self.unused_name(f'{page} {table.caption}', self.tables)}.csv"
-        text = csv_text([table.columns, *(map(cell_text, row) for row in table.rows)])
-        self.fresh(path).write_text(text, encoding="utf-8", newline="")
+        name = self.unused_name(f"{page} {table.caption}", self.tables)
+        path = f"{DOWNLOADS_FOLDER}/{name}.csv"
+        rows = [list(table.columns)]
+        for row in table.rows:
+            rows.append([cell_text(cell) for cell in row])
+        self.fresh(path).write_text(csv_text(rows), encoding="utf-8", newline="")
         return dataclasses.replace(table, file=path)
 
     def fresh(self, name: str) -> Path:
@@ -351,9 +428,11 @@ class Site:
         fingerprint.
         """
         base = slug(wanted)
-        name = next(
-            n for i in itertools.count(1) if (n := base if i == 1 else f"{base}-{i}") not in taken
-        )
+        name = base
+        for number in itertools.count(2):
+            if name not in taken:
+                break
+            name = f"{base}-{number}"
         taken.add(name)
         return name
 
@@ -367,7 +446,7 @@ class Site:
         """
         text = rendered(
             sections,
-            root="../" if "/" in path else "",
+            root=_way_up(path),
             links=links,
             drawn_from=drawn_from(self.machines),
             stacks=self.stacks,
@@ -375,6 +454,11 @@ class Site:
         )
         self.fresh(path).write_text(text, encoding="utf-8")
         return text
+
+
+def _way_up(path: str) -> str:
+    """What stands before a path of the report's folder in a page at ``path``."""
+    return "../" if "/" in path else ""
 
 
 def rendered(
@@ -392,6 +476,7 @@ def rendered(
     def colour(stack: str) -> str:
         return facts_of(stack, stacks).colour
 
+    # The template needs these, and not every page gives them.
     usual = {
         "command": "report",
         "answers": "",
@@ -427,30 +512,38 @@ class GlossaryLinks:
     """
 
     def __init__(self, path: str) -> None:
-        up = "../" if "/" in path else ""
-        self._glossary = "" if path == METHOD.path else up + METHOD.path
+        is_glossary = path == METHOD.path
+        self._glossary = "" if is_glossary else _way_up(path) + METHOD.path
         self._linked: set[str] = set()
 
     def __call__(self, text: str) -> Markup:
-        return Markup(
-            _pattern().sub(self._link, str(escape(text)))
-        )  # escaped above; the links hold our own terms
+        escaped = str(escape(text))
+        with_links = _pattern().sub(self._link, escaped)
+        return Markup(with_links)  # escaped above; the links hold our own terms
 
     def _link(self, found: re.Match[str]) -> str:
-        term = _by_form()[found[0].lower()]
+        """The term with a link, or as it is where the page already links to it."""
+        shown = found[0]
+        term = _by_form()[shown.lower()]
         if term.id in self._linked:
-            return found[0]
+            return shown
         self._linked.add(term.id)
-        return str(_LINK % (self._glossary, term.id, Markup(found[0])))  # escaped before the search
+        return str(_LINK % (self._glossary, term.id, Markup(shown)))  # escaped before the search
 
 
 @functools.cache
 def _by_form() -> dict[str, Term]:
     """Terms by the lower-case forms in which texts have them, escaped as in the page."""
-    return {str(escape(form)).lower(): term for term in GLOSSARY for form in term.spellings}
+    terms = {}
+    for term in GLOSSARY:
+        for form in term.spellings:
+            terms[str(escape(form)).lower()] = term
+    return terms
 
 
 @functools.cache
 def _pattern() -> re.Pattern[str]:
-    forms = sorted(_by_form(), key=len, reverse=True)
-    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, forms))})(?![\w-])", re.IGNORECASE)
+    """Matches a term as a whole word; of two that begin alike, the longer one."""
+    longest_first = sorted(_by_form(), key=len, reverse=True)
+    any_term = "|".join(map(re.escape, longest_first))
+    return re.compile(rf"(?<![\w-])(?:{any_term})(?![\w-])", re.IGNORECASE)

@@ -21,8 +21,18 @@ Build = Callable[[View], Iterable[Part]]
 BuildEach = Callable[[View, str], Iterable[Part]]
 BuildAcross = Callable[[Machines], Iterable[Part]]
 B = TypeVar("B")
-MakeSection = tuple[str, str, Callable[[], Iterable[Part]]]
-"""Name and title of a section, and a function that returns its parts."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedSection:
+    """A section of a page that is not made yet. ``make``: returns its parts; ``order``: its place
+    on the page.
+    """
+
+    name: str
+    title: str
+    make: Callable[[], Iterable[Part]]
+    order: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +124,7 @@ def register_across(
 
 def registered() -> list[Section[Build]]:
     """All sections of one machine's pages, sorted by their order."""
-    return sorted(_sections.items().values(), key=lambda s: (s.order, s.name))
+    return sorted(_sections.items().values(), key=lambda section: (section.order, section.name))
 
 
 def registered_each() -> list[SectionOfEach]:
@@ -125,4 +135,4 @@ def registered_each() -> list[SectionOfEach]:
 
 def registered_across() -> list[Section[BuildAcross]]:
     """All sections over all machines, sorted by their order."""
-    return sorted(_across.items().values(), key=lambda s: (s.order, s.name))
+    return sorted(_across.items().values(), key=lambda section: (section.order, section.name))

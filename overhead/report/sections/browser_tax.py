@@ -5,16 +5,17 @@ one adapter.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
-from overhead.blocks.parts import Cell, Drawing, Part, Table, micro_cell
+from overhead.blocks.parts import Cell, Column, Drawing, Part, Table, micro_cell, table_of
 from overhead.reading.browser_tax import Tax, taxes
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.registry import register
-from overhead.results import Record
+from overhead.results import Caller, Record
 from overhead.words.format import factor_spread
 from overhead.words.reasons import one_line, sentence
 from overhead.words.report.browser_tax import (
@@ -27,9 +28,6 @@ from overhead.words.report.browser_tax import (
     through_library,
 )
 
-_CASE, _THROUGH, _COST, _RATIO, _SINGLE_SHOT, _OVERSTATES, _ONE_OFF, _EMPTY_WAIT, _REMARK = range(9)
-"""The columns of the table."""
-
 
 @register("browser-tax", "What the browser adds", 80, page="machines", any_run=True)
 def browser_tax(view: View) -> Iterator[Part]:
@@ -39,13 +37,16 @@ def browser_tax(view: View) -> Iterator[Part]:
         panels = {"": [_row(tax) for tax in compared]}
         draw = partial(dot_figure, panels, "times the cost from compiled code", line_at_one=True)
         yield Drawing("browser-tax", BROWSER_TITLE, alternative(compared), BROWSER_CAPTION, draw)
-    yield from (dataclasses.replace(table, folded=True) for table in tax_tables(view))
+    for table in tax_tables(view):
+        yield dataclasses.replace(table, folded=True)
 
 
 def _row(tax: Tax) -> DotRow:
-    times = tax.slope_ratio("native")
-    marks = [Mark(times, tax.target.facts.colour)] if times is not None else []
-    return DotRow(row_label(tax), marks, sentence(tax.refused.get("native", "")) or "not resolved")
+    """The ratio of a browser's case to the same case from compiled code; without one, why."""
+    ratio = tax.slope_ratio("native")
+    marks = [Mark(ratio, tax.target.facts.colour)] if ratio is not None else []
+    reason = sentence(tax.refused.get("native", ""))
+    return DotRow(row_label(tax), marks, reason or "not resolved")
 
 
 def tax_tables(view: View) -> list[Table]:
@@ -58,49 +59,75 @@ def tax_tables(view: View) -> list[Table]:
     return [_table(group) for group in groups.values()]
 
 
-def _table(found: list[Tax]) -> Table:
-    rows: list[list[str | Cell]] = []
+@dataclasses.dataclass(frozen=True)
+class _Row:
+    """A row of the table: a case through the browser, or through the library inside it.
+
+    ``ratio``: the browser's cost over that of this row, for rows of the library. ``single_ratio``:
+    a single dispatch over the cost, for rows of the browser.
+    """
+
+    case: Cell
+    through: str | Cell
+    record: Record | None
+    ratio: str = ""
+    single_ratio: str = ""
+    remark: str = ""
+
+
+def _table(found: Sequence[Tax]) -> Table:
+    """The table of one browser: a row for each of its cases, and rows of the library below it."""
+    rows = []
     for tax in found:
-        case = Cell(tax.target.pattern_label(tax.record), tax.target.stack)
-        lacking = (
-            one_line(why(tax.record, "complete")) if tax.record.value("complete") is None else ""
-        )
-        rows.append(
-            [case, "the browser", *_cells(tax.record, "", factor_spread(tax.single_ratio)), lacking]
-        )
+        rows.append(_browser_row(tax))
         for caller in sorted({*tax.against, *tax.refused}):
-            cells = _cells(tax.against.get(caller), factor_spread(tax.slope_ratio(caller)), "")
-            name = Cell(through_library(tax, caller), tax.library)
-            refused = sentence(tax.refused.get(caller, ""))
-            rows.append([case, name, *cells, refused])
-    return Table(
-        table_title(found[0]),
-        [
-            "case",
-            "through",
-            BROWSER_FIGURES["complete"],
-            "browser over it",
-            BROWSER_FIGURES["naive"],
-            "single-shot over cost",
-            BROWSER_FIGURES["fixed"],
-            BROWSER_FIGURES["empty_wait"],
-            "remark",
-        ],
-        rows,
-        numeric=range(_COST, _REMARK),
-        optional=(_EMPTY_WAIT, _ONE_OFF, _SINGLE_SHOT, _OVERSTATES, _REMARK),
+            rows.append(_library_row(tax, caller))
+    return table_of(table_title(found[0]), _COLUMNS, rows)
+
+
+def _case(tax: Tax) -> Cell:
+    return Cell(tax.target.pattern_label(tax.record), tax.target.stack)
+
+
+def _browser_row(tax: Tax) -> _Row:
+    has_cost = tax.record.value("complete") is not None
+    return _Row(
+        case=_case(tax),
+        through="the browser",
+        record=tax.record,
+        single_ratio=factor_spread(tax.single_ratio),
+        remark="" if has_cost else one_line(why(tax.record, "complete")),
     )
 
 
-def _cells(record: Record | None, ratio: str, single_ratio: str) -> list[str]:
-    """The cells of numbers. ``ratio``: of the slopes; ``single_ratio``: of a single dispatch to the
-    slope.
-    """
-    return [
-        micro_cell(record, "complete"),
-        ratio,
-        micro_cell(record, "naive"),
-        single_ratio,
-        micro_cell(record, "fixed"),
-        micro_cell(record, "empty_wait"),
-    ]
+def _library_row(tax: Tax, caller: Caller) -> _Row:
+    return _Row(
+        case=_case(tax),
+        through=Cell(through_library(tax, caller), tax.library),
+        record=tax.against.get(caller),
+        ratio=factor_spread(tax.slope_ratio(caller)),
+        remark=sentence(tax.refused.get(caller, "")),
+    )
+
+
+def _time(name: str, row: _Row) -> str:
+    return micro_cell(row.record, name)
+
+
+def _time_column(name: str, hidden: int = 0) -> Column[_Row]:
+    """The column of the figure of that name; ``hidden`` as ``Column`` has it."""
+    return Column(BROWSER_FIGURES[name], partial(_time, name), is_number=True, hidden=hidden)
+
+
+_COLUMNS: list[Column[_Row]] = [
+    Column("case", operator.attrgetter("case")),
+    Column("through", operator.attrgetter("through")),
+    _time_column("complete"),
+    Column("browser over it", operator.attrgetter("ratio"), is_number=True),
+    _time_column("naive", hidden=3),
+    Column("single-shot over cost", operator.attrgetter("single_ratio"), is_number=True, hidden=4),
+    _time_column("fixed", hidden=2),
+    _time_column("empty_wait", hidden=1),
+    Column("remark", operator.attrgetter("remark"), hidden=5),
+]
+"""The cost and its ratio are the answer, so a narrow terminal hides all others first."""

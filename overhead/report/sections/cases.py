@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import cast
 
-from overhead.blocks.parts import Cell, Part, Table, Text
+from overhead.blocks.parts import Cell, Column, Part, Table, Text, table_of
 from overhead.reading.missing_values import missing_case, missing_figures
 from overhead.reading.plain_text import plain
-from overhead.reading.view import View, boards_of
+from overhead.reading.view import TargetView, View, boards_of
 from overhead.report.core.case_line import line_link
 from overhead.report.core.registry import register
-from overhead.results import Caller, Figure, Record, Scalar
+from overhead.results import Caller, Figure, Fingerprint, LeftOut, Record, Scalar
 from overhead.words.format import held_range, micro_spread, spread
 from overhead.words.glossary import figure_column, figure_name
 from overhead.words.names import CALLER_WORDS
@@ -50,7 +51,22 @@ def machine(view: View) -> Iterator[Part]:
     figure.
     """
     run = view.fingerprint
-    rows: list[tuple[str, str]] = [
+    yield Table("The machine and the run", ["", ""], _machine_rows(run))
+    state = [(name, _as_text(value)) for name, value in sorted(run.volatile.items())]
+    yield Table("State while measuring", ["", ""], state)
+    if run.flags:
+        yield Text([to_know(notes_said(run.flags))])
+    targets = [_target_row(target) for target in view.targets]
+    yield Table("Targets", ["target", "API", "adapter", "device", "kind", "environment"], targets)
+    yield Table("Versions", ["what", "version"], sorted(run.versions.items()), folded=True)
+    yield Table(
+        "Kernel sources (SHA-256)", ["kernel", "hash"], sorted(run.kernels.items()), folded=True
+    )
+
+
+def _machine_rows(run: Fingerprint) -> list[tuple[str, str]]:
+    """What a reader has to know of a machine and a run, each with its name."""
+    return [
         ("processor", run.machine.cpu),
         ("cores", str(run.machine.cores)),
         ("memory", memory(run.machine)),
@@ -62,27 +78,24 @@ def machine(view: View) -> Iterator[Part]:
         ("cases", number_of_cases(run)),
         ("method and file version", versions(run)),
     ]
-    yield Table("The machine and the run", ["", ""], rows)
-    yield Table(
-        "State while measuring", ["", ""], [(k, _said(v)) for k, v in sorted(run.volatile.items())]
-    )
-    if run.flags:
-        yield Text([to_know(notes_said(run.flags))])
-    targets: list[list[str | Cell]] = []
-    for t in view.targets:
-        kind = "runs nothing" if not t.executes else "software" if t.software else "hardware"
-        first, variables = t.first, _pairs(t.first.environment)
-        targets.append(
-            [Cell(t.label, t.stack), first.api, first.adapter, first.device, kind, variables]
-        )
-    yield Table("Targets", ["target", "API", "adapter", "device", "kind", "environment"], targets)
-    yield Table("Versions", ["what", "version"], sorted(run.versions.items()), folded=True)
-    yield Table(
-        "Kernel sources (SHA-256)", ["kernel", "hash"], sorted(run.kernels.items()), folded=True
-    )
 
 
-def _said(value: Scalar | list[str]) -> str:
+def _target_row(target: TargetView) -> list[str | Cell]:
+    """A target: what its driver calls it, what it computes on, and the variables that were set."""
+    first = target.first
+    name = Cell(target.label, target.stack)
+    variables = _pairs(first.environment)
+    return [name, first.api, first.adapter, first.device, _target_kind(target), variables]
+
+
+def _target_kind(target: TargetView) -> str:
+    if not target.executes:
+        return "runs nothing"
+    return "software" if target.software else "hardware"
+
+
+def _as_text(value: Scalar | list[str]) -> str:
+    """A value of the machine's state as a reader expects it: ``yes`` for True, six digits."""
     if isinstance(value, list):
         return ", ".join(value) or "none"
     if isinstance(value, bool):
@@ -91,7 +104,8 @@ def _said(value: Scalar | list[str]) -> str:
 
 
 def _pairs(values: Mapping[str, object]) -> str:
-    return " ".join(f"{k}={v}" for k, v in values.items())
+    """``name=value`` for each, with spaces between."""
+    return " ".join(f"{name}={value}" for name, value in values.items())
 
 
 @register("missing", "What is missing, and why", 95, page="cases")
@@ -100,64 +114,88 @@ def missing(view: View) -> Iterator[Part]:
     planner left out.
     """
     run = view.fingerprint
-    stacks = [
-        (u.stack, sentence(u.reason), sentence(u.mend), _pairs(u.environment))
-        for u in run.unavailable
-    ]
+    stacks = []
+    for absent in run.unavailable:
+        reason, mend = sentence(absent.reason), sentence(absent.mend)
+        stacks.append((absent.stack, reason, mend, _pairs(absent.environment)))
+
     cases: list[list[str | Cell]] = []
     figures: list[list[str | Cell]] = []
     for record in run.records:
-        head = [*_place(view, record), plain(_rest(record), 120)]
-        if any(f.measured for f in record.figures):
-            for missed, names in missing_figures(record).items():
-                figures.append(
-                    [
-                        *head,
-                        ", ".join(map(figure_name, names)),
-                        missed.status,
-                        sentence(missed.detail),
-                    ]
-                )
+        if any(figure.measured for figure in record.figures):
+            figures += _missing_figures(view, record)
         else:
-            cases.append([*head, record.status, sentence(missing_case(record).detail)])
-    places = ["target", "pattern", "called", "parameters"]
-    columns = ["stack", "reason", "how to add it", "environment"]
+            reason = sentence(missing_case(record).detail)
+            cases.append([*_case_cells(view, record), record.status, reason])
+
+    stack_columns = ["stack", "reason", "how to add it", "environment"]
+    case_columns = ["target", "pattern", "called", "parameters"]
     tables = [
-        Table("Stacks and devices that are not available", columns, stacks),
-        Table("Cases without a figure", [*places, "status", "reason"], cases),
+        Table("Stacks and devices that are not available", stack_columns, stacks),
+        Table("Cases without a figure", [*case_columns, "status", "reason"], cases),
         Table(
             "Figures without a value",
-            [*places, "figures", "status", "reason"],
+            [*case_columns, "figures", "status", "reason"],
             figures,
             folded=True,
         ),
     ]
-    shown: list[Part] = [table for table in tables if table.rows]
-    yield from shown or [Text([NOTHING_MISSING])]
+    filled = [table for table in tables if table.rows]
+    yield from filled
+    if not filled:
+        yield Text([NOTHING_MISSING])
     if run.left_out:
         yield Text([left_out_sentence(len(run.left_out))])
-        rows = [(x.target, *_parts(x.case), sentence(x.reason)) for x in run.left_out]
-        columns = ["target", "workload and pattern", "called", "parameters", "reason"]
-        yield Table("Left out of this run", columns, rows, folded=True)
+        yield _left_out_table(run.left_out)
 
 
-def _parts(case: str) -> tuple[str, str, str]:
-    """Workload and pattern, caller in words, and the rest of a case's key; other texts as they
-    are.
+def _missing_figures(view: View, record: Record) -> list[list[str | Cell]]:
+    """A row for each reason for which figures of the case have no value."""
+    rows = []
+    for missing_value, names in missing_figures(record).items():
+        figures = ", ".join(map(figure_name, names))
+        reason = sentence(missing_value.detail)
+        rows.append([*_case_cells(view, record), figures, missing_value.status, reason])
+    return rows
+
+
+def _left_out_table(left_out: Sequence[LeftOut]) -> Table:
+    """The cases that the planner left out, with the reason."""
+    rows = []
+    for case in left_out:
+        pattern, called, parameters = _split_key(case.case)
+        rows.append((case.target, pattern, called, parameters, sentence(case.reason)))
+    columns = ["target", "workload and pattern", "called", "parameters", "reason"]
+    return Table("Left out of this run", columns, rows, folded=True)
+
+
+def _split_key(case: str) -> tuple[str, str, str]:
+    """The key of a case as three cells: workload and pattern, the caller in words, and the rest.
+
+    A text that is no key, such as ``all``, stands in the first cell as it is.
     """
     words = case.split(" ", 3)
-    called = CALLER_WORDS.get(cast("Caller", words[2])) if len(words) > 2 else None
-    return (case, "", "") if called is None else (" ".join(words[:2]), called, " ".join(words[3:]))
+    if len(words) < 3:
+        return case, "", ""
+    workload, pattern, caller, *rest = words
+    called = CALLER_WORDS.get(cast("Caller", caller))
+    if called is None:
+        return case, "", ""
+    return f"{workload} {pattern}", called, " ".join(rest)
 
 
-def _place(view: View, record: Record) -> list[str | Cell]:
-    """The target, the pattern and the caller."""
+def _case_cells(view: View, record: Record) -> list[str | Cell]:
+    """The cells that say which case a row is about: target, pattern, caller and parameters."""
     target = view.target(record)
-    return [Cell(target.label, target.stack), record.pattern, CALLER_WORDS[record.caller]]
+    name = Cell(target.label, target.stack)
+    parameters = plain(_parameters(record), 120)
+    return [name, record.pattern, CALLER_WORDS[record.caller], parameters]
 
 
-def _rest(record: Record) -> str:
-    """The dependency and the parameters."""
+def _parameters(record: Record) -> str:
+    """The dependency and the parameters: what is left of the case's key after workload, pattern and
+    caller.
+    """
     return record.case.key.split(" ", 3)[3]
 
 
@@ -167,62 +205,100 @@ def records(view: View) -> Iterator[Part]:
     if not view.fingerprint.records:
         yield Text([NO_CASE])
         return
-    shown = (*_FIRST_FIGURES, *_MORE_FIGURES)
-    rows: list[list[str | Cell]] = []
-    for record in view.fingerprint.records:
-        first, more = (
-            [_number(record.figure(name)) for name in names]
-            for names in (_FIRST_FIGURES, _MORE_FIGURES)
-        )
-        next_run = next_run_text(record, view.fingerprint.machine)
-        others = "; ".join(
-            f"{figure_name(f.name)} {_number(f)}" for f in record.figures if f.name not in shown
-        )
-        to = held_range(record.figure("complete"))
-        target = view.target(record)
-        name, case = Cell(target.short, target.stack), target.pattern_label(record)
-        said = Cell(status(record), path=line_link(view, record))
-        rest = [f"{record.workload} {_rest(record)}", others, _pairs(record.window)]
-        called = CALLER_WORDS[record.caller]
-        rows.append(
-            [
-                name,
-                case,
-                called,
-                said,
-                *first,
-                next_run,
-                to,
-                record.bound,
-                record.unit,
-                *more,
-                *rest,
-            ]
-        )
     yield Text([CASES_READ_AS], quiet=True)
-    first_columns, more_columns = (
-        map(figure_column, names) for names in (_FIRST_FIGURES, _MORE_FIGURES)
-    )
-    columns = [
-        "target",
-        "case",
-        "called",
-        "status",
-        *first_columns,
-        "run-to-run",
-        "up to n",
-        "limit",
-        "per",
-        *more_columns,
-        "workload and parameters",
-        "other figures",
-        "timed",
+    yield table_of("All cases", _columns(view), view.fingerprint.records, sortable=True)
+
+
+def _columns(view: View) -> list[Column[Record]]:
+    """The columns of the table of all cases: which case, its main figures, and all else at the
+    right.
+    """
+    first_figures = [_figure_column(name) for name in _FIRST_FIGURES]
+    more_figures = [_figure_column(name) for name in _MORE_FIGURES]
+    return [
+        Column("target", partial(_short_target, view)),
+        Column("case", partial(_pattern_label, view)),
+        Column("called", _caller),
+        Column("status", partial(_linked_status, view)),
+        *first_figures,
+        Column("run-to-run", partial(_next_run, view), is_number=True),
+        Column("up to n", _held_range, is_number=True),
+        Column("limit", _limit),
+        Column("per", _unit),
+        *more_figures,
+        Column("workload and parameters", _workload_and_parameters),
+        Column("other figures", _other_figures),
+        Column("timed", _timed),
     ]
-    numeric = [*range(4, 9), *range(11, 11 + len(_MORE_FIGURES))]
-    yield Table("All cases", columns, rows, numeric=numeric, sortable=True)
 
 
-def _number(figure: Figure | None) -> str:
-    if figure is not None and figure.unit != "ns" and (found := figure.measured):
-        return spread(found)
+def _figure_column(name: str) -> Column[Record]:
+    """The column of the figure of that name."""
+    return Column(figure_column(name), partial(_figure_cell, name), is_number=True)
+
+
+def _figure_cell(name: str, record: Record) -> str:
+    return _with_interval(record.figure(name))
+
+
+def _with_interval(figure: Figure | None) -> str:
+    """A figure in its unit, a time in microseconds; the status of one without a value."""
+    if figure is None:
+        return ""
+    value = figure.measured
+    if figure.unit != "ns" and value is not None:
+        return spread(value)
     return micro_spread(figure)
+
+
+def _short_target(view: View, record: Record) -> Cell:
+    target = view.target(record)
+    return Cell(target.short, target.stack)
+
+
+def _pattern_label(view: View, record: Record) -> str:
+    return view.target(record).pattern_label(record)
+
+
+def _caller(record: Record) -> str:
+    return CALLER_WORDS[record.caller]
+
+
+def _linked_status(view: View, record: Record) -> Cell:
+    """The status, with a link to the times behind the figure."""
+    return Cell(status(record), path=line_link(view, record))
+
+
+def _next_run(view: View, record: Record) -> str:
+    return next_run_text(record, view.fingerprint.machine)
+
+
+def _held_range(record: Record) -> str:
+    return held_range(record.figure("complete"))
+
+
+def _limit(record: Record) -> str:
+    return record.bound
+
+
+def _unit(record: Record) -> str:
+    return record.unit
+
+
+def _workload_and_parameters(record: Record) -> str:
+    return f"{record.workload} {_parameters(record)}"
+
+
+def _other_figures(record: Record) -> str:
+    """The figures that have no column of their own, each with its name."""
+    with_columns = (*_FIRST_FIGURES, *_MORE_FIGURES)
+    texts = []
+    for figure in record.figures:
+        if figure.name not in with_columns:
+            texts.append(f"{figure_name(figure.name)} {_with_interval(figure)}")
+    return "; ".join(texts)
+
+
+def _timed(record: Record) -> str:
+    """What the timed part of the case has, as the file says."""
+    return _pairs(record.window)

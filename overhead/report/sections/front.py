@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from overhead.blocks.parts import Drawing, Listing, Part, Text
-from overhead.reading.dispatch_costs import dispatch_costs
+from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, dispatch_costs
 from overhead.reading.findings import findings_of
 from overhead.reading.view import View
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
@@ -37,47 +37,70 @@ def headline(view: View) -> Iterator[Part]:
     """The headline figure between sentences; sentences on the reasons where no cost is resolved."""
     costs = view.once(dispatch_costs)
     if costs is None or not any(row.marks for row in costs.rows):
-        yield Text(
-            [without_picture(costs, measured_elsewhere=_measured_elsewhere(view))], lead=True
-        )
-        said = [row_reasons(row) for row in costs.rows] if costs is not None else []
-        lacking = view.fingerprint.unavailable
-        said += [stack_reason(one) for one in lacking[:_MOST_REASONS]]
-        if len(lacking) > _MOST_REASONS:
-            said.append(more_missing(len(lacking) - _MOST_REASONS))
-        said += filter(None, [software_sentence(view)])
-        if said:
-            yield Text(said, quiet=True)
+        yield from _without_picture(view, costs)
         return
-    if not any(row.is_resolved(kind) for row in costs.rows for kind in row.marks):
+    if not any(_has_solid_mark(row) for row in costs.rows):
         yield Text([ONLY_NOISY])
     yield Text(lead_sentences(costs), lead=True)
     drawn = rows_drawn(costs)
-    read_as = caption(costs, [row for row in costs.rows if row not in drawn])
+    not_drawn = [row for row in costs.rows if row not in drawn]
     yield Drawing(
-        "headline",
-        picture_title(costs),
-        alternative(costs),
-        read_as,
-        partial(headline_figure, costs),
+        name="headline",
+        title=picture_title(costs),
+        alt=alternative(costs),
+        caption=caption(costs, not_drawn),
+        draw=partial(headline_figure, costs),
     )
     missing = missing_sentences(view, "on the page All cases")
-    remarks = (*trust_sentences(costs), software_sentence(view), speed_sentence(view), missing)
+    remarks = [*trust_sentences(costs), software_sentence(view), speed_sentence(view), missing]
     yield Text([*limit_sentences(costs), *filter(None, remarks)])
+
+
+def _has_solid_mark(row: DispatchRow) -> bool:
+    """Whether a cost of the row is resolved; others have hollow marks."""
+    return any(row.is_resolved(kind) for kind in row.marks)
+
+
+def _without_picture(view: View, costs: DispatchCosts | None) -> Iterator[Part]:
+    """Why there is no picture: a sentence, and below it the reason of each row and each missing
+    stack.
+    """
+    elsewhere = _measured_elsewhere(view)
+    yield Text([without_picture(costs, measured_elsewhere=elsewhere)], lead=True)
+
+    reasons = []
+    if costs is not None:
+        reasons += [row_reasons(row) for row in costs.rows]
+    missing = view.fingerprint.unavailable
+    reasons += [stack_reason(stack) for stack in missing[:_MOST_REASONS]]
+    if len(missing) > _MOST_REASONS:
+        reasons.append(more_missing(len(missing) - _MOST_REASONS))
+    software = software_sentence(view)
+    if software:
+        reasons.append(software)
+    if reasons:
+        yield Text(reasons, quiet=True)
 
 
 def _measured_elsewhere(view: View) -> bool:
     """Whether the run measured anything else than single dispatches."""
-    costs = [record.value("complete") for target in view.executing for record in target.records]
-    return bool(view.fingerprint.contention) or any(costs)
+    if view.fingerprint.contention:
+        return True
+    for target in view.executing:
+        if any(record.value("complete") for record in target.records):
+            return True
+    return False
 
 
 @register("to-do", "What to do here", 10)
 def to_do(view: View) -> Iterator[Part]:
     """The findings as a list, those that save most first."""
-    found = view.once(findings_of)
-    if not found:
+    findings = view.once(findings_of)
+    if not findings:
         yield Text([NO_SAVING])
         return
-    said = [finding_words(finding) for finding in found]
-    yield Listing([(one.title, one.detail) for one in said])
+    items = []
+    for finding in findings:
+        words = finding_words(finding)
+        items.append((words.title, words.detail))
+    yield Listing(items)

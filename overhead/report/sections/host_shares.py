@@ -5,8 +5,10 @@ terminal.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import attrgetter
 
-from overhead.blocks.parts import Part, Table
+from overhead.blocks.parts import Column, Part, table_of
 from overhead.reading.host_shares import HostShares, host_shares
 from overhead.reading.view import View, without_device
 from overhead.report.core.registry import register
@@ -23,35 +25,59 @@ from overhead.words.report.host_shares import (
     title,
 )
 
-_COLUMNS = ("stack", "case", "layer", "share", MICRO, "remark")
-_STACK, _CASE, _LAYER, _SHARE, _TIME, _REMARK = range(6)
-
 
 @register("ladder", "CPU time by layer", 15, page="cases")
 def layers(view: View) -> Iterator[Part]:
     """A table of the host's time with a row for each layer of each case; nothing without a split
     case.
     """
-    found = [each for each in view.once(host_shares) if each.is_split]
-    labels, device = without_device([each.target.named for each in found])
-    rows = [row for label, each in zip(labels, found, strict=True) for row in _layers(label, each)]
-    ends = [n - 1 for n, row in enumerate(rows) if row[0]]
-    if rows:
-        yield Table(
-            title(device), _COLUMNS, rows, numeric=(_SHARE, _TIME), important=(_REMARK,), ends=ends
-        )
+    split = [shares for shares in view.once(host_shares) if shares.is_split]
+    if not split:
+        return
+    labels, device = without_device([shares.target.named for shares in split])
+    rows: list[_Row] = []
+    last_rows = []
+    for label, shares in zip(labels, split, strict=True):
+        rows += _rows(label, shares)
+        last_rows.append(len(rows) - 1)
+    yield table_of(title(device), _COLUMNS, rows, ends=last_rows)
 
 
-def _layers(label: str, each: HostShares) -> list[list[str]]:
-    rows = [
-        [label, case(each), ALL_OF_IT, "", micro_spread(each.host) if each.host else "missing", ""]
-    ]
-    for share in each.shares:
+@dataclass(frozen=True)
+class _Row:
+    """A row of the table. Only the first row of a case names its stack and the case."""
+
+    layer: str
+    time: str
+    stack: str = ""
+    case: str = ""
+    share: str = ""
+    remark: str = ""
+
+
+_COLUMNS: list[Column[_Row]] = [
+    Column("stack", attrgetter("stack")),
+    Column("case", attrgetter("case")),
+    Column("layer", attrgetter("layer")),
+    Column("share", attrgetter("share"), is_number=True),
+    Column(MICRO, attrgetter("time"), is_number=True),
+    Column("remark", attrgetter("remark"), is_important=True),
+]
+
+
+def _rows(label: str, shares: HostShares) -> list[_Row]:
+    """The rows of a case: its whole CPU time, each layer of it, and what it is compared with."""
+    whole = micro_spread(shares.host) if shares.host is not None else "missing"
+    rows = [_Row(ALL_OF_IT, whole, stack=label, case=case(shares))]
+    for share in shares.shares:
+        is_resolved = share.of_host.floor >= 0
+        percentage = percent(share.of_host) if is_resolved else NOT_RESOLVED
+        time = micro_spread(share.figure)
         doubt = DOUBTS[share.doubt]
-        shown = NOT_RESOLVED if share.of_host.floor < 0 else percent(share.of_host)
-        rows.append(["", "", LAYERS[share.name], shown, micro_spread(share.figure), doubt])
-    if each.validation is not None:
-        rows.append(["", "", "validation", "", micro_spread(each.validation), PART_OF_ANOTHER])
-    if each.minimal is not None:
-        rows.append(["", "", MINIMAL_PROGRAM, "", micro_spread(each.minimal), NO_LAYER])
+        rows.append(_Row(LAYERS[share.name], time, share=percentage, remark=doubt))
+    if shares.validation is not None:
+        time = micro_spread(shares.validation)
+        rows.append(_Row("validation", time, remark=PART_OF_ANOTHER))
+    if shares.minimal is not None:
+        rows.append(_Row(MINIMAL_PROGRAM, micro_spread(shares.minimal), remark=NO_LAYER))
     return rows

@@ -5,20 +5,22 @@ pays.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from overhead.blocks.parts import Cell, Part, Table, micro_cell
-from overhead.reading.graphs import graphs
+from overhead.blocks.parts import Cell, Column, Part, micro_cell, table_of
+from overhead.reading.graphs import Graph, graphs
 from overhead.reading.view import View
 from overhead.report.core.registry import register
-from overhead.words.format import spread
+from overhead.words.format import MICRO, spread
 from overhead.words.report.launches import (
-    COSTS,
     graph_name,
     launch_instead,
     pays_off,
     pays_off_heading,
 )
 
+_MADE_NODES = 100
+"""Size of the graph whose making is told."""
 _NODES = (10, 100, 1000)
 """Sizes of graphs whose break-even is told."""
 
@@ -28,13 +30,40 @@ def launches(view: View) -> Iterator[Part]:
     """A row for each CUDA graph: a node, the launch that it replaces, its making, and when that
     pays; else nothing.
     """
-    rows: list[list[str | Cell]] = []
-    for g in graphs(view):
-        costs = [micro_cell(g.record, "complete"), launch_instead(g), micro_cell(g.record, "fixed")]
-        making = g.making_time(100)
-        made = spread(making / 1e3) if making is not None else ""
-        pays = [pays_off(g, nodes) for nodes in _NODES]
-        rows.append([Cell(graph_name(g), g.target.stack), *costs, made, *pays])
-    if rows:
-        columns = ["graph", *COSTS, *map(pays_off_heading, _NODES)]
-        yield Table("CUDA graphs", columns, rows, numeric=range(1, 8))
+    measured = list(graphs(view))
+    if not measured:
+        return
+    columns: list[Column[Graph]] = [
+        Column("graph", _name),
+        Column(f"each node, {MICRO}", _node_cost, is_number=True),
+        Column(f"a launch instead, {MICRO}", launch_instead, is_number=True),
+        Column(f"each replay, one-off, {MICRO}", _one_off_cost, is_number=True),
+        Column(f"making {_MADE_NODES} nodes, {MICRO}", _making_time, is_number=True),
+    ]
+    for nodes in _NODES:
+        heading = pays_off_heading(nodes)
+        columns.append(Column(heading, partial(_pays_off, nodes), is_number=True))
+    yield table_of("CUDA graphs", columns, measured)
+
+
+def _name(graph: Graph) -> Cell:
+    return Cell(graph_name(graph), graph.target.stack)
+
+
+def _node_cost(graph: Graph) -> str:
+    return micro_cell(graph.record, "complete")
+
+
+def _one_off_cost(graph: Graph) -> str:
+    return micro_cell(graph.record, "fixed")
+
+
+def _making_time(graph: Graph) -> str:
+    """Time to make a graph of 100 nodes ready to launch."""
+    time_ns = graph.making_time(_MADE_NODES)
+    return spread(time_ns / 1e3) if time_ns is not None else ""
+
+
+def _pays_off(nodes: int, graph: Graph) -> str:
+    """From how many replays on a graph of so many nodes is faster than launches."""
+    return pays_off(graph, nodes)

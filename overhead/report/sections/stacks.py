@@ -5,27 +5,30 @@ figures.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 
-from overhead.blocks.parts import Cell, Part, Table, micro_cell
+from overhead.blocks.parts import Cell, Column, Part, micro_cell, table_of
 from overhead.reading.dispatch_costs import DispatchRow, Kind, dispatch_costs
 from overhead.reading.view import View
 from overhead.report.core.case_line import line_link
 from overhead.report.core.registry import register
-from overhead.words.dispatch_costs import KIND_WORDS, remark as row_remark
-from overhead.words.format import ends_text
+from overhead.results import Record
+from overhead.words.dispatch_costs import KIND_WORDS, kind_remark
+from overhead.words.format import MICRO, ends_text
 from overhead.words.next_run import next_run_text
-from overhead.words.report.stacks import (
-    COLUMNS_OF_STACKS,
-    TABLE_TITLE,
-    TIME_COLUMNS,
-    called,
-    remark,
-)
+from overhead.words.report.stacks import TABLE_TITLE, called, full_remark
 
-_TIMES = range(2, 2 + len(TIME_COLUMNS))
-"""The columns of times: behind the stack and its caller."""
-_NO_FIGURES = [""] * (len(TIME_COLUMNS) + 1)
-"""The cells of a case that was not measured: of its times, and of what bounds it."""
+
+@dataclass(frozen=True)
+class _Case:
+    """A row of the table: a stack with one of the ways to call it. ``record``: None where that was
+    not measured.
+    """
+
+    row: DispatchRow
+    kind: Kind
+    record: Record | None
 
 
 @register("stacks", "The stacks", 25)
@@ -36,25 +39,68 @@ def stacks(view: View) -> Iterator[Part]:
     costs = view.once(dispatch_costs)
     if costs is None:
         return
-    yield Table(
-        TABLE_TITLE,
-        COLUMNS_OF_STACKS,
-        [_row(row, kind, costs.view) for row in costs.rows for kind in row.kinds],
-        numeric=_TIMES,
-        sortable=True,
-        folded=True,
-    ).without_empty(2)
+    cases = []
+    for row in costs.rows:
+        cases += [_Case(row, kind, row.records.get(kind)) for kind in row.kinds]
+    yield table_of(TABLE_TITLE, _columns(costs.view), cases, sortable=True, folded=True)
 
 
-def _row(row: DispatchRow, kind: Kind, view: View) -> list[str | Cell]:
-    name = Cell(row.label, row.stack)
-    record = row.records.get(kind)
-    if record is None:
-        return [name, KIND_WORDS[kind], *_NO_FIGURES, row_remark(row, kind)]
-    cost = micro_cell(record, "complete")
-    met = record.measured("met")
-    next_run = next_run_text(record, view.fingerprint.machine)
-    figures = [cost, micro_cell(record, "host"), next_run, ends_text(met / 1e3) if met else ""]
-    said = remark(row, kind, record)
-    linked = Cell(said, path=line_link(view, record)) if said else ""
-    return [name, called(kind, record), *figures, row.limit(kind), linked]
+def _columns(view: View) -> list[Column[_Case]]:
+    """The columns; those that are empty for every stack are left out, except the first two."""
+    next_run = partial(_next_run, view)
+    remark = partial(_linked_remark, view)
+    return [
+        Column("stack", _stack),
+        Column("called", _called),
+        Column(f"cost, {MICRO}", _cost, is_number=True, only_if_filled=True),
+        Column(f"CPU time, {MICRO}", _cpu_time, is_number=True, only_if_filled=True),
+        Column(f"run-to-run, {MICRO}", next_run, is_number=True, only_if_filled=True),
+        Column(f"unpinned, {MICRO}", _unpinned, is_number=True, only_if_filled=True),
+        Column("limit", _limit, only_if_filled=True),
+        Column("remark", remark, only_if_filled=True),
+    ]
+
+
+def _stack(case: _Case) -> Cell:
+    return Cell(case.row.label, case.row.stack)
+
+
+def _called(case: _Case) -> str:
+    if case.record is None:
+        return KIND_WORDS[case.kind]
+    return called(case.kind, case.record)
+
+
+def _cost(case: _Case) -> str:
+    return micro_cell(case.record, "complete")
+
+
+def _cpu_time(case: _Case) -> str:
+    return micro_cell(case.record, "host")
+
+
+def _next_run(view: View, case: _Case) -> str:
+    if case.record is None:
+        return ""
+    return next_run_text(case.record, view.fingerprint.machine)
+
+
+def _unpinned(case: _Case) -> str:
+    """The range of the unpinned costs of several processes."""
+    unpinned_ns = case.record.measured("met") if case.record is not None else None
+    return ends_text(unpinned_ns / 1e3) if unpinned_ns is not None else ""
+
+
+def _limit(case: _Case) -> str:
+    """What bounds the cost: the host, the device, or both."""
+    return case.row.limit(case.kind) if case.record is not None else ""
+
+
+def _linked_remark(view: View, case: _Case) -> str | Cell:
+    """The remark, with a link to the times behind the cost."""
+    if case.record is None:
+        return kind_remark(case.row, case.kind)
+    remark = full_remark(case.row, case.kind, case.record)
+    if not remark:
+        return ""
+    return Cell(remark, path=line_link(view, case.record))

@@ -4,11 +4,20 @@ step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
+from overhead.blocks.parts import (
+    Cell,
+    Column,
+    Drawing,
+    Part,
+    Table,
+    Text,
+    micro_cell,
+    table_of,
+)
 from overhead.reading.plain_text import plain
 from overhead.reading.synchronising import (
     StepKind,
@@ -40,18 +49,18 @@ from overhead.words.report.waiting import (
     cost_or_range,
     how_to_read,
     positive_range,
-    remark,
     step_text,
+    synchronised_remark,
     wait_label,
     waiting_sentence,
     without_wait,
 )
 
-_RHYTHM_MARKERS = {1: "o", 4: "v", 10: "s", 100: "P"}
+_MARKERS_BY_EVERY = {1: "o", 4: "v", 10: "s", 100: "P"}
 _OTHER_MARKER = "^"
+"""The marker of a synchronisation, by after how many steps it comes."""
 _PERCENTILES = ("p50", "p95", "p99")
-_Groups = dict[tuple[TargetLabel, StepKind], list[Synchronised]]
-"""By target and step."""
+_MOST_SENTENCES = 2
 
 
 @dataclass(frozen=True)
@@ -69,39 +78,23 @@ class _Row:
         """T(1), one unit and its wait, with an interval; None of another act than the wait of the
         base case.
         """
-        single = self.target.base.measured("naive") if self.act == _base_act(self.target) else None
+        if self.act != _base_act(self.target):
+            return None
+        single = self.target.base.measured("naive")
         return single if single is not None and single.bounded else None
 
     @property
     def is_measured(self) -> bool:
         """Whether one of the two says what a wait does to the unit."""
-        waited = self.waited.measured("complete") if self.waited is not None else None
-        return self.alone is not None or waited is not None
+        if self.alone is not None:
+            return True
+        return self.waited is not None and self.waited.measured("complete") is not None
 
     @property
-    def sentence(self) -> str:
-        """The row in words."""
-        return waiting_sentence(self.target, self.act, self.waited, self.alone)
-
-    @property
-    def cells(self) -> list[str | Cell]:
-        """The row of the table."""
-        waited = _short(self.waited) or (self.waited.status if self.waited else "not measured")
-        single = positive_range(self.alone) if self.alone is not None else ""
-        stack = Cell(caller_name(self.target), self.target.stack)
-        return [stack, Cell(act_name(self.act)), without_wait(self.target), waited, single]
-
-
-def _short(record: Record | None) -> str | Cell:
-    """The cost as ``cost_or_range`` has it, but without the interval of an ``ok`` figure, which a
-    pointer shows.
-    """
-    figure, cost = record.figure("complete") if record is not None else None, cost_or_range(record)
-    return (
-        Cell(micro(figure), hover=cost)
-        if cost and figure is not None and figure.status == "ok"
-        else cost
-    )
+    def waited_cost(self) -> float:
+        """ns of a unit with the act after it; 0 where that is not known."""
+        cost = self.waited.value("complete") if self.waited is not None else None
+        return cost or 0.0
 
 
 @register("waiting", "What synchronisation costs", 20)
@@ -109,65 +102,173 @@ def waiting(view: View) -> Iterator[Part]:
     """What a wait or a read after each unit does to it, through each stack: up to two sentences,
     and a table.
     """
-    targets = sorted(waiting_targets(view), key=lambda t: t.base.value("naive") or float("inf"))
-    rows = [row for t in targets for row in _rows(view, t) if row.is_measured]
+    targets = sorted(waiting_targets(view), key=_single_shot)
+    rows = []
+    for target in targets:
+        rows += [row for row in _rows(view, target) if row.is_measured]
     if not rows:
         yield Text([NO_WAIT])
         return
-    known = [row for row in rows if row.target.base.measured("complete")]
-    told = {row.target.stack: row for row in reversed(known)}
-    first = [stack for stack in view.in_role("waits-told") if stack in told]
-    yield Text([told[stack].sentence for stack in dict.fromkeys([*first, *told])][:2])
-    columns = ["stack", "after each", "without", "with", "single-shot"]
-    yield Table(WAITS_TITLE, columns, [row.cells for row in rows], numeric=range(2, 5))
-    bound = [t for t in targets if t.base.bound in ("device", "balanced") and not t.software]
-    yield Text([how_to_read(bound)], quiet=True)
+    sentences = []
+    for row in _told_rows(view, rows):
+        sentences.append(waiting_sentence(row.target, row.act, row.waited, row.alone))
+    yield Text(sentences)
+    yield table_of(WAITS_TITLE, _WAITING_COLUMNS, rows)
+    device_bound = [
+        target
+        for target in targets
+        if target.base.bound in ("device", "balanced") and not target.software
+    ]
+    yield Text([how_to_read(device_bound)], quiet=True)
+
+
+def _single_shot(target: TargetView) -> float:
+    """ns of one unit with its wait. Targets where that is not known come behind all others."""
+    return target.base.value("naive") or float("inf")
 
 
 def _rows(view: View, target: TargetView) -> list[_Row]:
-    """The acts of the base case, those first that cost most; else its wait."""
-    own = [
-        s
-        for s in synchronised(view)
-        if s.every == 1 and s.alone is not None and s.alone.key == target.base.key
-    ]
-    acts = [_Row(target, s.act, s.record) for s in own]
+    """The acts of the base case, those first that cost most; behind them its wait, if that is none
+    of these acts.
+    """
+    acts = []
+    for found in synchronised(view):
+        is_of_base = found.alone is not None and found.alone.key == target.base.key
+        if is_of_base and found.every == 1:
+            acts.append(_Row(target, found.act, found.record))
+    acts.sort(key=lambda row: row.waited_cost, reverse=True)
     wait = _Row(target, _base_act(target), waited_each(target))
-    acts.sort(key=lambda row: -((row.waited and row.waited.value("complete")) or 0.0))
-    return acts if any(row.act == wait.act for row in acts) else [*acts, wait]
+    if any(row.act == wait.act for row in acts):
+        return acts
+    return [*acts, wait]
 
 
 def _base_act(target: TargetView) -> str:
+    """How the base case waits, as the file names it."""
     return str(wait_of(target.base) or "")
+
+
+def _told_rows(view: View, rows: Sequence[_Row]) -> list[_Row]:
+    """The rows that sentences tell: the first one of each of two stacks.
+
+    Stacks whose facts say ``waits-told`` come first, and then those of the last rows, which wait
+    longest.
+    """
+    first_rows = {}
+    for row in reversed(rows):
+        if row.target.base.measured("complete"):
+            first_rows[row.target.stack] = row
+    preferred = [stack for stack in view.in_role("waits-told") if stack in first_rows]
+    stacks = list(dict.fromkeys([*preferred, *first_rows]))
+    return [first_rows[stack] for stack in stacks[:_MOST_SENTENCES]]
+
+
+def _stack_cell(row: _Row) -> Cell:
+    return Cell(caller_name(row.target), row.target.stack)
+
+
+def _act_cell(row: _Row) -> Cell:
+    return Cell(act_name(row.act))
+
+
+def _without_cell(row: _Row) -> str:
+    return without_wait(row.target)
+
+
+def _with_cell(row: _Row) -> str | Cell:
+    """The cost with the act after each unit; a pointer shows the interval of an ``ok`` figure.
+    Without a cost its status.
+    """
+    if row.waited is None:
+        return "not measured"
+    cost = cost_or_range(row.waited)
+    if not cost:
+        return row.waited.status
+    figure = row.waited.figure("complete")
+    if figure is None or figure.status != "ok":
+        return cost
+    return Cell(micro(figure), hover=cost)
+
+
+def _single_shot_cell(row: _Row) -> str:
+    return positive_range(row.alone) if row.alone is not None else ""
+
+
+_WAITING_COLUMNS: list[Column[_Row]] = [
+    Column("stack", _stack_cell),
+    Column("after each", _act_cell),
+    Column("without", _without_cell, is_number=True),
+    Column("with", _with_cell, is_number=True),
+    Column("single-shot", _single_shot_cell, is_number=True),
+]
+
+
+@dataclass(frozen=True)
+class _Wait:
+    """A case that waits, with its target."""
+
+    target: TargetView
+    record: Record
 
 
 @register("waits", "Ways to wait", 60, page="synchronisation", any_run=True)
 def waits(view: View) -> Iterator[Part]:
     """A table of the ways to wait, with the percentiles of cases that wait after each unit."""
-    rows = list({r.key: (t, r) for t, r in all_waits(view)}.values())
-    if not rows:
+    by_key = {}
+    for target, record in all_waits(view):
+        by_key[record.key] = _Wait(target, record)
+    if not by_key:
         yield Text([NO_WAIT])
         return
     yield Text([WAITS_READ_AS])
-    names = [*WAIT_FIGURES, "fixed", *_PERCENTILES]
-    titles = [
-        *WAIT_FIGURES.values(),
-        *(f"{name}, {MICRO}" for name in (figure_column("fixed"), *_PERCENTILES)),
+    yield table_of("Ways to wait, by function", _wait_columns(), by_key.values())
+
+
+def _wait_columns() -> list[Column[_Wait]]:
+    """The columns of the table of ways to wait: the case, and its times in microseconds."""
+    headings = dict(WAIT_FIGURES)
+    headings["fixed"] = f"{figure_column('fixed')}, {MICRO}"
+    for name in _PERCENTILES:
+        headings[name] = f"{name}, {MICRO}"
+    times = []
+    for name, heading in headings.items():
+        times.append(Column(heading, partial(_time_cell, name), is_number=True))
+    return [
+        Column("target", _wait_label_cell),
+        Column("pattern", _pattern_cell),
+        Column("called", _caller_cell),
+        *times,
     ]
-    yield Table(
-        "Ways to wait, by function",
-        ["target", "pattern", "called", *titles],
-        [
-            [
-                Cell(wait_label(t, r), t.stack),
-                r.pattern,
-                CALLER_WORDS[r.caller],
-                *(micro_cell(r, n) for n in names),
-            ]
-            for t, r in rows
-        ],
-        numeric=range(3, 10),
-    )
+
+
+def _wait_label_cell(wait: _Wait) -> Cell:
+    return Cell(wait_label(wait.target, wait.record), wait.target.stack)
+
+
+def _pattern_cell(wait: _Wait) -> str:
+    return wait.record.pattern
+
+
+def _caller_cell(wait: _Wait) -> str:
+    return CALLER_WORDS[wait.record.caller]
+
+
+def _time_cell(name: str, wait: _Wait) -> str:
+    return micro_cell(wait.record, name)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The synchronisations of one step on one target."""
+
+    target: TargetLabel
+    step: StepKind
+    found: Sequence[Synchronised]
+
+    @property
+    def acts(self) -> list[str]:
+        """The synchronisations, each once."""
+        return list(dict.fromkeys(one.act for one in self.found))
 
 
 @register(
@@ -177,34 +278,54 @@ def synchronisation(view: View) -> Iterator[Part]:
     """What each synchronising act adds to a step of PyTorch: a figure, a table; and acts in a CUDA
     graph.
     """
-    found = synchronised(view)
-    groups: _Groups = {}
-    for s in found:
-        groups.setdefault((s.target.shortened, step_kind(s.record)), []).append(s)
-    clear = {key: [s for s in group if s.is_costly] for key, group in groups.items()}
-    drawn = {key: group for key, group in clear.items() if len({s.act for s in group}) > 1}
-    if found:
-        yield _drawing(drawn, _table(groups)) if drawn else _table(groups)
-    if verdicts := in_capture(view):
+    groups = _groups(synchronised(view))
+    if groups:
+        table = _table(groups)
+        drawn = _with_something_to_compare(groups)
+        yield _drawing(drawn, table) if drawn else table
+    verdicts = in_capture(view)
+    if verdicts:
         rows = [[act_name(name), plain(text)] for name, text in verdicts.items()]
-        yield Table(
-            "Synchronisations in a captured step", ["synchronisation", "in a CUDA graph"], rows
-        )
+        columns = ["synchronisation", "in a CUDA graph"]
+        yield Table("Synchronisations in a captured step", columns, rows)
 
 
-def _drawing(groups: _Groups, table: Table) -> Drawing:
+def _groups(found: Iterable[Synchronised]) -> list[_Group]:
+    """The synchronisations by target and step, in the order in which these first come."""
+    members: dict[tuple[TargetLabel, StepKind], list[Synchronised]] = {}
+    for one in found:
+        key = (one.target.shortened, step_kind(one.record))
+        members.setdefault(key, []).append(one)
+    return [_Group(target, step, group) for (target, step), group in members.items()]
+
+
+def _with_something_to_compare(groups: Iterable[_Group]) -> list[_Group]:
+    """The groups with only the synchronisations whose cost can be drawn, if these are two
+    different ones at least.
+    """
+    drawn = []
+    for group in groups:
+        costly = [one for one in group.found if one.is_costly]
+        shown = replace(group, found=costly)
+        if len(shown.acts) > 1:
+            drawn.append(shown)
+    return drawn
+
+
+def _drawing(groups: Iterable[_Group], table: Table) -> Drawing:
+    """The picture: a panel for each group, a row for each act, a mark for each rhythm."""
     panels = {}
-    for (target, step), group in groups.items():
-        acts = list(dict.fromkeys(s.act for s in group))
-        marks = {
-            act: [_mark(s, s.cost) for s in group if s.act == act and s.cost is not None]
-            for act in acts
-        }
-        panels[target.followed_by(f": {step_text(step)}")] = [
-            DotRow(act_name(act), marks[act]) for act in acts
-        ]
-    rhythms = sorted({s.every for group in groups.values() for s in group})
-    shapes = {after_every(k): _RHYTHM_MARKERS.get(k, _OTHER_MARKER) for k in rhythms}
+    after_steps = set()
+    for group in groups:
+        marks: dict[str, list[Mark]] = {act: [] for act in group.acts}
+        for one in group.found:
+            after_steps.add(one.every)
+            if one.cost is not None:
+                marks[one.act].append(_mark(one, one.cost))
+        title = group.target.followed_by(f": {step_text(group.step)}")
+        panels[title] = [DotRow(act_name(act), own) for act, own in marks.items()]
+
+    shapes = {after_every(steps): _marker(steps) for steps in sorted(after_steps)}
     return Drawing(
         "synchronisation",
         "What one synchronisation adds to a step",
@@ -216,45 +337,80 @@ def _drawing(groups: _Groups, table: Table) -> Drawing:
     )
 
 
-def _mark(s: Synchronised, cost: Value) -> Mark:
-    figures = [r.figure("complete") for r in (s.record, s.alone) if r is not None]
-    unclear = any(f is None or f.status != "ok" for f in figures)
-    at = replace(cost / 1e3, status="noisy" if unclear else "ok")
-    return Mark(at, s.target.facts.colour, _RHYTHM_MARKERS.get(s.every, _OTHER_MARKER))
+def _marker(every: int) -> str:
+    """The marker of a synchronisation that comes after so many steps."""
+    return _MARKERS_BY_EVERY.get(every, _OTHER_MARKER)
 
 
-def _table(groups: _Groups) -> Table:
-    rows: list[list[str | Cell]] = []
-    for (target, step), group in groups.items():
-        for s in group:
-            alone, cost, slow = (
-                s.alone.measured("complete") if s.alone else None,
-                s.cost,
-                s.slowdown,
-            )
-            numbers = [
-                *(spread(one / 1e3) if one else "" for one in (alone, cost)),
-                factor_spread(slow),
-            ]
-            target_cell = Cell(target.text, s.target.stack)
-            rows.append(
-                [
-                    target_cell,
-                    step_text(step),
-                    act_name(s.act),
-                    after_every(s.every),
-                    *numbers,
-                    remark(s),
-                ]
-            )
-    columns = [
-        "target",
-        "step",
-        "synchronisation",
-        "when",
-        f"without it, {MICRO}",
-        f"it adds, {MICRO}",
-        "the step takes",
-        "remark",
-    ]
-    return Table("Synchronisations", columns, rows, numeric=(4, 5, 6))
+def _mark(found: Synchronised, cost_ns: Value) -> Mark:
+    """The mark of a cost: hollow if the case with the act or the case without it is not ``ok``."""
+    is_clear = True
+    for record in (found.record, found.alone):
+        if record is not None:
+            figure = record.figure("complete")
+            is_clear = is_clear and figure is not None and figure.status == "ok"
+    at = replace(cost_ns / 1e3, status="ok" if is_clear else "noisy")
+    return Mark(at, found.target.facts.colour, _marker(found.every))
+
+
+@dataclass(frozen=True)
+class _SynchronisedRow:
+    """A row of the table: a synchronisation in its group."""
+
+    group: _Group
+    found: Synchronised
+
+
+def _table(groups: Iterable[_Group]) -> Table:
+    """The table of all synchronisations."""
+    rows = []
+    for group in groups:
+        rows += [_SynchronisedRow(group, one) for one in group.found]
+    return table_of("Synchronisations", _SYNCHRONISED_COLUMNS, rows)
+
+
+def _group_target_cell(row: _SynchronisedRow) -> Cell:
+    return Cell(row.group.target.text, row.found.target.stack)
+
+
+def _step_cell(row: _SynchronisedRow) -> str:
+    return step_text(row.group.step)
+
+
+def _synchronisation_cell(row: _SynchronisedRow) -> str:
+    return act_name(row.found.act)
+
+
+def _when_cell(row: _SynchronisedRow) -> str:
+    return after_every(row.found.every)
+
+
+def _alone_cell(row: _SynchronisedRow) -> str:
+    alone = row.found.alone
+    cost_ns = alone.measured("complete") if alone is not None else None
+    return spread(cost_ns / 1e3) if cost_ns is not None else ""
+
+
+def _added_cell(row: _SynchronisedRow) -> str:
+    cost_ns = row.found.cost
+    return spread(cost_ns / 1e3) if cost_ns is not None else ""
+
+
+def _slowdown_cell(row: _SynchronisedRow) -> str:
+    return factor_spread(row.found.slowdown)
+
+
+def _remark_cell(row: _SynchronisedRow) -> str:
+    return synchronised_remark(row.found)
+
+
+_SYNCHRONISED_COLUMNS: list[Column[_SynchronisedRow]] = [
+    Column("target", _group_target_cell),
+    Column("step", _step_cell),
+    Column("synchronisation", _synchronisation_cell),
+    Column("when", _when_cell),
+    Column(f"without it, {MICRO}", _alone_cell, is_number=True),
+    Column(f"it adds, {MICRO}", _added_cell, is_number=True),
+    Column("the step takes", _slowdown_cell, is_number=True),
+    Column("remark", _remark_cell),
+]

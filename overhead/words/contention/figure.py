@@ -21,9 +21,8 @@ _SHORT = {"native": ", compiled", "ffi": ", no wrappers", "browser": ", JavaScri
 
 def title(way: Way) -> str:
     """What the figure shows."""
-    return (
-        f"{PEER_WORDS[way].title}: the cost of one dispatch or launch, and the work of all together"
-    )
+    cases = PEER_WORDS[way].title
+    return f"{cases}: the cost of one dispatch or launch, and the work of all together"
 
 
 def cost_title(way: Way) -> str:
@@ -38,7 +37,8 @@ def peers_axis(way: Way) -> str:
 
 def line(row: PeersRow) -> str:
     """The name of a line."""
-    return plain(label_without_software(row) + _SHORT.get(row.first.case.caller, ""), 36)
+    caller = _SHORT.get(row.first.case.caller, "")
+    return plain(label_without_software(row) + caller, 36)
 
 
 def line_up_to(name: str, peers: int) -> str:

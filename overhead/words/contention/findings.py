@@ -16,22 +16,22 @@ _CONDITIONS: dict[Way, str] = {
 
 @words_for(DoLessTogether)
 def do_less_together(found: DoLessTogether) -> FindingWords:
+    """That several callers at once do less work than one alone, with the cases where they do."""
     worst = found.losses[0]
-    advice = (
-        f"Use {PEER_WORDS[found.way].advice}{', or several processes' if found.processes else ''}"
+    stack = name(worst.row)
+    advice = f"Use {PEER_WORDS[found.way].advice}"
+    if found.processes is not None:
+        advice += ", or several processes"
+    times = number(worst.ratio)
+    title = (
+        f"{advice}: {worst.peers} {found.way} together do {times} times as much work as one alone"
+        f" through {stack}, {called(worst.row)}."
     )
-    together = (
-        f"{worst.peers} {found.way} together do {number(worst.ratio)} times as much work as one"
-        " alone"
-    )
-    title = f"{advice}: {together} through {name(worst.row)}, {called(worst.row)}."
-    cases = [
-        f"{name(one.row)} {called(one.row)}, {one.peers} {found.way}: {factor_spread(one.ratio)}"
-        for one in found.losses
-    ]
-    if found.processes:
-        cases.append(
-            f"{worst.peers} processes through {name(worst.row)}: {factor_spread(found.processes)}"
-        )
-    named = f"A case is listed if its whole interval is below {found.below:g}."
-    return FindingWords(title, f"{'; '.join(cases)}. {named} {_CONDITIONS[found.way]}")
+    cases = []
+    for loss in found.losses:
+        ratio = factor_spread(loss.ratio)
+        cases.append(f"{name(loss.row)} {called(loss.row)}, {loss.peers} {found.way}: {ratio}")
+    if found.processes is not None:
+        cases.append(f"{worst.peers} processes through {stack}: {factor_spread(found.processes)}")
+    rule = f"A case is listed if its whole interval is below {found.below:g}."
+    return FindingWords(title, f"{'; '.join(cases)}. {rule} {_CONDITIONS[found.way]}")

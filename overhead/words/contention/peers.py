@@ -109,8 +109,10 @@ def _device(row: PeersRow) -> list[str]:
 
 
 def _case(row: PeersRow) -> list[str]:
-    on = " ".join(plain(without_brackets(one), 28) for one in row.on)
-    return [*([f"on {on}"] if on else []), *words(dict(row.params))]
+    """What tells a row apart from other rows of its stack: the adapter, and its parameters."""
+    parameters = words(dict(row.params))
+    adapter = " ".join(plain(without_brackets(name), 28) for name in row.on)
+    return [f"on {adapter}", *parameters] if adapter else parameters
 
 
 def _software(row: PeersRow) -> list[str]:
@@ -119,8 +121,9 @@ def _software(row: PeersRow) -> list[str]:
 
 def called(row: PeersRow) -> str:
     """The caller, and the placement if it is not free: ``from Python, pinned to a core``."""
+    caller = CALLER_WORDS[row.first.case.caller]
     pinned = _PINNED[row.first.placement]
-    return CALLER_WORDS[row.first.case.caller] + (f", pinned to {pinned}" if pinned else "")
+    return f"{caller}, pinned to {pinned}" if pinned else caller
 
 
 def caller_cell(row: PeersRow) -> str:
@@ -142,7 +145,9 @@ def limit_cell(record: Contention) -> str:
 
 def each_peer_cell(costs: Sequence[float]) -> str:
     """The lowest and the highest cost of a peer; '' of one peer."""
-    return f"{micro_of(min(costs))} to {micro_of(max(costs))}" if len(costs) > 1 else ""
+    if len(costs) <= 1:
+        return ""
+    return f"{micro_of(min(costs))} to {micro_of(max(costs))}"
 
 
 def ratio_column(way: Way) -> str:
@@ -167,9 +172,10 @@ def columns(way: Way, counts: Sequence[int]) -> list[str]:
 def table_title(way: Way, most: int) -> str:
     """The title of the table. ``most``: the largest number of peers with a cost."""
     of_k = "while K other processes are busy" if way == "busy" else f"for each of K {way}"
+    ratios = ratio_column(way)
     return (
-        f'Cost of one dispatch or launch {of_k}, {MICRO}; "{ratio_column(way)}" and'
-        f' "{LIMIT_COLUMN}" at K={most}'
+        f'Cost of one dispatch or launch {of_k}, {MICRO}; "{ratios}" and "{LIMIT_COLUMN}" at'
+        f" K={most}"
     )
 
 
@@ -186,11 +192,14 @@ def most_peers(way: Way, found: MostPeers) -> str:
         times += f" to {number(greatest.ratio)}{TIMES} ({name(greatest.row)})"
     caller = called(least.row)
     begin = f"{caller[0].upper()}{caller[1:]}, {PEER_WORDS[way].finding.format(least.peers)}"
-    alone = "alone" if way == "busy" else "one alone"
-    noisy = [name(row) for row in found.noisy]
-    unclear = f" Not included, because too noisy: {listed(noisy)}." if noisy else ""
-    what = "as much as" if way == "busy" else "as much work as"
-    return f"{begin} {times} {what} {alone}.{unclear}"
+    if way == "busy":
+        sentence = f"{begin} {times} as much as alone."
+    else:
+        sentence = f"{begin} {times} as much work as one alone."
+    if not found.noisy:
+        return sentence
+    noisy = listed([name(row) for row in found.noisy])
+    return f"{sentence} Not included, because too noisy: {noisy}."
 
 
 def meeting(way: Way, found: MeetAtDevice) -> str:
@@ -206,10 +215,11 @@ def meeting(way: Way, found: MeetAtDevice) -> str:
 
 def losses(way: Way, found: Sequence[RatioAt]) -> str:
     """Which cases do less together than one alone, and what to use."""
-    worst = [f"{case(one.row, one.peers)} {factor_spread(one.ratio)}" for one in found]
+    cases = [f"{case(loss.row, loss.peers)} {factor_spread(loss.ratio)}" for loss in found]
+    advice = PEER_WORDS[way].advice
     return (
-        f"Several {way} together do less work than one of the {way} alone: {'; '.join(worst)}. For"
-        f" these stacks, use {PEER_WORDS[way].advice}."
+        f"Several {way} together do less work than one of the {way} alone: {'; '.join(cases)}. For"
+        f" these stacks, use {advice}."
     )
 
 
@@ -218,25 +228,33 @@ def placing(found: Placing) -> str:
     pinned.
     """
     if not found.limited:
-        reach = f"; no interval goes above {found.highest:.2f}{TIMES}" if found.is_bounded else ""
-        return f"No case is clearly slower than the same case alone{reach}."
+        sentence = "No case is clearly slower than the same case alone"
+        if found.is_bounded:
+            sentence += f"; no interval goes above {found.highest:.2f}{TIMES}"
+        return f"{sentence}."
     cases = []
-    for case in found.limited:
-        first = case.slowdowns[0]
-        each = ", ".join(f"{called(one.row)} {factor_spread(one.ratio)}" for one in case.slowdowns)
-        cases.append(f"{name(first.row)} {each} (K={first.peers})")
+    for limited in found.limited:
+        first = limited.slowdowns[0]
+        slowdowns = []
+        for slowdown in limited.slowdowns:
+            slowdowns.append(f"{called(slowdown.row)} {factor_spread(slowdown.ratio)}")
+        cases.append(f"{name(first.row)} {', '.join(slowdowns)} (K={first.peers})")
     return f"Slower than the same case alone: {'; '.join(cases)}."
 
 
 def of_device(figure: str, found: Sequence[RatioAt]) -> str:
     """Times of the device that some cases show, in ns."""
-    cases = [f"{case(one.row, one.peers)} {number(one.ratio / 1e3)} {MICRO}" for one in found]
+    cases = []
+    for shown in found:
+        time = number(shown.ratio / 1e3)
+        cases.append(f"{case(shown.row, shown.peers)} {time} {MICRO}")
     return f"{_OF_DEVICE[figure]}: {'; '.join(cases)}."
 
 
 def case(row: PeersRow, *peers: int) -> str:
     """A row with its numbers of peers."""
-    return f"{name(row)} {called(row)} (K={', '.join(map(str, peers))})"
+    numbers = ", ".join(map(str, peers))
+    return f"{name(row)} {called(row)} (K={numbers})"
 
 
 def row_of_all(row: PeersRow) -> str:
@@ -248,4 +266,6 @@ def noisy_cell(value: Value, sign: str) -> str:
     """A noisy value in a table: its interval alone, or its status where that is not known."""
     if value.low is None or value.high is None:
         return f"{number(value)}{sign} {value.status}"
-    return between(value.low, value.high) if value.low > 0 else f"at most {number(value.high)}"
+    if value.low <= 0:
+        return f"at most {number(value.high)}"
+    return between(value.low, value.high)

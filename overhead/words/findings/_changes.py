@@ -17,15 +17,17 @@ def stack(change: Change) -> str:
 
 def called(change: Change) -> str:
     """The caller in words, ``from Python``; both with "and" between where they differ."""
-    return " and ".join(
-        dict.fromkeys(CALLER_WORDS[record.caller] for record in (change.before, change.after))
-    )
+    before = CALLER_WORDS[change.before.caller]
+    after = CALLER_WORDS[change.after.caller]
+    return before if before == after else f"{before} and {after}"
 
 
 def instead(change: Change) -> str:
     """Both costs, the second first: ``11.7 µs instead of 25.6 µs per dispatch from Python``."""
-    before, after = cost_text(change.before), cost_text(change.after)
-    return f"{after} {MICRO} instead of {before} {MICRO} per {change.before.unit} {called(change)}"
+    before = cost_text(change.before)
+    after = cost_text(change.after)
+    unit = change.before.unit
+    return f"{after} {MICRO} instead of {before} {MICRO} per {unit} {called(change)}"
 
 
 def intervals(changes: Sequence[Change]) -> str:
@@ -36,13 +38,13 @@ def intervals(changes: Sequence[Change]) -> str:
 
 
 def _interval(change: Change) -> str:
-    before, after = (record.figure("complete") for record in (change.before, change.after))
-    both = (
-        f"{micro_spread(after)} instead of {micro_spread(before)} {MICRO}"
-        if before and after
-        else ""
-    )
-    return f"{_capital(stack(change))} {called(change)}: {both}, {factor_spread(change.times)} less"
+    before = change.before.figure("complete")
+    after = change.after.figure("complete")
+    both = ""
+    if before is not None and after is not None:
+        both = f"{micro_spread(after)} instead of {micro_spread(before)} {MICRO}"
+    subject = f"{_capital(stack(change))} {called(change)}"
+    return f"{subject}: {both}, {factor_spread(change.times)} less"
 
 
 def _capital(name: str) -> str:

@@ -13,24 +13,25 @@ from overhead.words.format import count
 
 @words_for(OnePassPays)
 def one_pass(found: OnePassPays) -> FindingWords:
+    """That many dispatches in one pass cost less than a submission for each."""
     first = found.changes[0]
-    return FindingWords(
-        f"Batch: record many dispatches in one pass and submit once. Through {stack(first)}:"
-        f" {instead(first)}.",
-        f"{intervals(found.changes)}. This applies if the CPU needs no result between the"
-        " dispatches.",
+    title = (
+        "Batch: record many dispatches in one pass and submit once."
+        f" Through {stack(first)}: {instead(first)}."
     )
+    condition = "This applies if the CPU needs no result between the dispatches."
+    return FindingWords(title, f"{intervals(found.changes)}. {condition}")
 
 
 @words_for(ReplayPays)
 def replay(found: ReplayPays) -> FindingWords:
-    first = found.changes[0]
-    repaid = ""
-    if (replays := found.pays_after) is not None:
-        after = count(max(1, math.ceil(replays.value)), "replay", formed("ceil", replays.origin))
-        repaid = f". Making a graph of {found.nodes} nodes pays off after {after}"
-    return FindingWords(
-        f"Use a CUDA graph, made by {found.maker}: {instead(first)}{repaid}.",
-        f"{intervals(found.changes)}. This applies if a program repeats the same launches with the"
-        " same shapes and addresses.",
+    """That a node of a CUDA graph costs less than a launch, and when making the graph pays off."""
+    title = f"Use a CUDA graph, made by {found.maker}: {instead(found.changes[0])}"
+    if found.pays_after is not None:
+        replays = max(1, math.ceil(found.pays_after.value))
+        after = count(replays, "replay", formed("ceil", found.pays_after.origin))
+        title = f"{title}. Making a graph of {found.nodes} nodes pays off after {after}"
+    condition = (
+        "This applies if a program repeats the same launches with the same shapes and addresses."
     )
+    return FindingWords(f"{title}.", f"{intervals(found.changes)}. {condition}")

@@ -12,21 +12,23 @@ from overhead.words.format import MICRO, cost_text
 
 @words_for(CompiledCodePays)
 def from_compiled_code(found: CompiledCodePays) -> FindingWords:
+    """That the same calls cost less from compiled code than from Python."""
     first = found.changes[0]
-    compiled, python = cost_text(first.after), cost_text(first.before)
-    return FindingWords(
+    compiled = cost_text(first.after)
+    python = cost_text(first.before)
+    title = (
         f"Call {stack(first)} from compiled code: a {first.before.unit} costs {compiled} {MICRO}"
-        f" instead of {python} {MICRO} from Python.",
-        f"{intervals(found.changes)}. Both loops make the same calls of the library: one loop is"
-        " Python, the other is compiled.",
+        f" instead of {python} {MICRO} from Python."
     )
+    condition = (
+        "Both loops make the same calls of the library: one loop is Python, the other is compiled."
+    )
+    return FindingWords(title, f"{intervals(found.changes)}. {condition}")
 
 
 @words_for(ShortWayPays)
 def short_way(found: ShortWayPays) -> FindingWords:
-    first = found.changes[0]
-    return FindingWords(
-        f"{found.advice}: {instead(first)}.",
-        f"{intervals(found.changes)}. This applies if the launches, and not the kernels, limit the"
-        " speed (host-bound).",
-    )
+    """That another way to launch the same kernel costs less."""
+    title = f"{found.advice}: {instead(found.changes[0])}."
+    condition = "This applies if the launches, and not the kernels, limit the speed (host-bound)."
+    return FindingWords(title, f"{intervals(found.changes)}. {condition}")

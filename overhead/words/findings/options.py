@@ -11,35 +11,45 @@ from overhead.words.format import MICRO, cost_text, whole
 
 @words_for(IndirectCosts)
 def indirect(found: IndirectCosts) -> FindingWords:
+    """That a dispatch costs more if the device reads the number of workgroups from a buffer."""
     first = found.changes[0]
-    return FindingWords(
-        f"Avoid dispatchIndirect in {stack(first)}: a {first.before.unit} {called(first)} costs"
-        f" {cost_text(first.before)} {MICRO} with it, and {cost_text(first.after)} {MICRO}"
-        " without it.",
-        f"{intervals(found.changes)}. This applies if the CPU knows the number of workgroups.",
+    unit = first.before.unit
+    with_it, without = cost_text(first.before), cost_text(first.after)
+    title = (
+        f"Avoid dispatchIndirect in {stack(first)}: a {unit} {called(first)} costs"
+        f" {with_it} {MICRO} with it, and {without} {MICRO} without it."
     )
+    condition = "This applies if the CPU knows the number of workgroups."
+    return FindingWords(title, f"{intervals(found.changes)}. {condition}")
 
 
 @words_for(FreshBindGroupCosts)
 def fresh_bind_group(found: FreshBindGroupCosts) -> FindingWords:
+    """That a dispatch costs more with a new bind group each time than with a kept one."""
     first = found.changes[0]
-    return FindingWords(
-        f"Keep bind groups: in {stack(first)}, a {first.before.unit} {called(first)} costs"
-        f" {cost_text(first.before)} {MICRO} with a new bind group each time, and"
-        f" {cost_text(first.after)} {MICRO} with a kept one.",
-        f"{intervals(found.changes)}. This applies if the same buffers are bound again.",
+    unit = first.before.unit
+    fresh, kept = cost_text(first.before), cost_text(first.after)
+    title = (
+        f"Keep bind groups: in {stack(first)}, a {unit} {called(first)} costs"
+        f" {fresh} {MICRO} with a new bind group each time, and {kept} {MICRO} with a kept one."
     )
+    condition = "This applies if the same buffers are bound again."
+    return FindingWords(title, f"{intervals(found.changes)}. {condition}")
 
 
 @words_for(TinyCompiledCosts)
 def tiny_compiled(found: TinyCompiledCosts) -> FindingWords:
+    """That a compiled step of one tiny operation costs more than the operation in eager mode."""
     slower = found.change
-    pays_from = whole(found.pays_from, formed("ceil", found.change.times.origin))
+    pays_from = whole(found.pays_from, formed("ceil", slower.times.origin))
     compiled, eager = cost_text(slower.before), cost_text(slower.after)
-    return FindingWords(
+    title = (
         f"Use torch.compile only for steps of about {pays_from} tiny operations or more:"
         f" {called(slower)}, a compiled step of one operation takes {compiled} {MICRO}, and the"
-        f" operation in eager mode takes {eager} {MICRO}.",
-        f"{intervals([slower])}. Both were measured in turn. If the operations are larger, kernel"
-        " fusion can pay off with fewer of them.",
+        f" operation in eager mode takes {eager} {MICRO}."
     )
+    condition = (
+        "Both were measured in turn. If the operations are larger, kernel fusion can pay off with"
+        " fewer of them."
+    )
+    return FindingWords(title, f"{intervals([slower])}. {condition}")

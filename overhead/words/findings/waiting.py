@@ -21,20 +21,27 @@ _ACTS = {
 
 @words_for(WaitEachCosts)
 def wait_each(found: WaitEachCosts) -> FindingWords:
+    """That a wait after each dispatch costs more than one wait at the end."""
     first = found.changes[0]
-    return FindingWords(
-        f"Wait once, not after each {first.before.unit}. In {stack(first)}: {instead(first)}.",
-        f"{intervals(found.changes)}. This applies if the CPU can go on without each result.",
-    )
+    title = f"Wait once, not after each {first.before.unit}. In {stack(first)}: {instead(first)}."
+    condition = "This applies if the CPU can go on without each result."
+    return FindingWords(title, f"{intervals(found.changes)}. {condition}")
 
 
 @words_for(SynchronisingCosts)
 def synchronise_each_step(found: SynchronisingCosts) -> FindingWords:
-    adds = found.adds / 1e3
-    return FindingWords(
-        f"Take {_ACTS[found.act]} out of the loop: {CALLER_WORDS[found.record.caller]}, each call"
-        f" adds {number(adds)} {MICRO} to a step of {micro(found.alone)} {MICRO}.",
-        f"In PyTorch, each call adds {spread(adds)} {MICRO}, and a step with the call takes"
-        f" {factor_spread(found.slowdown)} as long. The same holds for every value that Python"
-        " reads back.",
+    """That a call by which Python waits for the device in each step makes a loop slower."""
+    added = found.adds / 1e3
+    act = _ACTS[found.act]
+    caller = CALLER_WORDS[found.record.caller]
+    alone = micro(found.alone)
+    title = (
+        f"Take {act} out of the loop: {caller}, each call adds {number(added)} {MICRO} to a step of"
+        f" {alone} {MICRO}."
     )
+    slowdown = factor_spread(found.slowdown)
+    detail = (
+        f"In PyTorch, each call adds {spread(added)} {MICRO}, and a step with the call takes"
+        f" {slowdown} as long. The same holds for every value that Python reads back."
+    )
+    return FindingWords(title, detail)

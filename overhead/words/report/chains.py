@@ -30,7 +30,8 @@ def without_figure(*, measured: bool) -> str:
 
 def case_reason(record: Record) -> str:
     """Why a case of a workload has no figure."""
-    return f"{record.stack} {record.workload}: {one_line(why(record, 'complete'))}"
+    reason = one_line(why(record, "complete"))
+    return f"{record.stack} {record.workload}: {reason}"
 
 
 def more_cases(number: int) -> str:
@@ -60,9 +61,9 @@ def of_two_runs(names: Sequence[str]) -> str:
 
 def way(arm: ArmFit) -> str:
     """The way, with "(CPU)" where the CPU computes and the name of its target does not say so."""
-    return plain(arm_label(arm), 60) + (
-        " (CPU)" if arm.processor == "cpu" and not arm.names_processor else ""
-    )
+    label = plain(arm_label(arm), 60)
+    is_unnamed_cpu = arm.processor == "cpu" and not arm.names_processor
+    return f"{label} (CPU)" if is_unnamed_cpu else label
 
 
 def failed_way(record: Record) -> str:
@@ -72,7 +73,8 @@ def failed_way(record: Record) -> str:
 
 def time(arm: ArmFit, steps: int) -> str:
     """The time of a chain of so many steps in microseconds."""
-    return beyond(arm, steps) + number(arm.cost(steps) / 1e3)
+    micros = arm.cost(steps) / 1e3
+    return beyond(arm, steps) + number(micros)
 
 
 def relative(arm: ArmFit, fastest: ArmFit, steps: int) -> str:
@@ -92,9 +94,8 @@ def table_title(group: Group, steps: int, other_run: str) -> str:
     """A workload and its size. ``other_run``: when its run was made, if that is not the run of the
     page.
     """
-    return f"{group_title(group)}, {steps:,} steps" + (
-        f", run of {run_time(other_run)}" if other_run else ""
-    )
+    title = f"{group_title(group)}, {steps:,} steps"
+    return f"{title}, run of {run_time(other_run)}" if other_run else title
 
 
 def columns(steps: int) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow
 from overhead.results import Machine, Value
-from overhead.words.format import MICRO, positive_spread, run_time
+from overhead.words.format import positive_spread, run_time
 from overhead.words.graph_or_fused import BEYOND, WAY_VERDICTS, compared, no_figure
 from overhead.words.printed import printed
 from overhead.words.report.machines import machine_name
@@ -24,7 +24,6 @@ NO_FUSED = "This run has no fused kernel on a GPU, so nothing is compared with a
 NOTHING_BESIDE = (
     "These times are compared with nothing: no CUDA graph and no unfused dispatches were measured."
 )
-WAY_COLUMNS = ["work", "variant", MICRO, "relative", f"each step, {MICRO}", "faster from n steps"]
 
 
 def base_name(*, with_graph: bool) -> str:
@@ -86,17 +85,16 @@ def time_cell(way: ChainWay) -> str:
     """
     if way.cost is None:
         return no_figure(way, 60)
-    return (BEYOND if way.beyond else "") + positive_spread(way.cost / 1e3)
+    time = positive_spread(way.cost / 1e3)
+    return f"{BEYOND}{time}" if way.beyond else time
 
 
 def verdict_at_end(row: WorkRow, way: ChainWay, times: Value) -> str:
     """How the way compares with its base, at the end of its line."""
     if row.base(way) is way:
         return "= 1"
-    verdict = row.verdict(way)
-    told = verdict in ("cheaper", "dearer")
-    return (
-        compared(row, way)
-        if told
-        else f"{compared(row, way)}, {printed(f'{times.value:.2f}', times)}"
-    )
+    verdict = compared(row, way)
+    if row.verdict(way) in ("cheaper", "dearer"):
+        return verdict  # which says how many times
+    ratio = printed(f"{times.value:.2f}", times)
+    return f"{verdict}, {ratio}"

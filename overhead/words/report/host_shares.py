@@ -22,14 +22,14 @@ PART_OF_ANOTHER, NO_LAYER = "part of a layer above", "for comparison only"
 MINIMAL_PROGRAM = "a minimal Vulkan program"
 
 
-def case(each: HostShares) -> str:
+def case(shares: HostShares) -> str:
     """Pattern, parameters, and the caller unless it is Python: ``per-k k=16``."""
-    caller = each.top.caller
-    return each.target.pattern_label(each.top) + (
-        f", {CALLER_WORDS[caller]}" if caller != "binding" else ""
-    )
+    label = shares.target.pattern_label(shares.top)
+    caller = shares.top.caller
+    return label if caller == "binding" else f"{label}, {CALLER_WORDS[caller]}"
 
 
 def title(device: str) -> str:
     """The title of the table of layers. ``device``: the one that all cases ran on, or ''."""
-    return "Who takes the CPU time" + (f", {device}" if device else "")
+    question = "Who takes the CPU time"
+    return f"{question}, {device}" if device else question

@@ -5,19 +5,9 @@ from __future__ import annotations
 from overhead.reading.plain_text import plain
 from overhead.reading.published import PublishedPoint, Source
 from overhead.results import Caller, Fingerprint, Value
-from overhead.words.format import MICRO, number, within
+from overhead.words.format import number, within
 from overhead.words.names import CALLER_WORDS
 
-POINT_COLUMNS = {
-    "what": "what",
-    "how": "how measured",
-    "row": "API, stack, caller",
-    "vendor": "vendor",
-    "device": "device",
-    "text": MICRO,
-    "source": "source",
-    "remark": "remarks",
-}
 VENDORS_CAPTION = (
     "A row is a stack with its API and its caller. A large mark is a device that we measured, a"
     " small mark a published figure of a device. Hollow: noisy. The panel of costs holds only"
@@ -39,8 +29,10 @@ def row_name(
     """
     kernel = "" if with_arguments else ", no arguments"
     name = plain(label + kernel, 60)
-    begin = "" if api in name else f"{api}: "  # many published stacks have the API in their name
-    return f"{begin}{name}{_UNITS.get(what, '')}, {CALLER_WORDS[caller]}"
+    if api not in name:  # many published stacks have the API in their name
+        name = f"{api}: {name}"
+    unit = _UNITS.get(what, "")
+    return f"{name}{unit}, {CALLER_WORDS[caller]}"
 
 
 def measured_source(run: Fingerprint) -> str:
@@ -55,12 +47,16 @@ def published_source(source: Source) -> str:
 
 def published_remark(point: PublishedPoint) -> str:
     """What the source says of versions, and what is to know of its figure."""
-    return ". ".join(filter(None, (point.versions, point.note)))
+    said = [text for text in (point.versions, point.note) if text]
+    return ". ".join(said)
 
 
 def device_value(device: str, cost: Value) -> str:
     """A device with its value, at the end of a row."""
-    return f"{device.removeprefix('NVIDIA ')} {number(within(cost.value, 0.01))}"
+    name = device.removeprefix("NVIDIA ")
+    # An interval of 1 % gives three digits.
+    value = number(within(cost.value, 0.01))
+    return f"{name} {value}"
 
 
 def devices_at_end(named: list[str]) -> str:

@@ -66,7 +66,10 @@ def act_name(act: str) -> str:
 def step_text(step: StepKind) -> str:
     """The step: ``MLP training step, varying shapes``."""
     name = _STEPS.get(step.workload, plain(step.workload, 40))
-    return ", ".join([name, *step.chosen, *(["varying shapes"] if step.varying else [])])
+    described = [name, *step.chosen]
+    if step.varying:
+        described.append("varying shapes")
+    return ", ".join(described)
 
 
 def after_every(steps: int) -> str:
@@ -93,10 +96,9 @@ def waiting_sentence(
     base = target.base
     unit = plain(base.unit, 20)
     called = f"{stack_name(target)} {CALLER_WORDS[base.caller]}"
-    begun = called.replace(
-        "the ", "The ", 1
-    )  # only an article: the names of stacks keep their own first letter
-    costs = f"{begun}: a {unit} costs {without_wait(target)} {MICRO}."
+    # Only an article gets a capital: the names of stacks keep their own first letter.
+    subject = called.replace("the ", "The ", 1)
+    costs = f"{subject}: a {unit} costs {without_wait(target)} {MICRO}."
     with_wait = cost_or_range(waited)
     if with_wait:
         return (
@@ -109,7 +111,8 @@ def waiting_sentence(
 def caller_name(target: TargetView) -> str:
     """The stack, and who calls it if that is not Python."""
     caller = target.base.caller
-    return stack_name(target) + ("" if caller == "binding" else f", {CALLER_WORDS[caller]}")
+    name = stack_name(target)
+    return name if caller == "binding" else f"{name}, {CALLER_WORDS[caller]}"
 
 
 def how_to_read(device_bound: Sequence[TargetView]) -> str:
@@ -130,48 +133,58 @@ def how_to_read(device_bound: Sequence[TargetView]) -> str:
 def cost_or_range(record: Record | None) -> str:
     """The cost of a unit with its interval, that alone if it is noisy; '' without a value."""
     figure = record.figure("complete") if record is not None else None
-    if figure is None or not figure.measured:
+    cost_ns = figure.measured if figure is not None else None
+    if figure is None or cost_ns is None:
         return ""
-    if figure.status == "ok" or figure.low is None or figure.high is None:
-        return micro_spread(figure) + (f" ({figure.status})" if figure.status != "ok" else "")
-    return positive_range(figure.measured)
+    if figure.status == "ok":
+        return micro_spread(figure)
+    if figure.low is None or figure.high is None:
+        return f"{micro_spread(figure)} ({figure.status})"
+    return positive_range(cost_ns)
 
 
 def positive_range(ns: Value) -> str:
     """The interval of a time in microseconds; its upper end alone where it reaches zero, since no
     time lies below.
     """
+    micros = ns / 1e3
     if ns.floor <= 0:
-        return f"at most {printed(number(ns.ceiling / 1e3), ns / 1e3)}"
-    return ends_text(ns / 1e3)
+        upper_end = number(micros.ceiling)
+        return f"at most {printed(upper_end, micros)}"
+    return ends_text(micros)
 
 
 def wait_label(target: TargetView, record: Record) -> str:
     """The target, the wait of the case, and what else tells it from the base case."""
-    varied = {
-        k: v
-        for k, v in varied_for_label(target, record).items()
-        if k not in ("sync", "wait") and v != ""
-    }
+    varied = {}
+    for name, value in varied_for_label(target, record).items():
+        if name not in ("sync", "wait") and value != "":
+            varied[name] = value
+    named = [target.short]
     wait = wait_of(record)
-    return ", ".join([target.short, *([plain(str(wait), 24)] if wait else []), *words(varied)])
+    if wait:
+        named.append(plain(str(wait), 24))
+    return ", ".join([*named, *words(varied)])
 
 
-def remark(found: Synchronised) -> str:
+def synchronised_remark(found: Synchronised) -> str:
     """Why the cost of an act is not known; else what makes it doubtful; '' for a clear one."""
     if found.alone is None:
         return "the step without it was not measured"
-    parts = {"with it": found.record, "without it": found.alone}
-    lacking = [
-        f"{name}: {one_line(why(r, 'complete'))}"
-        for name, r in parts.items()
-        if r.value("complete") is None
-    ]
+    cases = {"with it": found.record, "without it": found.alone}
+    lacking = []
+    for name, record in cases.items():
+        if record.value("complete") is None:
+            reason = one_line(why(record, "complete"))
+            lacking.append(f"{name}: {reason}")
     if lacking:
         return "; ".join(lacking)
-    doubts = [_DOUBTS[found.doubt]]
-    for name, record in parts.items():
+
+    doubts = []
+    if _DOUBTS[found.doubt]:
+        doubts.append(_DOUBTS[found.doubt])
+    for name, record in cases.items():
         figure = record.figure("complete")
         if figure is not None and figure.status != "ok":
             doubts.append(f"{name} {figure.status}")
-    return "; ".join(filter(None, doubts))
+    return "; ".join(doubts)

@@ -15,7 +15,7 @@ from overhead.measure.sampling import polling_wait
 from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT
-from overhead.results import Figure, OneOffLine
+from overhead.results import Figure, OneOffEntry
 from scripts.bench.known_truth import process_of
 from tests.fakes.machine import Disturbance, FakeClock, Law, PollingFakeChain
 
@@ -118,5 +118,5 @@ def test_a_wait_that_polls_more_often_than_declared_gets_the_usual_sizes_of_n(po
     measure_cases(
         {"case": chain}, clock, Settings(1.0, 0.1, 6, 400, 0, frozenset({"case"})), events.append
     )
-    names = {e.name for e in events if isinstance(e, OneOffLine)}
+    names = {e.name for e in events if isinstance(e, OneOffEntry)}
     assert "ladder" in names

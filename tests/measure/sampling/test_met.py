@@ -11,7 +11,7 @@ import pytest
 from overhead.measure.sampling import met
 from overhead.measure.sampling.events import Doing, Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
-from overhead.results import OneOffLine, Why, codes_of
+from overhead.results import OneOffEntry, Why, codes_of
 from tests.fakes.chains import Steady, dropped, measured
 from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law, PollingFakeChain
 
@@ -22,7 +22,7 @@ def values(events: Sequence[Event], case: str, name: str = "met") -> list[float]
     return [
         v
         for e in events
-        if isinstance(e, OneOffLine) and (e.case, e.name) == (case, name)
+        if isinstance(e, OneOffEntry) and (e.case, e.name) == (case, name)
         for v in e.values
     ]
 
@@ -30,7 +30,7 @@ def values(events: Sequence[Event], case: str, name: str = "met") -> list[float]
 def reason(events: Sequence[Event], case: str) -> Why:
     """The reason why the case has no met cost."""
     return next(
-        e.reason for e in events if isinstance(e, OneOffLine) and (e.case, e.name) == (case, "met")
+        e.reason for e in events if isinstance(e, OneOffEntry) and (e.case, e.name) == (case, "met")
     )
 
 
@@ -49,7 +49,7 @@ def test_each_turn_of_the_met_cost_gives_the_true_slope(chain: Any) -> None:
 def test_each_measurement_of_the_met_cost_is_stored_with_the_n_of_its_long_chain() -> None:
     clock = FakeClock()
     events = measured_met(Steady(clock, max_n=1_000), clock)
-    assert {e.at[0] for e in events if isinstance(e, OneOffLine) and e.name.startswith("met")} == {
+    assert {e.at[0] for e in events if isinstance(e, OneOffEntry) and e.name.startswith("met")} == {
         1_000
     }
 
@@ -68,7 +68,7 @@ def test_a_turn_of_the_met_cost_takes_100_ms_and_the_cases_alternate() -> None:
     seen: list[tuple[str, float]] = []
 
     def emit(event: Event) -> None:
-        if isinstance(event, OneOffLine) and event.name == "met":
+        if isinstance(event, OneOffEntry) and event.name == "met":
             seen.append((event.case, clock.time))
 
     settings = Settings(0.5, met=frozenset("ab"))
@@ -92,7 +92,7 @@ def test_the_met_cost_is_measured_before_the_thread_is_bound_to_a_processor() ->
     moves: list[int] = []
 
     def emit(event: Event) -> None:
-        if isinstance(event, OneOffLine) and event.name == "met":
+        if isinstance(event, OneOffEntry) and event.name == "met":
             moves.append(clock.moves)
 
     measure_cases({"case": Steady(clock)}, clock, Settings(0.5, met=frozenset({"case"})), emit)

@@ -16,7 +16,7 @@ from overhead.measure.sampling.clock import (
     undisturbed_processors,
 )
 from overhead.measure.sampling.quiet_processor import QuietProcessor
-from overhead.results import RoundLine
+from overhead.results import RoundEntry
 from tests.fakes.chains import Steady, measured
 from tests.fakes.machine import FakeClock
 
@@ -92,7 +92,7 @@ def test_rounds_are_measured_on_fast_processors_only() -> None:
             super().issue(n)
 
     _, events, _ = measured({"case": Watched(machine)}, machine)
-    canaries = [tuple(e.canary) for e in events if isinstance(e, RoundLine)]
+    canaries = [tuple(e.canary) for e in events if isinstance(e, RoundEntry)]
     assert canaries
     assert set(canaries) == {(50_000, 50_000)}
     assert on == {-1, 1, 3}

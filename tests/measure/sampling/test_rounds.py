@@ -18,7 +18,7 @@ from overhead.measure.fitting.one_process import Series
 from overhead.measure.sampling.chain import Chain, DeviceTime
 from overhead.measure.sampling.events import Doing, Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
-from overhead.results import OneOffLine, RoundLine, Why, because, codes_of
+from overhead.results import OneOffEntry, RoundEntry, Why, because, codes_of
 from tests.fakes.chains import Steady, dropped, measured
 from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law, device_time
 from tests.fakes.reasons import values_of
@@ -37,13 +37,13 @@ class Faulty(Steady):
         super().issue(n)
 
 
-def rounds(events: Sequence[Event], case: str) -> list[RoundLine]:
-    return [e for e in events if isinstance(e, RoundLine) and e.case == case]
+def rounds(events: Sequence[Event], case: str) -> list[RoundEntry]:
+    return [e for e in events if isinstance(e, RoundEntry) and e.case == case]
 
 
 def reasons(events: Sequence[Event], name: str) -> list[Why]:
     """The reasons of the one-off values of this name."""
-    return [e.reason for e in events if isinstance(e, OneOffLine) and e.name == name]
+    return [e.reason for e in events if isinstance(e, OneOffEntry) and e.name == name]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_all_live_cases_alternate_within_each_round_in_changing_order() -> None:
     _, events, _ = measured({key: Steady(clock) for key in "abc"}, clock)
     orders: dict[int, str] = {}
     for event in events:
-        if isinstance(event, RoundLine):
+        if isinstance(event, RoundEntry):
             orders[event.round] = orders.get(event.round, "") + event.case
     assert [sorted(order) == list("abc") for order in orders.values()].count(False) <= 0.1 * len(
         orders
@@ -123,7 +123,7 @@ def seconds_of_sampling(
 
     def emit(event: Event) -> None:
         nonlocal ended
-        ended = clock.time if isinstance(event, RoundLine) else ended
+        ended = clock.time if isinstance(event, RoundEntry) else ended
         events.append(event)
 
     measure_cases(chains, clock, Settings(seconds), emit)
@@ -245,11 +245,11 @@ def test_single_values_are_measured_for_each_case_and_the_slow_ones_only_for_ext
 
 
 def test_a_chain_too_slow_for_100_units_gives_the_reason_instead_of_that_value() -> None:
-    def legacy(host: float, **attributes: Any) -> OneOffLine:
+    def legacy(host: float, **attributes: Any) -> OneOffEntry:
         clock = FakeClock()
         chain = Steady(clock, Law(host=host, device=0.0, fixed=0.0, synchronous=True), **attributes)
         _, events, _ = measured({"case": chain}, clock, 1.0, extras=frozenset({"case"}))
-        return next(e for e in events if isinstance(e, OneOffLine) and e.name == "legacy")
+        return next(e for e in events if isinstance(e, OneOffEntry) and e.name == "legacy")
 
     assert values_of(legacy(10e6).reason, "units-too-long")["units"] == 100
     assert legacy(1e6, max_n=50).reason == because("n-is-bounded", most=50)

@@ -17,16 +17,16 @@ from overhead.probes.browser import page_files
 from overhead.probes.browser.importing import import_file
 from overhead.probes.browser.page_files import kernel_hashes
 from overhead.results import (
-    EndedLine,
-    FailedLine,
-    HeaderLine,
-    OneOffLine,
-    OpenedLine,
-    PlannedLine,
-    RoundLine,
+    EndedEntry,
+    FailedEntry,
+    HeaderEntry,
+    OneOffEntry,
+    OpenedEntry,
+    PlannedEntry,
+    RoundEntry,
     codes_of,
 )
-from overhead.runner.output import write_lines
+from overhead.runner.output import write_entries
 from tests.fakes.download import ROWS, download, entry
 
 
@@ -46,9 +46,9 @@ def test_import_file_converts_a_download_of_the_page_to_a_journal(tmp_path: Path
     ]
     path = write(tmp_path, download([entry(case) for case in cases]))
     lines = import_file(path)
-    assert isinstance(lines[0], HeaderLine)
+    assert isinstance(lines[0], HeaderEntry)
     assert lines[0].machine.cpu == "not told to a browser (MacIntel)"
-    planned = [line for line in lines if isinstance(line, PlannedLine)]
+    planned = [line for line in lines if isinstance(line, PlannedEntry)]
     assert [line.case.key for line in planned] == [
         "step per-submit browser chained",
         "step fused browser chained",
@@ -61,14 +61,14 @@ def test_import_file_converts_a_download_of_the_page_to_a_journal(tmp_path: Path
         "Metal",
         False,
     )
-    assert not [line for line in lines if isinstance(line, FailedLine)]
-    assert len([line for line in lines if isinstance(line, RoundLine)]) == 3 * 5 * 4
-    assert [line.process for line in lines if isinstance(line, EndedLine)] == [0, 1, 2]
-    opened = [line for line in lines if isinstance(line, OpenedLine)]
+    assert not [line for line in lines if isinstance(line, FailedEntry)]
+    assert len([line for line in lines if isinstance(line, RoundEntry)]) == 3 * 5 * 4
+    assert [line.process for line in lines if isinstance(line, EndedEntry)] == [0, 1, 2]
+    opened = [line for line in lines if isinstance(line, OpenedEntry)]
     assert set(opened[0].flags) == {"page-not-isolated", "replicates-in-one-browser"}
-    assert {line.name for line in lines if isinstance(line, OneOffLine)} == {"empty_wait", "naive"}
+    assert {line.name for line in lines if isinstance(line, OneOffEntry)} == {"empty_wait", "naive"}
 
-    fingerprint = load(write_lines(lines, tmp_path / "imported.json").path)
+    fingerprint = load(write_entries(lines, tmp_path / "imported.json").path)
     assert {record.caller for record in fingerprint.records} == {"browser"}
     complete = fingerprint.records[0].figure("complete")
     assert complete is not None
@@ -83,14 +83,14 @@ def test_import_file_records_how_long_a_polling_wait_takes_between_two_looks(
     quanta = [
         line
         for line in import_file(write(tmp_path, download([one])))
-        if isinstance(line, OneOffLine)
+        if isinstance(line, OneOffEntry)
     ]
     assert [line.values for line in quanta if line.name == "wait_quantum"] == [[100_002_000.0]] * 3
 
 
 def test_import_file_flags_the_cases_of_a_hidden_page(tmp_path: Path) -> None:
     lines = import_file(write(tmp_path, download([entry({"pattern": "fused"})], hidden=True)))
-    assert all("hidden-page" in line.flags for line in lines if isinstance(line, OpenedLine))
+    assert all("hidden-page" in line.flags for line in lines if isinstance(line, OpenedEntry))
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_import_file_records_status_and_reason_of_a_failed_case(
     tmp_path: Path, one: dict[str, Any], status: str, reason: str
 ) -> None:
     lines = import_file(write(tmp_path, download([one, entry({"pattern": "fused"})], 1)))
-    (failed,) = [line for line in lines if isinstance(line, FailedLine)]
+    (failed,) = [line for line in lines if isinstance(line, FailedEntry)]
     assert failed.status == status
     assert reason in (codes_of(failed.reason) or {failed.reason})
-    assert len([line for line in lines if isinstance(line, OpenedLine)]) == 1
+    assert len([line for line in lines if isinstance(line, OpenedEntry)]) == 1
 
 
 @pytest.mark.parametrize(

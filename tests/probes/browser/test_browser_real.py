@@ -24,7 +24,7 @@ from overhead.probes.base import Unverified
 from overhead.probes.browser import browsers, messages, page_files
 from overhead.probes.browser.chain import step_space
 from overhead.probes.browser.importing import import_file
-from overhead.results import Case, FailedLine, OpenedLine, Pattern, RoundLine, Scalar
+from overhead.results import Case, FailedEntry, OpenedEntry, Pattern, RoundEntry, Scalar
 from tests.probes.browser.browser_driver import Driver, drive
 from tests.workloads.workload_arms import plant
 
@@ -259,9 +259,9 @@ def test_a_person_can_open_the_page_start_it_and_import_the_download(
     driver.evaluate("document.getElementById('download').click()")
     path = _downloaded(driver)
     lines = import_file(path)
-    assert [line for line in lines if isinstance(line, FailedLine)] == []
-    assert len([line for line in lines if isinstance(line, OpenedLine)]) == 2 * 3
-    assert len([line for line in lines if isinstance(line, RoundLine)]) == 2 * 3 * 2
+    assert [line for line in lines if isinstance(line, FailedEntry)] == []
+    assert len([line for line in lines if isinstance(line, OpenedEntry)]) == 2 * 3
+    assert len([line for line in lines if isinstance(line, RoundEntry)]) == 2 * 3 * 2
     (loaded,), skipped = load_paths([path.parent])
     assert ({record.caller for record in loaded.fingerprint.records}, skipped) == ({"browser"}, [])
     refused = (

@@ -9,7 +9,7 @@ import pytest
 from overhead.measure.sampling.description import describe
 from overhead.probes.base import DeviceTime
 from overhead.probes.held_chain import LONGEST_BLOCKER_NS, HeldChain, StreamHolder, time_held
-from overhead.results import OneOffLine, RoundLine, Why, because
+from overhead.results import OneOffEntry, RoundEntry, Why, because
 from tests.fakes.chains import dropped, measured
 from tests.fakes.machine import FakeClock
 
@@ -151,7 +151,7 @@ def test_a_chain_of_many_launches_a_unit_says_why_it_has_no_device_time(
     describe(chain)
     _, events, _ = measured({"token": chain}, clock)
     assert not dropped(events)
-    assert any(isinstance(event, RoundLine) for event in events)
-    assert [e.reason for e in events if isinstance(e, OneOffLine) and e.name == "device_span"] == [
+    assert any(isinstance(event, RoundEntry) for event in events)
+    assert [e.reason for e in events if isinstance(e, OneOffEntry) and e.name == "device_span"] == [
         reason
     ]

@@ -1,5 +1,6 @@
-"""The lines of a journal, which grows while a run goes on: one line per event, with its tag in
-``type``.
+"""The entries of a journal, which grows while a run goes on: one line of JSON for each event.
+
+The field ``type`` of an entry says which of the types below it is.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from overhead.results.vocabulary import (
     Nanoseconds,
     Overlap,
     Params,
+    PeriodKind,
     Placement,
     Profile,
     Status,
     Way,
-    WindowKind,
 )
 
 
-class _Line(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True, tag_field="type"):
+class _Entry(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True, tag_field="type"):
     pass
 
 
-class _CaseLine(_Line, kw_only=True):
-    """A line about a case in one process. ``worker``: as in ``PlannedLine``."""
+class _CaseEntry(_Entry, kw_only=True):
+    """An entry about a case in one process. ``worker``: as in ``PlannedEntry``."""
 
     target: LongText
     case: LongText
@@ -40,14 +41,18 @@ class _CaseLine(_Line, kw_only=True):
     process: Count
 
 
-class HeaderLine(_Line, RunFacts, kw_only=True, tag="header"):
-    """First line of every journal. ``planned``: only in older journals, not used."""
+class HeaderEntry(_Entry, RunFacts, kw_only=True, tag="header"):
+    """The first entry of every journal.
+
+    ``planned``: a number in journals of method 3, which nothing uses. It is here because the
+    reader refuses unknown fields, and 13 committed journals have it.
+    """
 
     planned: Count = 0
 
 
-class PlannedLine(_Line, kw_only=True, tag="planned"):
-    """A case that will be measured. Overlap and window follow in ``OpenedLine`` once the chain is
+class PlannedEntry(_Entry, kw_only=True, tag="planned"):
+    """A case that will be measured. Overlap and window follow in ``OpenedEntry`` once the chain is
     open.
     """
 
@@ -67,7 +72,7 @@ class PlannedLine(_Line, kw_only=True, tag="planned"):
         return self.processes or {"quick": 3, "default": 5, "thorough": 10}.get(profile, 1)
 
 
-class OpenedLine(_CaseLine, kw_only=True, tag="opened"):
+class OpenedEntry(_CaseEntry, kw_only=True, tag="opened"):
     """A chain opened in a process, with its attributes."""
 
     overlap: Overlap
@@ -78,7 +83,7 @@ class OpenedLine(_CaseLine, kw_only=True, tag="opened"):
     flags: Annotated[list[Name], Meta(max_length=64)] = []
 
 
-class RoundLine(_CaseLine, kw_only=True, tag="round"):
+class RoundEntry(_CaseEntry, kw_only=True, tag="round"):
     """Samples of one case in one round of one process: emitted by the sampling, and the input of
     the fit.
 
@@ -97,7 +102,7 @@ class RoundLine(_CaseLine, kw_only=True, tag="round"):
     queued: Nanoseconds = 0
 
 
-class OneOffLine(_CaseLine, kw_only=True, tag="once"):
+class OneOffEntry(_CaseEntry, kw_only=True, tag="once"):
     """Values measured outside the ladder, ns unless the name says otherwise: ``first``,
     ``prepare``, ``naive``, ``naive_idle``, ``latency``, ``empty_wait``, ``clock``, ``device_busy``,
     ``met``, ``stage:...``.
@@ -112,26 +117,26 @@ class OneOffLine(_CaseLine, kw_only=True, tag="once"):
     reason: Why = ""
 
 
-class FailedLine(_CaseLine, kw_only=True, tag="failed"):
+class FailedEntry(_CaseEntry, kw_only=True, tag="failed"):
     """A case that failed in a process, with its status and reason. The other cases go on."""
 
     status: Status
     reason: Why
 
 
-class MissingLine(_Line, kw_only=True, tag="missing"):
+class MissingEntry(_Entry, kw_only=True, tag="missing"):
     """A stack or device that is not available."""
 
     unavailable: MissingStack
 
 
-class OmittedLine(_Line, kw_only=True, tag="omitted"):
+class OmittedEntry(_Entry, kw_only=True, tag="omitted"):
     """A case that was not planned."""
 
     left_out: LeftOut
 
 
-class DiedLine(_Line, kw_only=True, tag="died"):
+class DiedEntry(_Entry, kw_only=True, tag="died"):
     """A worker's process that ended too early. Its cases were measured again in another process, or
     failed.
     """
@@ -141,7 +146,7 @@ class DiedLine(_Line, kw_only=True, tag="died"):
     reason: Why
 
 
-class EndedLine(_Line, kw_only=True, tag="ended"):
+class EndedEntry(_Entry, kw_only=True, tag="ended"):
     """A worker's process that completed. ``rule``: why it stopped."""
 
     worker: LongText
@@ -149,7 +154,7 @@ class EndedLine(_Line, kw_only=True, tag="ended"):
     rule: Why = ""
 
 
-class PeersLine(_Line, kw_only=True, tag="peers"):
+class PeersEntry(_Entry, kw_only=True, tag="peers"):
     """A case that several peers will run at once (see ``Contention``). ``targets``: of each peer,
     or one for all.
     """
@@ -159,15 +164,15 @@ class PeersLine(_Line, kw_only=True, tag="peers"):
     case: Case
 
 
-class WindowLine(_Line, kw_only=True, tag="window"):
-    """What peers did in one window of ``length`` ns, which began for all at the same moment.
+class PeriodEntry(_Entry, kw_only=True, tag="window"):
+    """What peers did in one period of ``length`` ns, which began for all at the same moment.
 
     ``of``: target (of the first peer) and case in one line. ``process``: the number of the set of
     fresh processes. ``alone``: no other peer exists yet, and the figures are those that
     ``slowdown`` and ``work`` refer to. ``kind``: ``long`` chains for throughput, ``short`` ones for
     the issue; in ``slices`` the first peer runs short chains and the others long ones. ``units``:
     of a chain. ``chains``: by peer the rows ``[start_ns, issue_ns, total_ns]``, with the start
-    after that of the window. ``cpu``, ``ready``: by peer the CPU time, and the time in which it was
+    after that of the period. ``cpu``, ``ready``: by peer the CPU time, and the time in which it was
     ready to run and had no processor, ns. ``reason``: why there is nothing, with ``status``.
     """
 
@@ -177,7 +182,7 @@ class WindowLine(_Line, kw_only=True, tag="window"):
     peers: Count
     placement: Placement = "free"
     alone: bool = False
-    kind: WindowKind = "long"
+    kind: PeriodKind = "long"
     units: Annotated[list[Count], Meta(max_length=256)] = []
     length: Nanoseconds = 0
     devices: Annotated[list[Name], Meta(max_length=64)] = []
@@ -190,32 +195,32 @@ class WindowLine(_Line, kw_only=True, tag="window"):
     reason: Why = ""
 
 
-JournalLine = (
-    HeaderLine
-    | PlannedLine
-    | OpenedLine
-    | RoundLine
-    | OneOffLine
-    | FailedLine
-    | MissingLine
-    | OmittedLine
-    | DiedLine
-    | EndedLine
-    | PeersLine
-    | WindowLine
+JournalEntry = (
+    HeaderEntry
+    | PlannedEntry
+    | OpenedEntry
+    | RoundEntry
+    | OneOffEntry
+    | FailedEntry
+    | MissingEntry
+    | OmittedEntry
+    | DiedEntry
+    | EndedEntry
+    | PeersEntry
+    | PeriodEntry
 )
 
-_line_decoder = msgspec.json.Decoder(JournalLine)
+_decoder = msgspec.json.Decoder(JournalEntry)
 _encoder = msgspec.json.Encoder()
 
 
-def encode_line(line: JournalLine) -> bytes:
-    """The JSON text of one journal line, newline included."""
-    return _encoder.encode(line) + b"\n"
+def encode_entry(entry: JournalEntry) -> bytes:
+    """The JSON text of one entry, newline included."""
+    return _encoder.encode(entry) + b"\n"
 
 
-def decode_line(raw: bytes) -> JournalLine:
-    """The journal line in this JSON text. Raises ``msgspec.DecodeError`` or
+def decode_entry(raw: bytes) -> JournalEntry:
+    """The entry in this JSON text. Raises ``msgspec.DecodeError`` or
     ``msgspec.ValidationError``.
     """
-    return _line_decoder.decode(raw)
+    return _decoder.decode(raw)

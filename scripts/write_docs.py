@@ -376,7 +376,9 @@ def decoding_run() -> str:
     (found,) = decoder_results(view)
     rows = []
     for program, fusions in (("unfused", 0), ("fused", len(FUSIONS))):
-        own = [arm for arm in found.arms if arm.record.params.get("fusions") == fusions]
+        own = [
+            variant for variant in found.variants if variant.record.params.get("fusions") == fusions
+        ]
         cuda, wgsl = (
             min(
                 (a.device for a in own if a.device and a.record.window.get("language") == language),
@@ -391,10 +393,14 @@ def decoding_run() -> str:
                 factor_spread(wgsl / cuda),
             ]
         )
-    batches = sorted({arm.batch for sweep in found.sweeps for arm in sweep})
+    batches = sorted({variant.batch for sweep in found.sweeps for variant in sweep})
     steps = []
     for sweep in found.sweeps:
-        times = {arm.batch: positive_spread(arm.complete / 1e6) for arm in sweep if arm.complete}
+        times = {
+            variant.batch: positive_spread(variant.complete / 1e6)
+            for variant in sweep
+            if variant.complete
+        }
         first = sweep[0]
         steps.append(
             [

@@ -206,19 +206,18 @@ def _results(name: str, every: Sequence[MeasuredVariant]) -> DecoderResults:
 
     unpadded = [variant for variant in singles if "padding" not in variant.record.params]
     levels = _series([variant for variant in unpadded if variant.is_lowered], "fusions")
-    padded = [
-        series
-        for series in _series([variant for variant in singles if variant.is_lowered], "padding")
-        if _fusions(series[0]) == 0
-    ]
+    lowered = [variant for variant in singles if variant.is_lowered]
+    padded = [series for series in _series(lowered, "padding") if _fusions(series[0]) == 0]
     sweeps = _series(every, "batch")
+    by_fusions = [tuple(sorted(series, key=_fusions)) for series in levels]
+    by_batch = [tuple(sorted(series, key=_batch)) for series in sweeps]
     return DecoderResults(
         name,
         variants=tuple(unpadded),
         reads=tuple(reads),
-        levels=tuple(tuple(sorted(series, key=_fusions)) for series in levels),
+        levels=tuple(by_fusions),
         padded=tuple(padded),
-        sweeps=tuple(tuple(sorted(series, key=_batch)) for series in sweeps),
+        sweeps=tuple(by_batch),
     )
 
 

@@ -18,13 +18,15 @@ from overhead.results import Why, because
 
 SHARED = 0.8
 """Of a stack the figures count that this share of the nodes with the stack has; of the versions,
-this share of all.
+this share of all. Chosen, not measured: with less, figures of few nodes set the level.
 """
 _ENOUGH = 0.5
-"""A node is judged by a test if its newest run has this share of the figures of the test."""
+"""A node is judged by a test if its newest run has this share of the figures of the test. Chosen,
+not measured: with more, more nodes are not judged in full.
+"""
 _BEST_NODES = 0.1
 """A stack has as many figures as the best nodes have of it: this share of the nodes, and at least
-two.
+two. Chosen, not measured.
 """
 
 
@@ -42,65 +44,68 @@ class NodeCoverage:
 
     def not_judged(self, tests: Sequence[NodePart]) -> list[dict[NodePart, Why]]:
         """For each node, by test or stack why it is not judged there."""
-        found: list[dict[NodePart, Why]] = [{} for _ in self.runs]
+        not_judged: list[dict[NodePart, Why]] = [{} for _ in self.runs]
         for part, columns in _by_part(self.keys).items():
-            self._note_stack(part, columns, found)
+            self._note_stack(part, columns, not_judged)
         for test in tests:
-            self._note_test(test, found)
-        of_others = {(key.stack, key.case) for key in itertools.compress(self.keys, self.counted)}
-        for node, own in enumerate(found):
+            self._note_test(test, not_judged)
+        counted_keys = itertools.compress(self.keys, self.counted)
+        works_elsewhere = {(key.stack, key.case) for key in counted_keys}
+        for node, of_node in enumerate(not_judged):
             newest = self.runs[node][0]
             for (stack, case), why in newest.failed.items():
-                if (stack, case) in of_others:
-                    own.setdefault(NodePart(stack), because("case-without-its-work", why=why))
+                if (stack, case) in works_elsewhere:
+                    of_node.setdefault(NodePart(stack), because("case-without-its-work", why=why))
             for stack in newest.refused:
-                if not self.newest[node, [key.stack == stack for key in self.keys]].any():
-                    own.setdefault(NodePart(stack), why_missing(newest, stack))
-        return found
+                of_stack = [key.stack == stack for key in self.keys]
+                if not self.newest[node, of_stack].any():
+                    of_node.setdefault(NodePart(stack), why_missing(newest, stack))
+        return not_judged
 
     def _note_stack(
-        self, part: NodePart, columns: Sequence[int], found: Sequence[dict[NodePart, Why]]
+        self, part: NodePart, columns: Sequence[int], not_judged: Sequence[dict[NodePart, Why]]
     ) -> None:
         """Note the nodes that have far fewer figures of the stack than others, and those of a stack
         without a test.
         """
         # The host-bound and the device-bound figure of a case count once.
         cases = {self.keys[column].case: column for column in columns}
-        has = self.newest[:, [*cases.values()]].sum(axis=1)
-        having = int((has > 0).sum())
-        best_nodes = max(2, round(_BEST_NODES * has.size))
-        usual = int(np.sort(has)[-best_nodes])
+        figures_of = self.newest[:, [*cases.values()]].sum(axis=1)
+        nodes_with_stack = int((figures_of > 0).sum())
+        best_nodes = max(2, round(_BEST_NODES * figures_of.size))
+        usual = int(np.sort(figures_of)[-best_nodes])
         why_nobody: Why = ""
-        if having < LEAST_NODES:
-            why_nobody = because("few-nodes-with-stack", having=having, least=LEAST_NODES)
+        if nodes_with_stack < LEAST_NODES:
+            why_nobody = because("few-nodes-with-stack", having=nodes_with_stack, least=LEAST_NODES)
         elif not self.counted[columns].any():
             why_nobody = because("no-common-figure", share=SHARED)
-        for node, own in enumerate(found):
-            if why_nobody and has[node]:
-                own[part] = why_nobody
+        for node, of_node in enumerate(not_judged):
+            figures = int(figures_of[node])
+            if why_nobody and figures:
+                of_node[part] = why_nobody
+                continue
+            if nodes_with_stack < LEAST_NODES or figures >= _ENOUGH * usual:
+                continue
             # A node without any figure gets the reason of its own run instead.
-            elif having >= LEAST_NODES and has[node] < _ENOUGH * usual:
-                missing = why_missing(self.runs[node][0], part.stack)
-                figures = int(has[node])
-                if figures:
-                    own[part] = because(
-                        "few-figures-of-stack", figures=figures, usual=usual, why=missing
-                    )
-                else:
-                    own[part] = missing
+            missing = why_missing(self.runs[node][0], part.stack)
+            of_node[part] = missing
+            if figures:
+                of_node[part] = because(
+                    "few-figures-of-stack", figures=figures, usual=usual, why=missing
+                )
 
-    def _note_test(self, test: NodePart, found: Sequence[dict[NodePart, Why]]) -> None:
+    def _note_test(self, test: NodePart, not_judged: Sequence[dict[NodePart, Why]]) -> None:
         """Note the nodes whose newest run has too few figures of the test."""
-        of_test = np.array(
-            [key.side == test.side and test.stack in ("", key.stack) for key in self.keys]
-        )
-        has = self.newest[:, of_test & self.counted]
-        usual = has.shape[1]
-        for node, own in enumerate(found):
-            figures = int(has[node].sum())
-            is_noted = bool(test.stack) and NodePart(test.stack) in own
+        of_test = []
+        for key in self.keys:
+            of_test.append(key.side == test.side and test.stack in ("", key.stack))
+        has_figure = self.newest[:, np.array(of_test) & self.counted]
+        usual = has_figure.shape[1]
+        for node, of_node in enumerate(not_judged):
+            figures = int(has_figure[node].sum())
+            is_noted = bool(test.stack) and NodePart(test.stack) in of_node
             if not is_noted and figures < _ENOUGH * usual:
-                own[test] = because("few-figures-of-test", figures=figures, usual=usual)
+                of_node[test] = because("few-figures-of-test", figures=figures, usual=usual)
 
 
 def why_missing(run: NodeRun, stack: str) -> Why:
@@ -114,10 +119,11 @@ def figures_that_count(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
     """
     counted = np.zeros(len(keys), bool)
     for columns in _by_part(keys).values():
-        own = has[:, columns]
-        with_part = own.any(axis=1)
-        if with_part.sum() >= LEAST_NODES:
-            counted[columns] = own[with_part].mean(axis=0) >= SHARED
+        has_of_part = has[:, columns]
+        nodes_with_part = has_of_part.any(axis=1)
+        if nodes_with_part.sum() >= LEAST_NODES:
+            shares = has_of_part[nodes_with_part].mean(axis=0)
+            counted[columns] = shares >= SHARED
     return counted
 
 
@@ -125,21 +131,20 @@ def on_either_side(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
     """The same, where a figure also counts as there if the other of host and device bounds it on
     this node.
     """
-    alike: dict[tuple[str, str], list[int]] = defaultdict(list)
+    columns_of_case: dict[tuple[str, str], list[int]] = defaultdict(list)
     for column, key in enumerate(keys):
-        alike[key.stack, key.case].append(column)
-    found = has.copy()
-    for columns in alike.values():
+        columns_of_case[key.stack, key.case].append(column)
+    on_either = has.copy()
+    for columns in columns_of_case.values():
         if len(columns) > 1:
-            on_one = np.any(has[:, columns], axis=1, keepdims=True)
-            found[:, columns] = on_one
-    return found
+            on_either[:, columns] = np.any(has[:, columns], axis=1, keepdims=True)
+    return on_either
 
 
 def _by_part(keys: Sequence[JudgedFigure]) -> Mapping[NodePart, list[int]]:
     """The positions of the figures of each stack, and of those of all devices together."""
-    found: dict[NodePart, list[int]] = defaultdict(list)
+    columns: dict[NodePart, list[int]] = defaultdict(list)
     for column, key in enumerate(keys):
         part = NodePart() if key.side == "together" else NodePart(key.stack)
-        found[part].append(column)
-    return found
+        columns[part].append(column)
+    return columns

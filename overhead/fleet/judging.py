@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -160,133 +160,185 @@ def judge_fleet(folder: Path, now: datetime | None = None) -> FleetVerdicts:
     Raises ``BadFile`` if no file can be read.
     """
     files = read_nodes(folder, now)
-    runs = [own for own in files.runs.values() if own]
+    with_runs = [runs for runs in files.runs.values() if runs]
     groups = []
-    for kind, nodes in _groups(runs):
+    for kind, nodes in _groups(with_runs):
         group = judge_nodes(nodes, [*files.keys])
-        known = [
-            _with_unread(node, own[0], files) for node, own in zip(group.nodes, nodes, strict=True)
-        ]
-        groups.append(dataclasses.replace(group, kind=kind, nodes=known))
-    unread = [_without_runs(name, files) for name, own in files.runs.items() if not own]
-    if unread:
-        groups.append(NodeGroup(None, unread))
-    judged = sum(node.verdict != "unknown" for group in groups for node in group.nodes)
-    return FleetVerdicts(str(folder), FALSE_ALARMS * judged, groups, files.skipped)
+        judged = []
+        for node, runs in zip(group.nodes, nodes, strict=True):
+            judged.append(_with_unread(node, runs[0], files))
+        groups.append(dataclasses.replace(group, kind=kind, nodes=judged))
+    without_runs = [_without_runs(name, files) for name, runs in files.runs.items() if not runs]
+    if without_runs:
+        groups.append(NodeGroup(None, without_runs))
+
+    judged_nodes = 0
+    for group in groups:
+        judged_nodes += len([node for node in group.nodes if node.verdict != "unknown"])
+    return FleetVerdicts(str(folder), FALSE_ALARMS * judged_nodes, groups, files.skipped)
 
 
 def _with_unread(node: JudgedNode, newest: NodeRun, files: NodeFiles) -> JudgedNode:
     """The node, unknown instead of ok if a file that does not count may hold a newer run."""
-    unread = files.unread.get(node.name, ())
-    newer = [one for one in unread if not one.created or one.created >= newest.created]
-    if not newer or node.verdict in ("slow", "suspect"):
+    if node.verdict in ("slow", "suspect"):
         return node
-    why = because("newest-run-unread", file=Path(newer[-1].path).name, why=newer[-1].reason)
+    may_be_newer = []
+    for file in files.unread.get(node.name, ()):
+        if not file.created or file.created >= newest.created:
+            may_be_newer.append(file)
+    if not may_be_newer:
+        return node
+    last = may_be_newer[-1]
+    why = because("newest-run-unread", file=Path(last.path).name, why=last.reason)
     return dataclasses.replace(node, verdict="unknown", unknown=[NotJudged(None, why)])
 
 
 def _without_runs(name: str, files: NodeFiles) -> JudgedNode:
+    """A node of which no run counts, with the reason."""
+    why: Why = because("no-run-in-folder")
     unread = files.unread.get(name, ())
-    why = because("no-run-counts", why=unread[-1].reason) if unread else because("no-run-in-folder")
+    if unread:
+        why = because("no-run-counts", why=unread[-1].reason)
     return JudgedNode(name, "unknown", unknown=[NotJudged(None, why)])
 
 
-def _groups(
-    nodes: Sequence[Sequence[NodeRun]],
-) -> Iterator[tuple[NodeKind, list[Sequence[NodeRun]]]]:
-    """The kind of each group of equal nodes, and the newest runs of its nodes. ``nodes``: of each
-    all runs.
-    """
+class _EqualNodes(NamedTuple):
+    """Nodes that are compared with each other: of each the newest runs, the newest first."""
+
+    kind: NodeKind
+    nodes: list[Sequence[NodeRun]]
+
+
+def _groups(nodes: Sequence[Sequence[NodeRun]]) -> Iterator[_EqualNodes]:
+    """The groups of equal nodes. ``nodes``: of each all runs."""
     by_machine: dict[MachineKind, list[Sequence[NodeRun]]] = defaultdict(list)
     for runs in nodes:
         by_machine[MachineKind.of(runs[0])].append(runs)
-    for machine, own in by_machine.items():
-        having = Counter(name for runs in own for name in runs[0].versions if name not in _VARYING)
-        names = [name for name, times in having.items() if times >= SHARED * len(own)]
+    for machine, nodes_of_machine in by_machine.items():
+        names = _common_versions(nodes_of_machine)
         by_versions: dict[tuple[str, ...], list[Sequence[NodeRun]]] = defaultdict(list)
-        for runs in own:
-            kinds = [
-                (MachineKind.of(run), tuple(run.versions.get(name, "absent") for name in names))
-                for run in runs
-            ]
-            equal = [run for run, kind in zip(runs, kinds, strict=True) if kind == kinds[0]]
-            by_versions[kinds[0][1]].append(equal[:NEWEST_RUNS])
+        for runs in nodes_of_machine:
+            newest_versions = _versions_of(runs[0], names)
+            # An older run on another machine, or with other versions, says nothing of this node.
+            equal = []
+            for run in runs:
+                if MachineKind.of(run) == machine and _versions_of(run, names) == newest_versions:
+                    equal.append(run)
+            by_versions[newest_versions].append(equal[:NEWEST_RUNS])
         for versions, group in by_versions.items():
-            differs = [len({*values}) > 1 for values in zip(*by_versions, strict=True)]
-            own_versions = dict(itertools.compress(zip(names, versions, strict=True), differs))
-            yield NodeKind(machine, own_versions), group
+            differing = {}
+            for column, name in enumerate(names):
+                if len({others[column] for others in by_versions}) > 1:
+                    differing[name] = versions[column]
+            yield _EqualNodes(NodeKind(machine, differing), group)
+
+
+def _common_versions(nodes: Sequence[Sequence[NodeRun]]) -> list[str]:
+    """The packages whose versions make nodes equal or not: those that most of the nodes have."""
+    having: Counter[str] = Counter()
+    for runs in nodes:
+        having.update(name for name in runs[0].versions if name not in _VARYING)
+    return [name for name, times in having.items() if times >= SHARED * len(nodes)]
+
+
+def _versions_of(run: NodeRun, names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(run.versions.get(name, "absent") for name in names)
 
 
 def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]) -> NodeGroup:
     """The verdicts on equal nodes. ``nodes``: the newest runs of each; ``keys``: what their figures
     are.
     """
-    names, files = [runs[0].node for runs in nodes], [[run.path for run in runs] for runs in nodes]
     if len(nodes) < LEAST_NODES:
-        why = [NotJudged(None, because("too-few-nodes", least=LEAST_NODES))]
-        return NodeGroup(
-            None,
-            [JudgedNode(name, "unknown", own, why) for name, own in zip(names, files, strict=True)],
-        )
+        too_few = NotJudged(None, because("too-few-nodes", least=LEAST_NODES))
+        return NodeGroup(None, [_unknown_node(runs, too_few) for runs in nodes])
     logs = _logs(nodes, len(keys))
-    has: Mask = np.isfinite(logs)
-    in_any_run: Mask = np.any(has, axis=0)
+    has_figure: Mask = np.isfinite(logs)
+    in_any_run: Mask = np.any(has_figure, axis=0)
     counted = figures_that_count(in_any_run, keys)
     tests = tests_of(logs[:, :, counted], [*itertools.compress(keys, counted)])
-    coverage = NodeCoverage(nodes, keys, counted, on_either_side(has[0], keys))
+    coverage = NodeCoverage(nodes, keys, counted, on_either_side(has_figure[0], keys))
 
-    beyond = tests.deviations > tests.limits[:, None, None]
-    twice, once, tested = (
-        np.all(beyond, axis=1),
-        np.any(beyond, axis=1),
-        np.any(np.isfinite(tests.deviations), axis=1),
-    )
-    divided = [*_divided(tests, once, names)]
-    of_all = _not_judged_anywhere(tests, divided)
-    not_judged = [of_all | of_node for of_node in coverage.not_judged(tests.parts)]
-    verdicts = [
-        _verdict(
-            bool(twice[:, i].any()), bool(once[:, i].any()), bool(tested[:, i].any()), not_judged[i]
-        )
-        for i in range(len(nodes))
-    ]
-    healthy = [
-        runs[0]
-        for runs, verdict in zip(nodes, verdicts, strict=True)
-        if verdict in ("ok", "partly ok")
-    ]
+    names = [runs[0].node for runs in nodes]
+    answers = _Answers.of(tests)
+    divided = _divided(tests, answers.once, names)
+    judges_no_node = _not_judged_anywhere(tests, divided)
+    not_judged = []
+    for of_node in coverage.not_judged(tests.parts):
+        not_judged.append(judges_no_node | of_node)
+    verdicts = [answers.verdict(i, not_judged[i]) for i in range(len(nodes))]
+
+    healthy = []
+    for runs, verdict in zip(nodes, verdicts, strict=True):
+        if verdict in ("ok", "partly ok"):
+            healthy.append(runs[0])
     judged = []
-    for i, verdict in enumerate(verdicts):
-        at_tests = np.flatnonzero((twice if verdict == "slow" else once)[:, i]).tolist()
-        slow = [_slow_test(tests, test, i) for test in at_tests]
-        settings = settings_apart(nodes[i][0], healthy) if slow else []
-        found = zip(tests.parts, tests.smallest[len(files[i]) - 1], tested[:, i], strict=True)
-        smallest = {part: math.expm1(least) for part, least, measured in found if measured}
-        unknown = _why_unknown(not_judged[i]) if verdict == "unknown" else []
-        judged.append(
-            JudgedNode(
-                names[i], verdict, files[i], unknown, slow, settings, smallest, not_judged[i]
-            )
+    for i, (runs, verdict) in enumerate(zip(nodes, verdicts, strict=True)):
+        slow = [_slow_test(tests, test, i) for test in answers.slow_tests(i, verdict)]
+        smallest = {}
+        for test in np.flatnonzero(answers.tested[:, i]).tolist():
+            log_smallest = tests.smallest[len(runs) - 1, test]
+            smallest[tests.parts[test]] = math.expm1(log_smallest)
+        node = JudgedNode(
+            names[i],
+            verdict,
+            [run.path for run in runs],
+            unknown=_why_unknown(not_judged[i]) if verdict == "unknown" else [],
+            slow=slow,
+            settings=settings_apart(runs[0], healthy) if slow else [],
+            smallest=smallest,
+            not_judged=not_judged[i],
         )
+        judged.append(node)
     return NodeGroup(None, judged, divided)
 
 
-def _verdict(
-    twice: bool, once: bool, tested: bool, not_judged: Mapping[NodePart, Why]
-) -> NodeVerdict:
-    if twice:
-        return "slow"
-    if once:
-        return "suspect"
-    if not tested or any(part.is_whole_side for part in not_judged):
-        return "unknown"
-    return "partly ok" if not_judged else "ok"
+def _unknown_node(runs: Sequence[NodeRun], why: NotJudged) -> JudgedNode:
+    return JudgedNode(runs[0].node, "unknown", [run.path for run in runs], [why])
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What the tests say of the nodes, by test and node. ``tested``: a run has a result; ``once``:
+    a run is beyond the limit; ``twice``: all runs are.
+    """
+
+    tested: Mask
+    once: Mask
+    twice: Mask
+
+    @classmethod
+    def of(cls, tests: NodeTests) -> _Answers:
+        beyond = tests.deviations > tests.limits[:, None, None]
+        tested: Mask = np.any(np.isfinite(tests.deviations), axis=1)
+        return cls(tested, np.any(beyond, axis=1), np.all(beyond, axis=1))
+
+    def verdict(self, node: int, not_judged: Mapping[NodePart, Why]) -> NodeVerdict:
+        """The verdict on a node. ``not_judged``: the parts of it that were not judged, and why."""
+        if self.twice[:, node].any():
+            return "slow"
+        if self.once[:, node].any():
+            return "suspect"
+        lacks_side = any(part.is_whole_side for part in not_judged)
+        if lacks_side or not self.tested[:, node].any():
+            return "unknown"
+        return "partly ok" if not_judged else "ok"
+
+    def slow_tests(self, node: int, verdict: NodeVerdict) -> list[int]:
+        """The tests that made the verdict: of a slow node only those that all runs fail."""
+        beyond = self.twice if verdict == "slow" else self.once
+        tests: list[int] = np.flatnonzero(beyond[:, node]).tolist()
+        return tests
 
 
 def _why_unknown(not_judged: Mapping[NodePart, Why]) -> list[NotJudged]:
-    sides = [NodePart(side=side) for side in get_args(NodeSide)]
-    found = [NotJudged(side, not_judged[side]) for side in sides if side in not_judged]
-    return found or [NotJudged(None, because("too-few-common-figures"))]
+    """The whole sides of a node that were not judged, each with the reason."""
+    reasons = []
+    for side in get_args(NodeSide):
+        whole_side = NodePart(side=side)
+        if whole_side in not_judged:
+            reasons.append(NotJudged(whole_side, not_judged[whole_side]))
+    return reasons or [NotJudged(None, because("too-few-common-figures"))]
 
 
 def _logs(nodes: Sequence[Sequence[NodeRun]], figures: int) -> Floats:
@@ -298,34 +350,40 @@ def _logs(nodes: Sequence[Sequence[NodeRun]], figures: int) -> Floats:
     return logs
 
 
-def _divided(tests: NodeTests, beyond: Mask, names: Sequence[str]) -> Iterator[DividedNodes]:
+def _divided(tests: NodeTests, beyond: Mask, names: Sequence[str]) -> list[DividedNodes]:
     """The tests by which the nodes are two groups. ``beyond``: by test and node whether a limit
     names the node.
     """
-    for test, what in enumerate(tests.parts):
-        found = tests.two_groups(test, ~beyond[test])
-        if found is not None:
-            slower, faster = (
-                [names[i] for i in sorted(group)] for group in (found.slower, found.faster)
-            )
-            yield DividedNodes(
-                what, slower, faster, *map(math.exp, (found.log, found.low, found.high))
-            )
-        elif (fast := tests.far_faster(test)).any():
-            yield _few_fast(tests, test, fast, names)
+    divided = []
+    for test, part in enumerate(tests.parts):
+        groups = tests.two_groups(test, ~beyond[test])
+        far_faster = tests.far_faster(test)
+        if groups is not None:
+            slower = [names[i] for i in sorted(groups.slower)]
+            faster = [names[i] for i in sorted(groups.faster)]
+            log_times = (groups.log, groups.low, groups.high)
+            divided.append(DividedNodes(part, slower, faster, *map(math.exp, log_times)))
+        elif far_faster.any():
+            divided.append(_few_fast(tests, test, far_faster, names))
+    return divided
 
 
 def _few_fast(tests: NodeTests, test: int, fast: Mask, names: Sequence[str]) -> DividedNodes:
     """Few nodes that are far faster than the rest: as well may the rest be slow, such as 9 of 10
     nodes.
     """
-    runs = tests.deviations[test][:, fast]
-    log, half = -float(np.nanmean(runs)), float(tests.half_widths[test])
-    faster = list(itertools.compress(names, fast))
+    log_times = -float(np.nanmean(tests.deviations[test][:, fast]))
+    half_width = float(tests.half_widths[test])
     measured = np.any(np.isfinite(tests.deviations[test]), axis=0)
     slower = list(itertools.compress(names, measured & ~fast))
+    faster = list(itertools.compress(names, fast))
     return DividedNodes(
-        tests.parts[test], slower, faster, *map(math.exp, (log, log - half, log + half))
+        tests.parts[test],
+        slower,
+        faster,
+        times=math.exp(log_times),
+        low=math.exp(log_times - half_width),
+        high=math.exp(log_times + half_width),
     )
 
 
@@ -333,22 +391,30 @@ def _not_judged_anywhere(tests: NodeTests, divided: Sequence[DividedNodes]) -> d
     """By test why it judges no node: there are two groups of nodes, or the nodes differ too
     much.
     """
-    found: dict[NodePart, Why] = {}
-    for test, what in enumerate(tests.parts):
-        if spread := tests.too_wide(test):
+    reasons: dict[NodePart, Why] = {}
+    for test, part in enumerate(tests.parts):
+        log_spread = tests.too_wide(test)
+        if log_spread:
+            spread = math.expm1(log_spread)
             usual = math.expm1(FLOORS[tests.kinds[test]])
-            found[what] = because("nodes-differ-too-much", spread=math.expm1(spread), usual=usual)
-    for one in divided:
-        found[one.what] = because(
-            "two-groups-of-nodes", slower=len(one.slower), faster=len(one.faster)
+            reasons[part] = because("nodes-differ-too-much", spread=spread, usual=usual)
+    for groups in divided:
+        reasons[groups.what] = because(
+            "two-groups-of-nodes", slower=len(groups.slower), faster=len(groups.faster)
         )
-    return found
+    return reasons
 
 
 def _slow_test(tests: NodeTests, test: int, node: int) -> SlowTest:
     """What a test says of a node that is beyond its limit."""
-    runs = tests.deviations[test, :, node]
-    middle, half = float(np.nanmean(runs)), float(tests.half_widths[test])
-    slower, low, high = (math.expm1(at) for at in (middle, middle - half, middle + half))
-    nearest = float(runs[runs > tests.limits[test]].min())
-    return SlowTest(tests.parts[test], slower, low, high, tests.chance(test, nearest))
+    deviations = tests.deviations[test, :, node]
+    log_slower = float(np.nanmean(deviations))
+    half_width = float(tests.half_widths[test])
+    nearest_to_limit = float(deviations[deviations > tests.limits[test]].min())
+    return SlowTest(
+        tests.parts[test],
+        slower=math.expm1(log_slower),
+        low=math.expm1(log_slower - half_width),
+        high=math.expm1(log_slower + half_width),
+        chance=tests.chance(test, nearest_to_limit),
+    )

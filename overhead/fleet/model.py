@@ -31,25 +31,32 @@ NEWEST_RUNS = 2
 test.
 """
 LEAST_NODES = 5
-"""With fewer equal nodes a test has no result."""
+"""With fewer equal nodes a test has no result. Chosen; with 5, made fleets give at most 1 false
+alarm of 1,000 nodes (``tests/data/fleet_power.json``).
+"""
 FALSE_ALARMS = 1e-3
-"""The largest share of healthy nodes that are called slow."""
+"""The largest share of healthy nodes that are called slow. Chosen: a fleet of 100 nodes has a false
+alarm in one run of ten.
+"""
 DEGREES = 8
 """More call healthy nodes slow too often, fewer find slow hosts too rarely
 (``tests/fleet/power.py``).
 """
 SHARES = {"host": 0.55, "device": 0.05, "together": 0.05, "stacks": 0.35}
+"""How the tests of a node divide the chance ``FALSE_ALARMS``. Chosen, not measured one by one; a
+larger share finds smaller slowdowns there, and larger ones elsewhere (``tests/fleet/power.py``).
+"""
 FLOORS = {"host": 0.036, "device": 0.0121, "together": 0.036, "stacks": 0.020}
 """The least scales of ln(figure): spreads between the committed H100 boards; that of the device is
 that of ``reading/next_run.json``. No committed run measured ``together``: it is as for ``host``.
 """
 _FEW = 3.0
 """The scale is multiplied by 1 + ``_FEW`` over the number of nodes: the MAD of few nodes is often
-too small.
+too small. With less, fleets of 5 nodes give more false alarms (``tests/fleet/power.py``).
 """
 _OWN_PART = 1.05
 """A slow node itself raises the level and the scale a little: a slowdown must be larger to be
-found.
+found (``stated`` of ``tests/fleet/power.py``).
 """
 _OTHER_FLEET = 3.3
 """The smallest slowdown is multiplied by 1 + ``_OTHER_FLEET`` over the number of nodes, since the
@@ -70,7 +77,9 @@ WIDE = 3.0
 """Nodes whose spread on a side is so many times ``FLOORS`` do not tell a slow one: made nodes
 exceed it in 1 fleet of 1,000 with 5 nodes, in fewer with more.
 """
-_MAD_TO_SIGMA, _POWER = 1.4826, 0.95
+_MAD_TO_SIGMA = 1.4826
+"""What makes the median absolute deviation of a normal distribution its standard deviation."""
+_POWER = 0.95
 
 
 @dataclass(frozen=True)
@@ -94,11 +103,8 @@ class NodeTests:
 
     def chance(self, test: int, deviation: float) -> float:
         """The largest share of healthy nodes that are as far beyond the limit of any test."""
-        return min(
-            1.0,
-            student_t_tail(float(deviation / self.scales[test]), DEGREES)
-            / float(self.shares[test]),
-        )
+        tail = student_t_tail(float(deviation / self.scales[test]), DEGREES)
+        return min(1.0, tail / float(self.shares[test]))
 
     def two_groups(self, test: int, alike: Mask) -> TwoGroups | None:
         """The two groups in which these nodes fall; None if they are one. ``alike``: nodes that no
@@ -117,17 +123,21 @@ class NodeTests:
         30 in 99.
         """
         runs = self.deviations[test]
-        below: Mask = (runs < -self.limits[test]) | np.isnan(runs)
-        found: Mask = np.all(below, axis=0) & np.any(np.isfinite(runs), axis=0)
-        return found
+        is_below_or_absent = (runs < -self.limits[test]) | np.isnan(runs)
+        has_a_run = np.any(np.isfinite(runs), axis=0)
+        far_faster: Mask = np.all(is_below_or_absent, axis=0) & has_a_run
+        return far_faster
 
     def too_wide(self, test: int) -> float:
         """The standard deviation between the nodes if it is so large that a slow node cannot be
         told; else 0.
         """
-        kind, nodes = self.kinds[test], self.deviations.shape[-1]
+        kind = self.kinds[test]
+        if kind == "stacks":
+            return 0.0
+        nodes = self.deviations.shape[-1]
         spread = float(self.scales[test]) / (1 + _FEW / nodes)
-        return spread if kind != "stacks" and spread > WIDE * FLOORS[kind] else 0.0
+        return spread if spread > WIDE * FLOORS[kind] else 0.0
 
 
 @dataclass(frozen=True)
@@ -150,28 +160,39 @@ def two_groups(values: Floats, floor: float, apart: float) -> TwoGroups | None:
     ``values``: ln(figure) by node, or NaN. ``floor``: the least standard deviation in a group.
     ``apart``: of how many standard deviations.
     """
-    order = np.argsort(values)[: int(np.isfinite(values).sum())]
-    count = order.size
+    fastest_first = np.argsort(values)[: int(np.isfinite(values).sum())]
+    count = fastest_first.size
     least = max(2, math.ceil(_LEAST_GROUP * count))
     if count < LEAST_NODES or count < 2 * least:
         return None
-    ordered = values[order] - values[order].mean()
+    ordered = values[fastest_first] - values[fastest_first].mean()
+
+    # The squares inside the groups are least where those between them are most. With the mean of
+    # all at 0, these are (sum of a group)² / its size, added over both groups.
     sizes = np.arange(least, count - least + 1)
     sums = np.cumsum(ordered)
-    between = sums[sizes - 1] ** 2 / sizes + (sums[-1] - sums[sizes - 1]) ** 2 / (count - sizes)
+    sum_of_faster = sums[sizes - 1]
+    sum_of_slower = sums[-1] - sum_of_faster
+    between = sum_of_faster**2 / sizes + sum_of_slower**2 / (count - sizes)
     best = int(sizes[between.argmax()])
-    faster, slower = ordered[:best], ordered[best:]
+    faster = ordered[:best]
+    slower = ordered[best:]
+
     squares = faster.var() * faster.size + slower.var() * slower.size
     inside = max(floor, math.sqrt(squares / (count - 2)))
-    log = float(slower.mean() - faster.mean())
-    if log <= apart * inside:
+    log_ratio = float(slower.mean() - faster.mean())
+    if log_ratio <= apart * inside:
         return None
-    half = (
-        student_t_quantile((1 + _POWER) / 2, count - 2)
-        * inside
-        * math.sqrt(1 / faster.size + 1 / slower.size)
+    # The half-width of the difference of two means, with a variance common to both groups.
+    quantile = student_t_quantile((1 + _POWER) / 2, count - 2)
+    half_width = quantile * inside * math.sqrt(1 / faster.size + 1 / slower.size)
+    return TwoGroups(
+        fastest_first[best:].tolist(),
+        fastest_first[:best].tolist(),
+        log_ratio,
+        log_ratio - half_width,
+        log_ratio + half_width,
     )
-    return TwoGroups(order[best:].tolist(), order[:best].tolist(), log, log - half, log + half)
 
 
 def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
@@ -179,43 +200,59 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
 
     ``logs``: ln(figure) by run, node and figure, NaN where there is none. ``keys``: of the figures.
     """
-    from_level = logs - median_of(_mean_of_runs(logs, 0), 0)
-    of_stack, of_side = np.array([key.stack for key in keys]), np.array([key.side for key in keys])
-    found: dict[NodePart, Floats] = {}
-    kinds: list[str] = []
-    for side in (side for side in get_args(NodeSide) if side in of_side):
-        whole = median_of(from_level[:, :, of_side == side], 2)
-        found[NodePart(side=side)] = whole
-        own = sorted({*of_stack[of_side == side].tolist()}) if side != "together" else []
-        for stack in own:
-            figures = (of_side == side) & (of_stack == stack)
-            found[NodePart(stack, side)] = median_of(from_level[:, :, figures], 2) - whole
-        kinds += [side] + ["stacks"] * len(own)
-    deviations = np.array([*found.values()]).reshape(len(found), *logs.shape[:2])
+    runs, nodes = logs.shape[:2]
+    by_part = _deviations_by_part(logs, keys)
+    parts = [*by_part]
+    kinds = ["stacks" if part.stack else str(part.side) for part in parts]
+    deviations = np.array([*by_part.values()]).reshape(len(parts), runs, nodes)
     deviations -= median_of(_mean_of_runs(deviations, 1), 1)[:, None, None]
-    deviations[np.isfinite(deviations).any(axis=1).sum(axis=1) < LEAST_NODES] = np.nan
+    nodes_with_test = np.isfinite(deviations).any(axis=1).sum(axis=1)
+    deviations[nodes_with_test < LEAST_NODES] = np.nan
 
-    shares = np.array(
-        [SHARES[kind] / (kinds.count(kind) if kind == "stacks" else 1) for kind in kinds]
-    )
-    few = 1 + _FEW / logs.shape[1]
-    scales = np.fmax(few * _spread(_mean_of_runs(deviations, 1)), [FLOORS[kind] for kind in kinds])
+    # The tests of all stacks share one part of the false alarms (Bonferroni).
+    shares = np.array([SHARES[kind] for kind in kinds])
+    shares[[kind == "stacks" for kind in kinds]] /= max(1, kinds.count("stacks"))
+    least_scales = [FLOORS[kind] for kind in kinds]
+    few_nodes = 1 + _FEW / nodes
+    scales = np.fmax(few_nodes * _spread(_mean_of_runs(deviations, 1)), least_scales)
     limits = _quantiles(1 - FALSE_ALARMS * shares) * scales
-    of_runs = np.fmax(
-        scales, _spread(deviations.reshape(len(found), logs.shape[0] * logs.shape[1]))
-    )
+
+    # Of a slow node each of 1, 2, ... runs must be beyond the limit, with the power for all.
+    spread_of_runs = np.fmax(scales, _spread(deviations.reshape(len(parts), runs * nodes)))
     powers = _quantiles(1 - (1 - _POWER) / np.arange(1, NEWEST_RUNS + 1))
-    another = 1 + _OTHER_FLEET / logs.shape[1]
-    smallest = _OWN_PART * few * another * (limits + powers[:, None] * of_runs)
+    another_fleet = 1 + _OTHER_FLEET / nodes
+    beyond_limits = limits + powers[:, None] * spread_of_runs
+    smallest = _OWN_PART * few_nodes * another_fleet * beyond_limits
     half_widths = student_t_quantile((1 + _POWER) / 2, DEGREES) * scales
-    return NodeTests([*found], kinds, deviations, scales, limits, half_widths, smallest, shares)
+    return NodeTests(parts, kinds, deviations, scales, limits, half_widths, smallest, shares)
+
+
+def _deviations_by_part(logs: Floats, keys: Sequence[JudgedFigure]) -> dict[NodePart, Floats]:
+    """By run and node, how far each side lies from the level, and how far each stack lies from its
+    side: the factors and the residuals of the model.
+    """
+    from_level = logs - median_of(_mean_of_runs(logs, 0), 0)
+    stack_of = np.array([key.stack for key in keys])
+    side_of = np.array([key.side for key in keys])
+    by_part: dict[NodePart, Floats] = {}
+    for side in get_args(NodeSide):
+        of_side = side_of == side
+        if not of_side.any():
+            continue
+        factor = median_of(from_level[:, :, of_side], 2)
+        by_part[NodePart(side=side)] = factor
+        if side == "together":
+            continue
+        for stack in sorted({*stack_of[of_side].tolist()}):
+            of_both = of_side & (stack_of == stack)
+            by_part[NodePart(stack, side)] = median_of(from_level[:, :, of_both], 2) - factor
+    return by_part
 
 
 def _quantiles(probabilities: Floats) -> Floats:
     """Those of Student's t with ``DEGREES`` degrees of freedom."""
-    return np.array(
-        [student_t_quantile(probability, DEGREES) for probability in probabilities.tolist()]
-    )
+    quantiles = [student_t_quantile(each, DEGREES) for each in probabilities.tolist()]
+    return np.array(quantiles)
 
 
 def _spread(deviations: Floats) -> Floats:
@@ -226,17 +263,18 @@ def _spread(deviations: Floats) -> Floats:
 def _mean_of_runs(values: Floats, axis: int) -> Floats:
     """The mean along the axis of the runs without NaN; NaN where there is no run."""
     count = np.isfinite(values).sum(axis=axis)
-    return np.where(count, np.nansum(values, axis=axis) / np.maximum(count, 1), np.nan)
+    means = np.nansum(values, axis=axis) / np.maximum(count, 1)
+    return np.where(count, means, np.nan)
 
 
 def median_of(values: Floats, axis: int) -> Floats:
     """The median along an axis without NaN; NaN where nothing is left. Much faster than
     ``numpy.nanmedian``.
     """
-    ordered = np.sort(np.moveaxis(values, axis, -1), axis=-1)
+    ordered = np.sort(np.moveaxis(values, axis, -1), axis=-1)  # NaN comes last
     count = np.isfinite(ordered).sum(axis=-1, keepdims=True)
-    ends = [
-        np.take_along_axis(ordered, np.maximum(at, 0), axis=-1)
-        for at in ((count - 1) // 2, count // 2)
-    ]
-    return 0.5 * (ends[0] + ends[1])[..., 0]
+    lower_middle = np.maximum((count - 1) // 2, 0)
+    upper_middle = count // 2
+    lower = np.take_along_axis(ordered, lower_middle, axis=-1)
+    upper = np.take_along_axis(ordered, upper_middle, axis=-1)
+    return 0.5 * (lower + upper)[..., 0]

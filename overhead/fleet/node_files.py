@@ -39,7 +39,9 @@ NodeSide = Literal["host", "device", "together"]
 node are at once.
 """
 _USABLE = ("ok", "noisy")
+"""The statuses of figures that are judged."""
 _JUDGED = ("complete", "issue", "host")
+"""The figures of a case that are judged: cost, enqueue time, CPU time."""
 _CLOCKS_DIFFER = timedelta(days=1)
 """A date that is further in the future is no difference between two clocks."""
 _SHARED_BY_COPIES = 0.5
@@ -47,6 +49,7 @@ _SHARED_BY_COPIES = 0.5
 may be edited out.
 """
 _START_BYTES = 4096
+"""So much of a damaged file is searched for the date of its run, which stands near the start."""
 _CREATED = re.compile(rb'"created"\s*:\s*"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z)"')
 
 
@@ -130,10 +133,10 @@ class NodeFiles:
         """
         if path.is_dir():
             self.runs.setdefault(path.name, [])
-            for own in sorted(path.glob("*.json")):
-                self.add(path.name, own)
-            for own in _lone_journals(path):
-                self.add_journal(path.name, own)
+            for file in sorted(path.glob("*.json")):
+                self.add(path.name, file)
+            for journal in _lone_journals(path):
+                self.add_journal(path.name, journal)
         elif path.suffix == ".json":
             self.add(path.stem, path)
         elif not path.exists():  # a link to nothing
@@ -143,7 +146,7 @@ class NodeFiles:
         """Read a fingerprint and keep the figures that are judged; one that cannot be used goes to
         ``unread``.
         """
-        own = self.runs.setdefault(node, [])
+        runs = self.runs.setdefault(node, [])
         try:
             written = read_as_written(path)
             run = with_sound_figures(path, written)
@@ -153,12 +156,16 @@ class NodeFiles:
         if not same_figures(run.method_version, METHOD_VERSION):
             reason = because("other-method-version", version=run.method_version)
             self.not_counted(node, path, reason, run.created)
-        elif not _has_been(run.created, self.now):
+            return
+        if not _has_been(run.created, self.now):
             self.not_counted(node, path, because("date-impossible", created=run.created), "")
-        elif impossible := _impossible_figure(written):
+            return
+        # Sound figures have lost the impossible values, so the file as it was written tells them.
+        impossible = _impossible_figure(written)
+        if impossible:
             self.not_counted(node, path, impossible, run.created)
-        else:
-            own.append(self._kept(node, path, run))
+            return
+        runs.append(self._kept(node, path, run))
 
     def add_journal(self, node: str, path: Path) -> None:
         """A journal without a fingerprint: its run did not end, so it does not count."""
@@ -176,10 +183,11 @@ class NodeFiles:
         self.skipped[str(path)] = reason
 
     def _kept(self, node: str, path: Path, run: Fingerprint) -> NodeRun:
+        """What is kept of a run. Of several devices with one figure the slowest counts."""
         slowest: dict[JudgedFigure, float] = {}
         for key, value in figures_of(run):
             slowest[key] = max(value.value, slowest.get(key, 0.0))
-        figures = np.array([self.keys.setdefault(key, len(self.keys)) for key in slowest], np.int32)
+        indices = [self.keys.setdefault(key, len(self.keys)) for key in slowest]
         logs = np.log(list(slowest.values()))
         return NodeRun(
             node=node,
@@ -188,7 +196,7 @@ class NodeFiles:
             machine=run.machine,
             versions=run.versions,
             settings=run.volatile,
-            figures=figures,
+            figures=np.array(indices, np.int32),
             logs=logs,
             refused=_refused_figures(run),
             absent=_absent_stacks(run),
@@ -221,9 +229,8 @@ def read_nodes(folder: Path, now: datetime | None = None) -> NodeFiles:
 
 def _lone_journals(folder: Path) -> list[Path]:
     """The journals in a folder whose run wrote no fingerprint."""
-    return [
-        path for path in sorted(folder.glob("*.jsonl")) if not path.with_suffix(".json").exists()
-    ]
+    journals = sorted(folder.glob("*.jsonl"))
+    return [path for path in journals if not path.with_suffix(".json").exists()]
 
 
 def leave_out_copies(found: NodeFiles) -> None:
@@ -232,29 +239,43 @@ def leave_out_copies(found: NodeFiles) -> None:
     No two runs have the same figures to the last digit. A copy in another node's folder does not
     count as a run of that node, and is no older run of it either.
     """
-    runs = [run for own in found.runs.values() for run in own]
-    runs.sort(key=_by_age)
+    oldest_first: list[NodeRun] = []
+    for runs in found.runs.values():
+        oldest_first += runs
+    oldest_first.sort(key=_by_age)
+
+    # By figure, to the last digit, the place of the oldest run that has it.
     first_with: dict[tuple[int, float], int] = {}
     copies: set[str] = set()
-    for number, run in enumerate(runs):
+    for place, run in enumerate(oldest_first):
         figures = list(zip(run.figures.tolist(), run.logs.tolist(), strict=True))
-        seen = Counter(first_with[figure] for figure in figures if figure in first_with)
-        original, shared = seen.most_common(1)[0] if seen else (number, 0)
-        if shared > _SHARED_BY_COPIES * len(figures):
-            copies.add(run.path)
-            reason = because("copy-of-a-run", file=runs[original].path)
-            if runs[original].node == run.node:
-                found.skipped[run.path] = reason
-            else:
-                found.not_counted(run.node, run.path, reason, run.created)
+        shared_with: Counter[int] = Counter()
         for figure in figures:
-            first_with.setdefault(figure, number)
-    for node, own in found.runs.items():
-        kept = [run for run in own if run.path not in copies]
+            if figure in first_with:
+                shared_with[first_with[figure]] += 1
+            first_with.setdefault(figure, place)
+        for original, shared in shared_with.most_common(1):
+            if shared > _SHARED_BY_COPIES * len(figures):
+                copies.add(run.path)
+                _note_copy(found, run, oldest_first[original])
+    for node, runs in found.runs.items():
+        kept = [run for run in runs if run.path not in copies]
         found.runs[node] = sorted(kept, key=_by_age, reverse=True)
 
 
+def _note_copy(found: NodeFiles, run: NodeRun, original: NodeRun) -> None:
+    """Note a copy. In the folder of the same node it hides nothing; in another one it may stand in
+    the place of a run of that node.
+    """
+    reason = because("copy-of-a-run", file=original.path)
+    if original.node == run.node:
+        found.skipped[run.path] = reason
+    else:
+        found.not_counted(run.node, run.path, reason, run.created)
+
+
 def _has_been(created: str, now: datetime) -> bool:
+    """Whether this is a date, and no later one than now, as far as two clocks agree."""
     try:
         return datetime.fromisoformat(created) <= now + _CLOCKS_DIFFER
     except ValueError:
@@ -272,8 +293,8 @@ def _created_in(path: Path) -> str:
             start = file.read(_START_BYTES)
     except OSError:
         return ""
-    said = _CREATED.search(start)
-    return said.group(1).decode() if said else ""
+    created = _CREATED.search(start)
+    return created.group(1).decode() if created else ""
 
 
 def _impossible_figure(run: Fingerprint) -> Why:
@@ -297,39 +318,42 @@ def _refused_figures(run: Fingerprint) -> dict[str, Why]:
     """By stack why figures of its cases are not judged: the first reason, and for how many cases
     there is one.
     """
-    reasons: dict[str, list[Why]] = {}
+    by_stack: dict[str, list[Why]] = {}
     for record in run.records:
-        if record.status != "unavailable" and (reason := _why_refused(record)):
-            reasons.setdefault(record.stack, []).append(reason)
-    return {
-        stack: because("cases-without-a-figure", cases=len(own), why=own[0])
-        for stack, own in reasons.items()
-    }
+        if record.status == "unavailable":
+            continue
+        reason = _why_refused(record)
+        if reason:
+            by_stack.setdefault(record.stack, []).append(reason)
+    refused: dict[str, Why] = {}
+    for stack, reasons in by_stack.items():
+        refused[stack] = because("cases-without-a-figure", cases=len(reasons), why=reasons[0])
+    return refused
 
 
 def _why_refused(record: Record) -> Why:
     """Why a figure of the record is not judged; '' if all are. Below the resolution is no fault: it
     is too short.
     """
-    judged = [
-        figure
-        for figure in record.figures
-        if figure.name in _JUDGED and class_of(record, figure.name)
-    ]
-    for figure in judged:
-        if figure.status not in (*_USABLE, "below-resolution"):
-            return missing_figure(figure, record).why
-    return "" if judged or record.status in VALUED else missing_case(record).why
+    has_judged = False
+    for figure in record.figures:
+        if figure.name in _JUDGED and class_of(record, figure.name):
+            has_judged = True
+            if figure.status not in (*_USABLE, "below-resolution"):
+                return missing_figure(figure, record).why
+    if has_judged or record.status in VALUED:
+        return ""
+    return missing_case(record).why
 
 
 def _failed_cases(run: Fingerprint) -> dict[tuple[str, str], Why]:
     """By stack and name of a judged figure why the work of its case was not done."""
-    failed = [record for record in run.records if record.status in ("failed", "unverified")]
-    return {
-        (record.stack, _case_name(record, figure)): missing_case(record).why
-        for record in failed
-        for figure in _JUDGED
-    }
+    failed: dict[tuple[str, str], Why] = {}
+    for record in run.records:
+        if record.status in ("failed", "unverified"):
+            for figure in _JUDGED:
+                failed[record.stack, _case_name(record, figure)] = missing_case(record).why
+    return failed
 
 
 def _case_name(record: Record, figure: str) -> str:
@@ -338,12 +362,13 @@ def _case_name(record: Record, figure: str) -> str:
 
 def _absent_stacks(run: Fingerprint) -> dict[str, Why]:
     """By stack that was not there why."""
-    of_cases: dict[str, Why] = {
-        record.stack: missing_case(record).why
-        for record in run.records
-        if record.status == "unavailable"
-    }
-    return of_cases | {one.stack: one.reason for one in run.unavailable}
+    absent: dict[str, Why] = {}
+    for record in run.records:
+        if record.status == "unavailable":
+            absent[record.stack] = missing_case(record).why
+    for stack in run.unavailable:
+        absent[stack.stack] = stack.reason
+    return absent
 
 
 def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
@@ -353,38 +378,51 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
     """
     for record in run.records:
         for figure in _JUDGED:
-            found = class_of(record, figure)
-            if found and (value := _usable(record, figure)):
-                side: NodeSide = "host" if found == "host" or record.software else "device"
+            bound_by = class_of(record, figure)
+            value = _usable(record, figure)
+            if bound_by and value is not None:
+                on_host = bound_by == "host" or record.software
+                side: NodeSide = "host" if on_host else "device"
                 yield JudgedFigure(record.stack, side, _case_name(record, figure)), value
-    most: dict[tuple[str, str], Contention] = {}
-    for one in run.contention:
-        if one.way == "devices" and one.status in _USABLE:
-            case = f"{one.target.api} {one.case.key} {one.placement}"
-            if one.peers == 1:
-                yield from _alone(one, case)
-            elif one.peers > getattr(most.get((one.target.stack, case)), "peers", 1):
-                most[one.target.stack, case] = one
-    for (stack, case), one in most.items():
-        if value := _usable(one, "slowdown"):
-            yield JudgedFigure(stack, "together", case), value
+
+    # Of each case on all devices the measurement with the most devices counts.
+    most_peers: dict[tuple[str, str], Contention] = {}
+    for together in run.contention:
+        if together.way != "devices" or together.status not in _USABLE:
+            continue
+        case = f"{together.target.api} {together.case.key} {together.placement}"
+        if together.peers == 1:
+            yield from _alone(together, case)
+            continue
+        stack_and_case = (together.target.stack, case)
+        known = most_peers.get(stack_and_case)
+        if together.peers > (known.peers if known is not None else 1):
+            most_peers[stack_and_case] = together
+    for (stack, case), together in most_peers.items():
+        slowdown = _usable(together, "slowdown")
+        if slowdown is not None:
+            yield JudgedFigure(stack, "together", case), slowdown
 
 
-def _alone(one: Contention, case: str) -> Iterator[tuple[JudgedFigure, Value]]:
+def _alone(alone: Contention, case: str) -> Iterator[tuple[JudgedFigure, Value]]:
     """The figures of a case that ran alone. If the issue is less than half of the cost, the device
     bounds the cost.
     """
-    cost, issue = _usable(one, "cost"), _usable(one, "issue")
-    if issue:
-        yield JudgedFigure(one.target.stack, "host", f"{case} alone issue"), issue
-    if cost and issue:
-        waits = issue.value < cost.value / 2 and not one.target.software
-        yield (
-            JudgedFigure(one.target.stack, "device" if waits else "host", f"{case} alone cost"),
-            cost,
-        )
+    stack = alone.target.stack
+    cost = _usable(alone, "cost")
+    enqueue = _usable(alone, "issue")
+    if enqueue is None:
+        return
+    yield JudgedFigure(stack, "host", f"{case} alone issue"), enqueue
+    if cost is not None:
+        device_bounds = enqueue.value < cost.value / 2 and not alone.target.software
+        side: NodeSide = "device" if device_bounds else "host"
+        yield JudgedFigure(stack, side, f"{case} alone cost"), cost
 
 
 def _usable(of: Record | Contention, figure: str) -> Value | None:
+    """The figure, if it can be judged: measured, with a usable status and above zero."""
     value = of.measured(figure)
-    return value if value is not None and value.status in _USABLE and value.value > 0 else None
+    if value is None or value.status not in _USABLE or value.value <= 0:
+        return None
+    return value

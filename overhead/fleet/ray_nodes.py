@@ -34,9 +34,8 @@ def ray_nodes(address: str | None, script: str, limit_s: float) -> Iterator[Mapp
     """
     require_extra("ray", "ray")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault(
-        "RAY_NUM_REDIS_GET_RETRIES", "1"
-    )  # each takes 40 s where there is no cluster
+    # Each retry takes 40 s where there is no cluster.
+    os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")
     import ray
 
     before = signal.getsignal(signal.SIGTERM)
@@ -47,10 +46,10 @@ def ray_nodes(address: str | None, script: str, limit_s: float) -> Iterator[Mapp
             raise UsageError(f"--ray: {message_of(error)}") from None
         signal.signal(signal.SIGTERM, before)  # Ray has replaced it
         try:
-            yield {
-                name: functools.partial(_measure, node, script, limit_s + END_S)
-                for name, node in _nodes().items()
-            }
+            measures = {}
+            for name, node in _nodes().items():
+                measures[name] = functools.partial(_measure, node, script, limit_s + END_S)
+            yield measures
         finally:
             ray.shutdown()
 
@@ -61,20 +60,34 @@ def _nodes() -> dict[str, dict[str, Any]]:
     """
     import ray
 
-    found: dict[str, dict[str, Any]] = {}
-    for node in sorted(ray.nodes(), key=lambda node: not node["Alive"]):
-        named = node["NodeName"] != node["NodeManagerAddress"]
-        name = folder_name(
-            node["NodeName"] if named else node["NodeManagerHostname"].partition(".")[0]
-        )
-        if node["Alive"]:
-            found[f"{name}-{node['NodeID'][:6]}" if name in found else name] = node
-        elif node["DeathReason"] not in _ORDERLY:
-            found.setdefault(name, node)
-    return found
+    nodes = ray.nodes()
+    living = [node for node in nodes if node["Alive"]]
+    dead = [node for node in nodes if not node["Alive"]]
+    by_name: dict[str, dict[str, Any]] = {}
+    for node in living:
+        name = _name_of(node)
+        if name in by_name:  # two nodes on one machine
+            name = f"{name}-{node['NodeID'][:6]}"
+        by_name[name] = node
+    for node in dead:
+        if node["DeathReason"] not in _ORDERLY:
+            by_name.setdefault(_name_of(node), node)
+    return by_name
+
+
+def _name_of(node: Mapping[str, Any]) -> str:
+    """The name that somebody gave the node, or else that of its machine, as the name of a
+    folder. Ray names a node by its address if nobody did.
+    """
+    if node["NodeName"] != node["NodeManagerAddress"]:
+        return folder_name(node["NodeName"])
+    return folder_name(node["NodeManagerHostname"].partition(".")[0])
 
 
 async def _measure(node: Mapping[str, Any], script: str, limit_s: float) -> Sent:
+    """What the script gives on the node, as a task of Ray that has all GPUs of the node. Raises
+    ``UsageError`` with the reason if it gives nothing.
+    """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -95,9 +108,8 @@ async def _measure(node: Mapping[str, Any], script: str, limit_s: float) -> Sent
     finally:
         ray.cancel(task)
         await asyncio.gather(asyncio.wait_for(answer, 5.0), return_exceptions=True)
-    raise UsageError(
-        f"no answer within {limit_s + END_S:g} s: it hangs, or another task has its GPUs"
-    )
+    waited_s = limit_s + END_S
+    raise UsageError(f"no answer within {waited_s:g} s: it hangs, or another task has its GPUs")
 
 
 def _script(script: str, limit_s: float) -> Sent:
@@ -106,9 +118,8 @@ def _script(script: str, limit_s: float) -> Sent:
     async def run() -> Sent:
         task = asyncio.current_task()
         assert task is not None
-        asyncio.get_running_loop().add_signal_handler(
-            signal.SIGINT, task.cancel
-        )  # ray.cancel sends it
+        # ray.cancel sends SIGINT.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
         return await run_program(["sh", "-c", script], limit_s)
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

@@ -5,18 +5,19 @@ nodes may differ.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from overhead.fleet.node_files import NodeRun
 
-_USUAL, _RARE = 0.8, 0.05
+_USUAL = 0.8
+_RARE = 0.05
 """A text sets a node apart that at most the second share of the healthy nodes has, if the first
-share has another.
+share has another. Chosen, not measured: nothing is judged by it, so a wrong one only misleads.
 """
 _FAR = 2.0
 """A number sets a node apart that is so many times as far from the middle as that of any healthy
-node.
+node. Chosen, not measured.
 """
 
 
@@ -31,37 +32,48 @@ class SettingApart:
 
 def settings_apart(node: NodeRun, healthy: Sequence[NodeRun]) -> list[SettingApart]:
     """The settings that set the node apart; none need be the cause."""
-    own, *others = ({**run.settings, **run.versions} for run in (node, *healthy))
-    names = sorted({*own, *(name for one in others for name in one)} if others else ())
-    found: list[SettingApart] = []
-    for name in names:
-        found += _apart(name, own.get(name), [one.get(name) for one in others])
-    return found
+    if not healthy:
+        return []
+    of_node = {**node.settings, **node.versions}
+    of_healthy = [{**run.settings, **run.versions} for run in healthy]
+    names = {*of_node}.union(*of_healthy)
+    apart = []
+    for name in sorted(names):
+        values = [settings.get(name) for settings in of_healthy]
+        setting = _apart(name, of_node.get(name), values)
+        if setting is not None:
+            apart.append(setting)
+    return apart
 
 
-def _apart(name: str, own: object, others: Sequence[object]) -> Iterator[SettingApart]:
-    numbers = sorted(float(value) for value in others if isinstance(value, int | float))
-    if isinstance(own, int | float) and not isinstance(own, bool) and len(numbers) == len(others):
-        middle = numbers[len(numbers) // 2]
-        if abs(own - middle) > _FAR * max(abs(value - middle) for value in numbers):
-            yield SettingApart(name, _text(own), _text(middle))
-        return
+def _apart(name: str, own: object, others: Sequence[object]) -> SettingApart | None:
+    """The setting, if the node's own value is none that healthy nodes have. ``others``: theirs."""
+    numbers = [float(value) for value in others if isinstance(value, int | float)]
+    is_number = isinstance(own, int | float) and not isinstance(own, bool)
+    if is_number and len(numbers) == len(others):
+        assert isinstance(own, int | float)
+        return _number_apart(name, own, sorted(numbers))
+
     texts = Counter(map(_text, others))
-    usual, times = texts.most_common(1)[0]
-    if (
-        _text(own) != usual
-        and times >= _USUAL * len(others)
-        and texts[_text(own)] <= _RARE * len(others)
-    ):
-        yield SettingApart(name, _text(own), usual)
+    usual, having_usual = texts.most_common(1)[0]
+    text = _text(own)
+    is_rare = texts[text] <= _RARE * len(others)
+    if text != usual and is_rare and having_usual >= _USUAL * len(others):
+        return SettingApart(name, text, usual)
+    return None
+
+
+def _number_apart(name: str, own: float, others: Sequence[float]) -> SettingApart | None:
+    """The same for a number. ``others``: sorted."""
+    middle = others[len(others) // 2]
+    farthest_healthy = max(abs(value - middle) for value in others)
+    if abs(own - middle) > _FAR * farthest_healthy:
+        return SettingApart(name, _text(own), _text(middle))
+    return None
 
 
 def _text(value: object) -> str:
     """A value as text; a list has the values of all devices."""
-    return (
-        ", ".join(map(str, value))
-        if isinstance(value, list)
-        else "none"
-        if value is None
-        else str(value)
-    )
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "none" if value is None else str(value)

@@ -25,6 +25,8 @@ from overhead.words import fleet as words
 from overhead.words.reasons import sentence
 
 _TONES: dict[NodeVerdict, Tone] = {"slow": "bad", "suspect": "unsure", "ok": "good"}
+_HEALTHY_SO_SLOW = words.NODE_COLUMNS.index("healthy nodes as slow")
+"""The column that a narrow terminal hides first."""
 _MOST_AGAIN = 10
 """The most suspects for which a command is shown."""
 
@@ -34,37 +36,40 @@ def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     to do next.
     """
     yield Text([words.all_nodes(found.nodes, found.false_alarms)])
-    if shown := [node for node in found.nodes if node.slow]:
-        rows = [_row(node) for node in sorted(shown, key=lambda node: (node.verdict, node.name))]
-        _, _, _, _, healthy_so_slow, _ = range(6)
-        yield Table(words.NODES_NOT_OK, words.NODE_COLUMNS, rows, optional=(healthy_so_slow,))
-    told: list[str] = []
+    not_ok = [node for node in found.nodes if node.slow]
+    if not_ok:
+        not_ok.sort(key=lambda node: (node.verdict, node.name))
+        rows = [_row(node) for node in not_ok]
+        yield Table(words.NODES_NOT_OK, words.NODE_COLUMNS, rows, optional=(_HEALTHY_SO_SLOW,))
+    sentences: list[str] = []
     for group in found.groups:
-        told += _group_sentences(group)
-    yield Text(told)
+        sentences += _group_sentences(group)
+    yield Text(sentences)
     if found.skipped:
         yield Text([words.skipped(found.skipped)])
-    if suspects := found.named("suspect"):
-        files = [str(_next_file(Path(found.folder, node))) for node in suspects[:_MOST_AGAIN]]
-        again = ["overhead", "run", "--profile", "node", "--out"]
-        commands = [shell_command([*again, file]) for file in files]
+    suspects = found.named("suspect")
+    if suspects:
+        folder = Path(found.folder)
+        commands = [_command_for_again(folder / node) for node in suspects[:_MOST_AGAIN]]
         yield Text([words.ONE_MORE_RUN, *commands])
 
 
-def _next_file(folder: Path) -> Path:
-    names = (f"again-{number}.json" for number in itertools.count(1))
-    return next(folder / name for name in names if not (folder / name).exists())
+def _command_for_again(folder: Path) -> str:
+    """The command that measures a node once more, into the next free file of its folder."""
+    for number in itertools.count(1):
+        file = folder / f"again-{number}.json"
+        if not file.exists():
+            break
+    return shell_command(["overhead", "run", "--profile", "node", "--out", str(file)])
 
 
 def _row(node: JudgedNode) -> list[str | Cell]:
-    return [
-        node.name,
-        Cell(node.verdict, tone=_TONES.get(node.verdict, "")),
-        "; ".join(words.part(one.what) for one in node.slow),
-        "; ".join(map(words.slower_by, node.slow)),
-        "; ".join(map(words.healthy_so_slow, node.slow)),
-        words.settings_apart(node.settings),
-    ]
+    verdict = Cell(node.verdict, tone=_TONES.get(node.verdict, ""))
+    slow_at = "; ".join(words.part(test.what) for test in node.slow)
+    slower_by = "; ".join(map(words.slower_by, node.slow))
+    healthy_so_slow = "; ".join(map(words.healthy_so_slow, node.slow))
+    differs_in = words.settings_apart(node.settings)
+    return [node.name, verdict, slow_at, slower_by, healthy_so_slow, differs_in]
 
 
 def _group_sentences(group: NodeGroup) -> Iterator[str]:
@@ -73,49 +78,50 @@ def _group_sentences(group: NodeGroup) -> Iterator[str]:
     """
     yield words.group(group)
     yield from map(words.divided, group.divided)
-    for runs in sorted({len(node.runs) for node in group.nodes if node.smallest}):
-        smallest: dict[NodePart, float] = {}
-        for node in group.nodes:
-            if len(node.runs) == runs:
-                smallest |= node.smallest
-        yield words.found_with(runs, smallest)
+    smallest_by_runs: dict[int, dict[NodePart, float]] = {}
+    for node in group.nodes:
+        if node.smallest:
+            smallest_by_runs.setdefault(len(node.runs), {}).update(node.smallest)
+    for runs in sorted(smallest_by_runs):
+        yield words.found_with(runs, smallest_by_runs[runs])
     for reasons, names in _unknown(group.nodes).items():
         yield words.unknown(names, reasons)
-    for one, names in _not_judged(group.nodes).items():
-        assert one.part is not None
-        yield words.not_judged(one.part, one.why, names)
+    for not_judged, names in _not_judged(group.nodes).items():
+        assert not_judged.part is not None
+        yield words.not_judged(not_judged.part, not_judged.why, names)
 
 
 def _unknown(nodes: Sequence[JudgedNode]) -> dict[tuple[NotJudged, ...], list[str]]:
     """The names of the nodes that are unknown, by the reasons."""
-    found: dict[tuple[NotJudged, ...], list[str]] = {}
+    names: dict[tuple[NotJudged, ...], list[str]] = {}
     for node in nodes:
         if node.unknown:
-            found.setdefault(tuple(node.unknown), []).append(node.name)
-    return found
+            names.setdefault(tuple(node.unknown), []).append(node.name)
+    return names
 
 
 def _not_judged(nodes: Sequence[JudgedNode]) -> dict[NotJudged, list[str]]:
     """The names of the nodes by what of them was not judged and why, without what makes them
     unknown as a whole.
     """
-    found: dict[NotJudged, list[str]] = {}
+    names: dict[NotJudged, list[str]] = {}
     for node in nodes:
-        of_node = [NotJudged(part, why) for part, why in node.not_judged.items()]
-        for one in of_node:
-            if one not in node.unknown:
-                found.setdefault(one, []).append(node.name)
-    return found
+        for part, why in node.not_judged.items():
+            not_judged = NotJudged(part, why)
+            if not_judged not in node.unknown:
+                names.setdefault(not_judged, []).append(node.name)
+    return names
 
 
 def fleet_data(found: FleetVerdicts) -> dict[str, Any]:
     """The verdicts as dicts and lists that ``json`` can write: what is said in words, and beside it
     its code.
     """
+    groups = [_group_data(group) for group in found.groups]
     return {
         "folder": found.folder,
         "false_alarms": found.false_alarms,
-        "groups": [_group_data(group) for group in found.groups],
+        "groups": groups,
         "skipped": {path: sentence(why) for path, why in found.skipped.items()},
         "skipped_codes": {path: code_of(why) for path, why in found.skipped.items()},
     }
@@ -126,45 +132,47 @@ def _group_data(group: NodeGroup) -> dict[str, Any]:
         "name": words.kind(group.kind),
         "kind": to_builtins(group.kind),
         "nodes": [_node_data(node) for node in group.nodes],
-        "divided": [to_builtins(one) | _part_data(one) for one in group.divided],
+        "divided": [_with_part(test) for test in group.divided],
     }
 
 
 def _node_data(node: JudgedNode) -> dict[str, Any]:
-    return {
-        "name": node.name,
-        "verdict": node.verdict,
-        "runs": list(node.runs),
-        "why": words.why_unknown(node.unknown),
-        "why_codes": [code_of(one.why) for one in node.unknown],
-        "slow": [to_builtins(one) | _part_data(one) for one in node.slow],
-        "settings": [words.setting_apart(one) for one in node.settings],
-        "settings_apart": to_builtins(node.settings),
-        "smallest": {words.part(part): share for part, share in node.smallest.items()},
-        "not_judged": {words.part(part): sentence(why) for part, why in node.not_judged.items()},
-        "not_judged_codes": {
-            words.part(part): code_of(why) for part, why in node.not_judged.items()
-        },
-    }
+    data: dict[str, Any] = {"name": node.name, "verdict": node.verdict, "runs": list(node.runs)}
+    data["why"] = words.why_unknown(node.unknown)
+    data["why_codes"] = [code_of(reason.why) for reason in node.unknown]
+    data["slow"] = [_with_part(test) for test in node.slow]
+    data["settings"] = [words.setting_apart(setting) for setting in node.settings]
+    data["settings_apart"] = to_builtins(node.settings)
+    data["smallest"] = {words.part(part): share for part, share in node.smallest.items()}
+    not_judged = {}
+    not_judged_codes = {}
+    for part, why in node.not_judged.items():
+        not_judged[words.part(part)] = sentence(why)
+        not_judged_codes[words.part(part)] = code_of(why)
+    data["not_judged"] = not_judged
+    data["not_judged_codes"] = not_judged_codes
+    return data
 
 
-def _part_data(of: SlowTest | DividedNodes) -> dict[str, Any]:
-    return {"what": words.part(of.what), "stack": of.what.stack, "side": of.what.side}
+def _with_part(test: SlowTest | DividedNodes) -> dict[str, Any]:
+    """A test as a dict, with what it is of in words and as stack and side."""
+    data: dict[str, Any] = to_builtins(test)
+    part = test.what
+    return data | {"what": words.part(part), "stack": part.stack, "side": part.side}
 
 
 def collected_table(folder: Path, found: Mapping[str, Collected]) -> Table:
     """The files that each node sent, and what was wrong."""
-    rows = [(name, str(len(one.files)), sentence(one.reason)) for name, one in found.items()]
+    rows = []
+    for name, node in found.items():
+        rows.append((name, str(len(node.files)), sentence(node.reason)))
     return Table(words.collected_files(folder), words.COLLECTED_COLUMNS, rows)
 
 
 def collected_data(found: Mapping[str, Collected]) -> dict[str, Any]:
     """The same as ``--json`` prints it."""
-    return {
-        name: {
-            "files": one.files,
-            "reason": sentence(one.reason),
-            "reason_code": code_of(one.reason),
-        }
-        for name, one in found.items()
-    }
+    data = {}
+    for name, node in found.items():
+        reason = {"reason": sentence(node.reason), "reason_code": code_of(node.reason)}
+        data[name] = {"files": node.files, **reason}
+    return data

@@ -1,4 +1,4 @@
-"""The page of decoded tokens: variants, fusion levels, reads, and the slope over added launches."""
+"""The page of decoded tokens: variants, fusion levels, reads, the slope over added dispatches."""
 
 from __future__ import annotations
 

@@ -316,7 +316,9 @@ def _refuse_other_code(
 
 def _named_step(function: str, *, is_returned: bool) -> str:
     """The step in the words of an error: the function itself, or what it returns."""
-    return f"the step that {function} returns" if is_returned else function
+    if not is_returned:
+        return function
+    return " ".join(["the step that", function, "returns"])
 
 
 def refuse_unfinished(result: Any, name: str) -> None:

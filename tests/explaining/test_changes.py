@@ -22,11 +22,11 @@ JOB = AttemptJob(setup="step = print")
 
 
 def outcome(*results: Any) -> Any:
-    values = [
-        value
-        for index, one in enumerate(results)
-        for value in result_values(f"step {index + 1}", one)[0]
-    ]
+    """What steps with these results computed."""
+    values = []
+    for number, result in enumerate(results, 1):
+        of_step, _ = result_values(f"step {number}", result)
+        values += of_step
     return StepOutcome(values, [])
 
 
@@ -39,15 +39,18 @@ def times_of(step_ns: Any, *others_ns: Any, half: Any = 0.02) -> Any:
         return call("", [figure("complete", ns, ns * (1 - half), ns * (1 + half))])
 
     def against(position: Any, other_ns: Any) -> Any:
-        ratio, difference, spread = other_ns / step_ns, other_ns - step_ns, half * step_ns
+        ratio = other_ns / step_ns
+        saved_ns = other_ns - step_ns
+        half_ns = half * step_ns
         return CallRatio(
             position=position,
-            difference=figure("difference", difference, difference - spread, difference + spread),
+            difference=figure("difference", saved_ns, saved_ns - half_ns, saved_ns + half_ns),
             ratio=figure("ratio", ratio, ratio - half, ratio + half, unit="ratio"),
         )
 
+    calls = [timed(ns) for ns in (step_ns, *others_ns)]
     ratios = [against(n, ns) for n, ns in enumerate(others_ns, 2) if ns is not None]
-    return timing(*map(timed, (step_ns, *others_ns)), ratios=ratios)
+    return timing(*calls, ratios=ratios)
 
 
 def changes(attempts: Any, times: Any = None, asked: Any = None, leave_out: Any = ()) -> Any:

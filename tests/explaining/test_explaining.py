@@ -297,13 +297,16 @@ def test_a_graph_that_is_faster_than_the_work_of_the_step_leaves_work_out(
 
 
 def figures(value: Any) -> list[Figure]:
+    """Every figure in an answer, on all levels."""
     if isinstance(value, Figure):
         return [value]
     if isinstance(value, msgspec.Struct):
-        return [
-            found for name in value.__struct_fields__ for found in figures(getattr(value, name))
-        ]
-    return [found for each in value for found in figures(each)] if isinstance(value, list) else []
+        return figures([getattr(value, name) for name in value.__struct_fields__])
+    found: list[Figure] = []
+    if isinstance(value, list):
+        for part in value:
+            found += figures(part)
+    return found
 
 
 def test_an_explanation_gives_a_reason_for_each_missing_figure() -> None:

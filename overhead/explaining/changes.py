@@ -113,6 +113,7 @@ class Changes:
         timed: Callable[..., Timing] = time_statements,
         leave_out: Collection[str] = (),
     ) -> None:
+        """``job``: loads the step in any process. ``found``: what a trial of the step found out."""
         self._job = msgspec.structs.replace(job, torch="torch" in found.packages)
         self._listener = _CountingWaits(listener)
         self._found = found

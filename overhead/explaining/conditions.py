@@ -379,6 +379,7 @@ class HostMeasurement:
         host: Host = HOST,
         now: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
+        """``run``: runs so many steps. ``one_ns``: about how long one takes."""
         self._run = run
         self._threads = threads
         self._host = host

@@ -259,6 +259,7 @@ class _Counter:
     """
 
     def __init__(self, torch: Any, folder: str, counts: BlockCounts) -> None:
+        """``folder``: lines are relative to it. ``counts``: gets what is counted."""
         self._torch = torch
         self._folder = folder
         self._counts = counts

@@ -189,7 +189,7 @@ def _off_line(line: Line | None, point: Point) -> str:
 
 def _medians_of_processes(processes: Sequence[ProcessMedians], point: Point) -> str:
     """The lowest and the highest median of T(n) among the processes, and how many have one."""
-    medians = [one.ladder[point.n] / 1e3 for one in processes if point.n in one.ladder]
+    medians = [process.ladder[point.n] / 1e3 for process in processes if point.n in process.ladder]
     if not medians:
         return ""
     ends = between(min(medians), max(medians))

@@ -80,10 +80,10 @@ def _machines(
     loaded: Sequence[Loaded], skipped: Sequence[Skipped], reference: str = ""
 ) -> Machines:
     """The machines of these runs, with the reference run as ``from_paths`` finds it."""
-    runs = [View(one.fingerprint, one.path) for one in loaded]
-    first_path = min(one.argument for one in loaded)
+    runs = [View(source.fingerprint, source.path) for source in loaded]
+    first_path = min(source.argument for source in loaded)
     in_first_path = [
-        run for run, one in zip(runs, loaded, strict=True) if one.argument == first_path
+        run for run, source in zip(runs, loaded, strict=True) if source.argument == first_path
     ]
     shown_in_full = max(in_first_path, key=_rank)
 

@@ -137,14 +137,14 @@ def numbers_of_page(
     ``printed``: by the name of a section the figures that became text while the section was made.
     """
     everything: list[Printed] = []
-    for section, own in printed.items():
+    for section, printed_there in printed.items():
         if section not in (BEFORE_SECTIONS, AFTER_SECTIONS):
-            everything += own
+            everything += printed_there
     # A section may show what was put into words for an earlier one: its own texts first, then those
     # of all.
     texts_by_section = {}
-    for section, own in printed.items():
-        texts_by_section[section] = _PrintedTexts([*own, *everything])
+    for section, printed_there in printed.items():
+        texts_by_section[section] = _PrintedTexts([*printed_there, *everything])
 
     found: list[dict[str, Any]] = []
     for block in blocks(page):

@@ -9,6 +9,8 @@ from overhead.words.reasons import sentence
 QUARTILES_ONLY = "medians of all processes"
 """In a panel whose dots are no medians of single processes."""
 NO_FIGURE = "dashed: a line through the medians; no cost can be stated"
+NOTHING_TIMED = "no chain of this case was timed"
+"""In a panel without any dot."""
 ONLY_WITH_SAMPLES = (
     "The times of single processes are not drawn: they are in the samples file, which is missing"
     " beside this file."

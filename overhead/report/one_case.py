@@ -152,8 +152,7 @@ def _reason(figure: Figure) -> str:
 
 def _point_columns(record: Record, processes: Sequence[ProcessMedians]) -> list[Column[Point]]:
     """The columns of the table of T(n); those that need samples are empty without ``processes``."""
-    line, _ = line_of(record)
-    off_line = partial(_off_line, line)
+    off_line = partial(_off_line, line_of(record).line)
     medians = partial(_medians_of_processes, processes)
     columns: list[Column[Point]] = [
         Column("n", _n),

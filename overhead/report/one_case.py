@@ -188,7 +188,10 @@ def _off_line(line: Line | None, point: Point) -> str:
 
 def _medians_of_processes(processes: Sequence[ProcessMedians], point: Point) -> str:
     """The lowest and the highest median of T(n) among the processes, and how many have one."""
-    medians = [process.ladder[point.n] / 1e3 for process in processes if point.n in process.ladder]
+    medians = []
+    for process in processes:
+        if point.n in process.ladder:
+            medians.append(process.ladder[point.n] / 1e3)
     if not medians:
         return ""
     ends = between(min(medians), max(medians))

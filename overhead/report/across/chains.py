@@ -75,8 +75,9 @@ def chains_section(machines: Machines) -> Iterator[Part]:
     yield _overview(on_gpu or with_times, own_run)
 
     remarks = []
-    if on_gpu and len(on_gpu) < len(with_times):
-        remarks.append(without_gpu(len(with_times) - len(on_gpu)))
+    on_cpu_only = len(with_times) - len(on_gpu)
+    if on_gpu and on_cpu_only:
+        remarks.append(without_gpu(on_cpu_only))
     for workload in dict.fromkeys(size.group.workload for size in sizes):
         computes = about(workload)
         if computes:

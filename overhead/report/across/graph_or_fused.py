@@ -91,7 +91,8 @@ def _has_gpu_chains(machines: Machines) -> bool:
     own = machines.own
     if all(gpu.software for gpu in own.fingerprint.machine.gpus):
         return False
-    return any(group.arms or group.failed for group in own.once(groups))
+    tried = [group for group in own.once(groups) if group.arms or group.failed]
+    return bool(tried)
 
 
 def _can_be_drawn(row: WorkRow, *, with_graph: bool) -> bool:

@@ -277,7 +277,8 @@ def _drawn_ends(cost: Value) -> list[float]:
     ends = [value]
     for end in (cost.low, cost.high):
         if end is not None:
-            ends.append(min(max(end, value / _FURTHEST), value * _FURTHEST))
+            at_least = max(end, value / _FURTHEST)
+            ends.append(min(at_least, value * _FURTHEST))
     return ends
 
 

@@ -146,7 +146,8 @@ def _named(views: Sequence[View], reference: str) -> View:
     for view in views:
         machine = view.fingerprint.machine
         names[view] = f"{machine.id} {machine_name(machine)}"
-    found = [view for view, name in names.items() if reference.lower() in name.lower()]
+    wanted = reference.lower()
+    found = [view for view, name in names.items() if wanted in name.lower()]
     if len(found) == 1:
         return found[0]
     many = f"{len(found)} machines have" if found else "no file, and no other machine has"

@@ -99,7 +99,8 @@ class _Blocks(HTMLParser):
     def _add(self, text: str) -> None:
         if text:
             self._numbers[self._section] += 1
-            self.found.append(Block(self._section, self._numbers[self._section], text))
+            number = self._numbers[self._section]
+            self.found.append(Block(self._section, number, text))
 
 
 def drawn_texts(svg: str) -> Iterator[str]:

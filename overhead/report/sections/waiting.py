@@ -323,7 +323,7 @@ def _drawing(groups: Iterable[_Group], table: Table) -> Drawing:
             if case.cost is not None:
                 marks[case.act].append(_mark(case, case.cost))
         title = group.target.followed_by(f": {step_text(group.step)}")
-        panels[title] = [DotRow(act_name(act), marks_of_act) for act, marks_of_act in marks.items()]
+        panels[title] = [DotRow(act_name(act), marks[act]) for act in group.acts]
 
     shapes = {after_every(steps): _marker(steps) for steps in sorted(after_steps)}
     return Drawing(

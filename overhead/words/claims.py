@@ -66,14 +66,14 @@ def summary(found: Sequence[Judged]) -> str:
     texts = [f"{counts[name]} {name}" for name in VERDICTS if counts[name]]
     for words, number_of in Counter(map(verdict, implied)).items():
         texts.append(f"{number_of} {words}")
-    sentence = f"{len(found)} published claims: {', '.join(texts)}."
+    summed_up = f"{len(found)} published claims: {', '.join(texts)}."
 
     wrong = [claim for claim in found if claim.attribution == "wrong"]
     if not wrong:
-        return sentence
+        return summed_up
     claims = count(len(wrong), "claim")
     name = "names" if len(wrong) == 1 else "name"
-    return f"{sentence} {claims} {name} a part that does not take most of the time."
+    return f"{summed_up} {claims} {name} a part that does not take most of the time."
 
 
 def verdict(judged: Judged) -> str:

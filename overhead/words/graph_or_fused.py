@@ -53,11 +53,11 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
 def _won(rows: Sequence[WorkRow]) -> str:
     """For which workloads fused WGSL is faster than the graph, and why where that holds for all."""
     names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in rows])
-    sentence = f"One fused WGSL kernel is faster than the CUDA driver's graph: {names}."
+    faster = f"One fused WGSL kernel is faster than the CUDA driver's graph: {names}."
     if not all(row.step_below_added for row in rows):
-        return sentence
+        return faster
     return (
-        f"{sentence} The graph adds more time to each step than a whole step of the fused kernel"
+        f"{faster} The graph adds more time to each step than a whole step of the fused kernel"
         " takes."
     )
 
@@ -105,15 +105,15 @@ def _program(row: WorkRow, program: ProgramWork) -> str:
     fused_wgsl = row.of_kind("fused-wgsl")
     verdicts = listed([f"{compared(row, way)} through {way.through}" for way in fused_wgsl])
     fastest = min(row.ways, key=lambda way: way.cost.value if way.cost else float("inf"))
-    faster = _faster_than(fused_wgsl, fastest)
-    sentence = (
+    times = _faster_than(fused_wgsl, fastest)
+    first = (
         f"{row.name.capitalize()} ({_program_size(program)}): the fastest variant is"
-        f" {way_label(fastest)}{faster}."
+        f" {way_label(fastest)}{times}."
     )
     if not verdicts:
-        return sentence
+        return first
     return (
-        f"{sentence} Compared with the CUDA driver's graph of the unfused program, fused WGSL is"
+        f"{first} Compared with the CUDA driver's graph of the unfused program, fused WGSL is"
         f" {verdicts}."
     )
 

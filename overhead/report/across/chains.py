@@ -164,6 +164,7 @@ def _overview(sizes: Sequence[_WorkloadSize], own_run: str) -> Table:
 
 
 def _fastest(size: _WorkloadSize, own_run: str) -> _Fastest:
+    """The fastest variant, and the fastest through another stack than that one uses."""
     fastest, *slower = size.cheapest_first
     next_variant: str | Cell = ""
     next_takes = ""

@@ -129,6 +129,7 @@ def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
 
 
 def _variant_row(row: WorkRow, variant: ChainWay) -> _VariantRow:
+    """A variant of a work with its numbers as text: its time, and how it compares with the base."""
     is_base = row.base(variant) is variant
     relative = "= 1" if is_base else factor_spread(row.relative(variant))
     step_ns = variant.step

@@ -22,7 +22,6 @@ from overhead.words.report.chains import (
     about,
     beyond,
     case_reason,
-    columns,
     failed_way,
     more_cases,
     of_two_runs,
@@ -209,26 +208,44 @@ _OVERVIEW_COLUMNS: list[Column[_Fastest]] = [
 ]
 
 
+@dataclass(frozen=True)
+class _VariantRow:
+    """A row of the table of a workload: a variant with its times as text. A variant that failed has
+    its reason in place of the time of a step, and nothing else.
+    """
+
+    variant: Cell
+    step: str
+    total: str = ""
+    relative: str = ""
+    one_off: str = ""
+
+
 def _table(size: _WorkloadSize, other_run: str) -> Table:
     """All variants of a workload, with those that failed at the end. ``other_run``: when their run
     began, if that is not the run of the page.
     """
     steps = size.steps
-    arms = size.cheapest_first
-    rows: list[list[str | Cell]] = []
-    for arm in arms:
-        total = beyond(arm, steps) + spread(arm.cost(steps) / 1e3)
-        rows.append([
-            Cell(plain(arm_label(arm), 90), arm.record.stack),
-            number(arm.slope / 1e3),
-            total,
-            relative(arm, arms[0], steps),
-            spread(arm.fixed / 1e3),
-        ])  # fmt: skip
+    columns: list[Column[_VariantRow]] = [
+        Column("variant", attrgetter("variant")),
+        Column(f"each step, {MICRO}", attrgetter("step"), is_number=True),
+        Column(f"{steps:,} steps, {MICRO}", attrgetter("total"), is_number=True),
+        Column("vs. the fastest", attrgetter("relative"), is_number=True),
+        Column(f"one-off, {MICRO}", attrgetter("one_off"), is_number=True),
+    ]
+    rows = [_measured_row(arm, size) for arm in size.cheapest_first]
     for record in size.group.failed:
         reason = plain(why_no_speed(record), 120)
-        rows.append([Cell(failed_way(record), record.stack), reason, "", "", ""])
-    headings = columns(steps)
-    numeric = range(1, len(headings))
-    title = table_title(size.group, steps, other_run)
-    return Table(title, headings, rows, numeric=numeric, folded=True)
+        rows.append(_VariantRow(Cell(failed_way(record), record.stack), reason))
+    return table_of(table_title(size.group, steps, other_run), columns, rows, folded=True)
+
+
+def _measured_row(arm: ArmFit, size: _WorkloadSize) -> _VariantRow:
+    total = beyond(arm, size.steps) + spread(arm.cost(size.steps) / 1e3)
+    return _VariantRow(
+        variant=Cell(plain(arm_label(arm), 90), arm.record.stack),
+        step=number(arm.slope / 1e3),
+        total=total,
+        relative=relative(arm, size.cheapest_first[0], size.steps),
+        one_off=spread(arm.fixed / 1e3),
+    )

@@ -9,7 +9,7 @@ from overhead.reading.missing_values import why
 from overhead.reading.plain_text import plain
 from overhead.results import Record, Value
 from overhead.words.chains import arm_label, group_title
-from overhead.words.format import MICRO, count, factor, listed, number, run_time
+from overhead.words.format import count, factor, listed, number, run_time
 from overhead.words.graph_or_fused import BEYOND
 from overhead.words.reasons import one_line
 from overhead.workloads import workloads
@@ -96,14 +96,3 @@ def table_title(group: Group, steps: int, other_run: str) -> str:
     """
     title = f"{group_title(group)}, {steps:,} steps"
     return f"{title}, run of {run_time(other_run)}" if other_run else title
-
-
-def columns(steps: int) -> list[str]:
-    """The headings of the table of all ways."""
-    return [
-        "variant",
-        f"each step, {MICRO}",
-        f"{steps:,} steps, {MICRO}",
-        "vs. the fastest",
-        f"one-off, {MICRO}",
-    ]

@@ -22,13 +22,13 @@ from overhead.words.report.chains import (
     about,
     beyond,
     case_reason,
-    failed_way,
+    failed_variant,
     more_cases,
     of_two_runs,
     relative,
     table_title,
     time,
-    way,
+    variant_text,
     without_figure,
     without_gpu,
 )
@@ -169,13 +169,13 @@ def _fastest(size: _WorkloadSize, own_run: str) -> _Fastest:
     next_takes = ""
     for arm in slower:
         if arm.record.stack != fastest.record.stack:
-            next_variant = Cell(way(arm), arm.record.stack)
+            next_variant = Cell(variant_text(arm), arm.record.stack)
             next_takes = relative(arm, fastest, size.steps)
             break
     return _Fastest(
         group=size.group,
         steps=size.steps,
-        variant=Cell(way(fastest), fastest.record.stack),
+        variant=Cell(variant_text(fastest), fastest.record.stack),
         time=time(fastest, size.steps),
         next_variant=next_variant,
         next_takes=next_takes,
@@ -236,7 +236,7 @@ def _table(size: _WorkloadSize, other_run: str) -> Table:
     rows = [_measured_row(arm, size) for arm in size.cheapest_first]
     for record in size.group.failed:
         reason = plain(why_no_speed(record), 120)
-        rows.append(_VariantRow(Cell(failed_way(record), record.stack), reason))
+        rows.append(_VariantRow(Cell(failed_variant(record), record.stack), reason))
     return table_of(table_title(size.group, steps, other_run), columns, rows, folded=True)
 
 

@@ -17,21 +17,21 @@ _HOMES = {
     "run": "overhead.runner.run",
     "load": "overhead.loading.answers",
     "compare": "overhead.comparing",
+    "explain": "overhead.explaining",
     "lower": "overhead.decode.lowering.torch_export",
-    "time": "overhead.explain.timing",
+    "time": "overhead.timing.timing",
     "to_pandas": "overhead.export",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name == "explain":  # a package, which is this function too
-        return importlib.import_module("overhead.explain")
     if name in _HOMES:
         from overhead.public import public_function
 
-        found = public_function(getattr(importlib.import_module(_HOMES[name]), name))
-        globals()[name] = found
-        return found
+        function = public_function(getattr(importlib.import_module(_HOMES[name]), name))
+        function.__module__ = __name__  # pickle finds it here; its home has it without the checks
+        globals()[name] = function
+        return function
     raise AttributeError(f"module 'overhead' has no attribute {name!r}")
 
 

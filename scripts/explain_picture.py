@@ -18,9 +18,9 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 from overhead.blocks.terminal import show
-from overhead.explain.record import Explanation
-from overhead.explain.saved import read_explanation
-from overhead.explain.show import explanation_blocks
+from overhead.explaining.record import Explanation
+from overhead.explaining.saved import read_explanation
+from overhead.explaining.show import explanation_blocks
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "docs" / "examples" / "readme" / "explain.json"

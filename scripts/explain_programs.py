@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from overhead.explain.conditions import busy_processes
+from overhead.explaining.conditions import busy_processes
 
 BOUNDS = {
     "amp_training": "host",

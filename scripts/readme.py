@@ -19,8 +19,8 @@ from rich.console import Console
 from overhead.blocks.parts import Heading, Part, Table, Text
 from overhead.blocks.terminal import show
 from overhead.decode.reading import MeasuredVariant, decoder_results
-from overhead.explain.saved import read_explanation, read_timing
-from overhead.explain.show import explanation_blocks, timing_blocks
+from overhead.explaining.saved import read_explanation
+from overhead.explaining.show import explanation_blocks
 from overhead.loading.files import read_fingerprint
 from overhead.reading.dispatch_costs import DispatchCosts
 from overhead.reading.findings import findings_of
@@ -31,6 +31,8 @@ from overhead.reading.typical_run import most_typical, place_of
 from overhead.reading.view import View
 from overhead.report.core.page_list import pages
 from overhead.results import Record, Value, formed
+from overhead.timing.saved import read_timing
+from overhead.timing.show import timing_blocks
 from overhead.words.format import (
     MICRO,
     count,

@@ -36,7 +36,7 @@ from overhead.comparing import compare  # noqa: E402
 from overhead.comparing.show import comparison_blocks  # noqa: E402
 from overhead.decode.lowering.fusions import FUSIONS  # noqa: E402
 from overhead.decode.reading import decoder_results  # noqa: E402
-from overhead.explain.saved import read_explanation, read_timing  # noqa: E402
+from overhead.explaining.saved import read_explanation  # noqa: E402
 from overhead.extras import install_command  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
@@ -49,6 +49,7 @@ from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import Machines  # noqa: E402
 from overhead.report.core.page_facts import numbers_of_lines  # noqa: E402
+from overhead.timing.saved import read_timing  # noqa: E402
 from overhead.words import claims as claim_words  # noqa: E402
 from overhead.words.decode import variant_name  # noqa: E402
 from overhead.words.format import MICRO, factor_spread, positive_spread  # noqa: E402
@@ -375,7 +376,9 @@ def decoding_run() -> str:
     (found,) = decoder_results(view)
     rows = []
     for program, fusions in (("unfused", 0), ("fused", len(FUSIONS))):
-        own = [arm for arm in found.arms if arm.record.params.get("fusions") == fusions]
+        own = [
+            variant for variant in found.variants if variant.record.params.get("fusions") == fusions
+        ]
         cuda, wgsl = (
             min(
                 (a.device for a in own if a.device and a.record.window.get("language") == language),
@@ -390,10 +393,14 @@ def decoding_run() -> str:
                 factor_spread(wgsl / cuda),
             ]
         )
-    batches = sorted({arm.batch for sweep in found.sweeps for arm in sweep})
+    batches = sorted({variant.batch for sweep in found.sweeps for variant in sweep})
     steps = []
     for sweep in found.sweeps:
-        times = {arm.batch: positive_spread(arm.complete / 1e6) for arm in sweep if arm.complete}
+        times = {
+            variant.batch: positive_spread(variant.complete / 1e6)
+            for variant in sweep
+            if variant.complete
+        }
         first = sweep[0]
         steps.append(
             [

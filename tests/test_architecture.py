@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead.slices import SLICES
+from overhead.slices import CORE_FEATURES, SLICES
 from tests.trials import LIBRARIES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,6 +54,7 @@ ORDER = (
     {"terminal", "first_steps", "commands"},
     {"command_parser"},
     {"arguments"},
+    {*CORE_FEATURES},
     {*SLICES},
     {"cli"},
 )
@@ -61,7 +62,11 @@ ORDER = (
 describes them.
 """
 APART = ({"probes", "reading"}, {"runner", "comparing"})
-SLICE_ARROWS = {("claims", "decode"): "some claims are about tokens"}
+SLICE_ARROWS = {
+    ("claims", "decode"): "some claims are about tokens",
+    ("explaining", "timing"): "the cost of a step is measured as that of a call",
+    ("explaining", "traces"): "a step is explained by a trace of it",
+}
 """Which slice may import which other one, and why."""
 TYPES_ONLY = {
     ("overhead.errors", "overhead.results.reason"): "an error holds the reason that others made",
@@ -83,6 +88,12 @@ SAME_NAME = {
     "T": "the usual name of a type variable",
 }
 """Public names that two or more modules may define, each with the reason."""
+
+
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file. Many tests here walk over all of them."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def name_of(path: Path) -> str:
@@ -117,7 +128,7 @@ def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
         for child in ast.iter_child_nodes(node):
             visit(child)
 
-    visit(ast.parse(path.read_text(encoding="utf-8")))
+    visit(parsed(path))
     for_types = {imported for importer, imported in TYPES_ONLY if MODULES[importer] == path}
     return (found & MODULES.keys()) - for_types
 
@@ -188,7 +199,7 @@ def public_names(path: Path) -> Iterator[str]:
     """The classes, constants and type aliases that a module defines at its top level, without
     underscored names.
     """
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in parsed(path).body:
         if isinstance(node, ast.ClassDef):
             names = [node.name]
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -252,9 +263,13 @@ STACK_WORDS = {
     ),
     "devices.py": ({"vulkan"}, "a word in the names of adapters"),
     "first_steps.py": ({"numpy", "torch"}, "packages that may be installed"),
-    "words/first_steps.py": ({"numpy"}, "the package"),
-    "explain": (
+    "timing": (
         {"cupy", "jax", "mlx", "numpy", "torch", "triton"},
+        "packages that a person's program imports",
+    ),
+    "words/first_steps.py": ({"numpy"}, "the package"),
+    "explaining": (
+        {"cupy", "jax", "numpy", "torch", "triton"},
         "packages that a person's program imports",
     ),
     "probes/browser": ({"vulkan"}, "what a browser calls an API"),
@@ -295,7 +310,7 @@ def stacks_named() -> Iterator[tuple[Path, int, str]]:
     for path in MODULES.values():
         if not path.is_relative_to(ROOT / "overhead"):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
                 continue
             name = node.value
@@ -334,7 +349,7 @@ PRESENTERS = {
 """Packages, and modules of other packages, that show something. They take their sentences from
 ``words``.
 """
-OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "explain/nsys_queries")
+OTHER_LANGUAGES = ("workloads", "decode/lowering", "probes/kernels", "traces/nsys_queries")
 """Where strings are programs for a device or a database."""
 HELP = ("about", "description", "epilog", "help")
 """Arguments that the help of the command line shows."""
@@ -403,7 +418,7 @@ def errors_of_wrong_use() -> frozenset[str]:
     found |= {"ArgumentTypeError", "raising_cannot_write", "unknown_name"}
     bases: dict[str, set[str]] = {}
     for path in MODULES.values():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 bases.setdefault(node.name, set()).update(
                     ast.unparse(base).rpartition(".")[2] for base in node.bases
@@ -429,7 +444,7 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
     """Line and text of each string of a module that is a sentence: no docstring, no help, no error
     of wrong use.
     """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     documented = docstrings(tree)
 
     def visit(node: ast.AST) -> Iterator[tuple[int, str]]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 import inspect
 import io
 import json
+import pickle
 import pydoc
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import traceback
 import types
@@ -28,17 +30,17 @@ import overhead
 from overhead.blocks.notebook import notebook_html
 from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.errors import BadFile, UsageError
-from overhead.explain import timing
-from overhead.explain.call_spec import CallSpec
-from overhead.explain.record import save_explanation
-from overhead.explain.timing import TimeInterrupted
+from overhead.explaining.record import save_explanation
 from overhead.runner.events import MeasuringProcess, RunNote, RunStep
 from overhead.runner.progress import Listener, Progress, listening
 from overhead.runner.run import Interrupted
-from tests.explain.test_timing import first_found
+from overhead.timing import timing
+from overhead.timing.call_spec import CallSpec
+from overhead.timing.timing import TimeInterrupted
 from tests.fakes import timings
 from tests.fakes.explanations import decode_explained
 from tests.fakes.simulated import simulated_run
+from tests.timing.test_timing import first_found
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "docs" / "example-fingerprint.json"
@@ -109,13 +111,23 @@ def test_its_help_shows_its_arguments(name: str) -> None:
     assert all(one.name in shown for one in parameters)
 
 
-def test_a_package_that_is_a_function_too_can_be_imported_from() -> None:
-    import overhead.explain.timing as imported
-    from overhead.explain import call_spec
+def test_importing_any_module_of_the_suite_leaves_the_functions_of_the_api_in_place() -> None:
+    script = (
+        "import importlib, pkgutil, overhead\n"
+        f"before = {{name: getattr(overhead, name) for name in {FUNCTIONS}}}\n"
+        "for found in pkgutil.iter_modules(overhead.__path__, 'overhead.'):\n"
+        "    if found.name != 'overhead.__main__':\n"
+        "        importlib.import_module(found.name)\n"
+        "import overhead.explaining.verdict\n"
+        "assert before == {name: getattr(overhead, name) for name in before}\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
 
-    assert imported is timing
-    assert call_spec.__name__ == "overhead.explain.call_spec"
-    assert overhead.explain is sys.modules["overhead.explain"]
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_it_can_be_sent_to_another_process(name: str) -> None:
+    function = getattr(overhead, name)
+    assert pickle.loads(pickle.dumps(function)) is function
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from overhead.slices import SLICES
 
 ROOT = Path(__file__).resolve().parents[1]
-DEPENDENTS = {"decode": ("claims",)}
+DEPENDENTS = {"decode": ("claims",), "timing": ("explaining",), "traces": ("explaining",)}
 """The slices that import a slice; tests/test_architecture.py holds them to this."""
 LIST = """
 from overhead.cli import main
@@ -66,7 +66,8 @@ def test_a_package_without_one_slice_lacks_only_its_commands_and_stacks(
     left = {*SLICES} - {gone, *DEPENDENTS.get(gone, ())}
     shown = python(package_without({*SLICES} - left, tmp_path), "-c", LIST)
     assert "\n  report " in shown
-    assert ("\n  explain " in shown) == ("explain" in left)
+    assert ("\n  explain " in shown) == ("explaining" in left)
+    assert ("\n  time " in shown) == ("timing" in left)
     assert ("\n  claims " in shown) == ("claims" in left)
     assert ("onnxruntime" in shown.split()) == ("decode" in left)
 

@@ -42,13 +42,11 @@ class MeasuredVariant:
         Runtime. None where the run did not count them.
         """
         window = self.record.window
-        if "dispatches" in window:
-            counted = window["dispatches"]
-        elif "operations" in window:
-            counted = window["operations"]
-        else:
-            counted = self._nodes or None
-        return counted if isinstance(counted, int) else None
+        for name in ("dispatches", "operations"):
+            if name in window:
+                counted = window[name]
+                return counted if isinstance(counted, int) else None
+        return self._nodes or None
 
     @property
     def _nodes(self) -> int:
@@ -206,19 +204,18 @@ def _results(name: str, every: Sequence[MeasuredVariant]) -> DecoderResults:
 
     unpadded = [variant for variant in singles if "padding" not in variant.record.params]
     levels = _series([variant for variant in unpadded if variant.is_lowered], "fusions")
-    padded = [
-        series
-        for series in _series([variant for variant in singles if variant.is_lowered], "padding")
-        if _fusions(series[0]) == 0
-    ]
+    lowered = [variant for variant in singles if variant.is_lowered]
+    padded = [series for series in _series(lowered, "padding") if _fusions(series[0]) == 0]
     sweeps = _series(every, "batch")
+    by_fusions = [tuple(sorted(series, key=_fusions)) for series in levels]
+    by_batch = [tuple(sorted(series, key=_batch)) for series in sweeps]
     return DecoderResults(
         name,
         variants=tuple(unpadded),
         reads=tuple(reads),
-        levels=tuple(tuple(sorted(series, key=_fusions)) for series in levels),
+        levels=tuple(by_fusions),
         padded=tuple(padded),
-        sweeps=tuple(tuple(sorted(series, key=_batch)) for series in sweeps),
+        sweeps=tuple(by_batch),
     )
 
 

@@ -16,7 +16,7 @@ from overhead.probes.common.array_workload import ArrayWork
 from overhead.probes.common.availability import import_library
 from overhead.probes.common.step import count_steps, start_values
 from overhead.probes.workload_chain import WorkloadArm, verified, with_workloads
-from overhead.results import Case, Pattern, Scalar, Target, because
+from overhead.results import Api, Case, Pattern, Scalar, Target, because
 
 _AFTER_EACH: dict[Pattern, str] = {"per-submit": "async_eval", "wait-each": "eval", "one-pass": ""}
 """The call after each addition, by pattern. Without a call the addition waits for the next
@@ -42,31 +42,35 @@ class MlxProbe(Probe):
         """The CPU, and the GPUs that the installed MLX can use."""
         mx = import_library("mlx.core", self.mend)
         versions = {"mlx": mx.__version__}
-        found = [Target(stack=self.name, api="CPU", adapter="CPU", versions=versions)]
-        api = "Metal" if mx.metal.is_available() else "CUDA"
-        for index in range(mx.device_count(mx.gpu) if mx.is_available(mx.gpu) else 0):
-            name = str(mx.device_info(mx.Device(mx.gpu, index))["device_name"])
-            found.append(
-                Target(stack=self.name, api=api, adapter=name, device=str(index), versions=versions)
+        cpu = Target(stack=self.name, api="CPU", adapter="CPU", versions=versions)
+        if not mx.is_available(mx.gpu):
+            return [cpu]
+        api: Api = "Metal" if mx.metal.is_available() else "CUDA"
+        gpus = []
+        for index in range(mx.device_count(mx.gpu)):
+            facts = mx.device_info(mx.Device(mx.gpu, index))
+            gpu = Target(
+                stack=self.name,
+                api=api,
+                adapter=str(facts["device_name"]),
+                device=str(index),
+                versions=versions,
             )
-        return found
+            gpus.append(gpu)
+        return [cpu, *gpus]
 
     def space(self, target: Target) -> Space:
         """The cases of the addition by pattern, and of the workloads."""
         base = Case(pattern="per-submit", unit="launch")
-        star = Space(
-            base, early=[vary(base, "pattern", pattern) for pattern in ("one-pass", "wait-each")]
-        )
-        return with_workloads(
-            star, [WorkloadArm("per-submit", bodies=("separate",))], software=target.api == "CPU"
-        )
+        early = [vary(base, "pattern", pattern) for pattern in ("one-pass", "wait-each")]
+        arms = [WorkloadArm("per-submit", bodies=("separate",))]
+        return with_workloads(Space(base, early=early), arms, software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target, which becomes MLX's default one."""
         mx = import_library("mlx.core", self.mend)
-        mx.set_default_device(
-            mx.Device(mx.cpu if target.api == "CPU" else mx.gpu, int(target.device or 0))
-        )
+        kind = mx.cpu if target.api == "CPU" else mx.gpu
+        mx.set_default_device(mx.Device(kind, int(target.device or 0)))
         if "elements" in case.params:
             return verified(MlxWork(mx, case))
         if case.pattern not in _AFTER_EACH:
@@ -78,12 +82,12 @@ class MlxAdditions(Chain):
     """n additions of 1 to 256 int32, each to the result of the previous one."""
 
     def __init__(self, mx: Any, case: Case) -> None:
-        self._mx, self._called = mx, _AFTER_EACH[case.pattern]
+        self._mx = mx
+        self._called = _AFTER_EACH[case.pattern]
         self.latency = case.pattern == "wait-each"
         self.overlap = "pipelined" if case.pattern == "per-submit" else "serial"
-        self.max_n = (
-            1 << 20 if self._called else 1 << 16
-        )  # an operation that waits takes 1.7 kB on the host
+        # An operation that waits for its evaluation takes 1.7 kB on the host.
+        self.max_n = 1 << 20 if self._called else 1 << 16
         self._x = mx.array(start_values())
 
     def issue(self, n: int) -> None:
@@ -111,9 +115,10 @@ class MlxAdditions(Chain):
         """What is timed: operation, what follows each, precision, and the variables that MLX
         reads.
         """
-        variables = {
-            name: value[:200] for name, value in os.environ.items() if name.startswith("MLX_")
-        }
+        variables = {}
+        for name, value in os.environ.items():
+            if name.startswith("MLX_"):
+                variables[name] = value[:200]
         return {
             "operation": "mx.add(x, 1)",
             "after_each": self._called,
@@ -126,7 +131,8 @@ class MlxWork(ArrayWork):
     """n steps of array operations, each started by ``mx.async_eval``."""
 
     def __init__(self, mx: Any, case: Case) -> None:
-        self.xp, self.on_host = mx, mx.default_device() == mx.cpu
+        self.xp = mx
+        self.on_host = mx.default_device() == mx.cpu
         super().__init__(case)
 
     def issue(self, n: int) -> None:

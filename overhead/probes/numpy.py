@@ -29,16 +29,14 @@ class NumpyProbe(Probe):
 
     def targets(self) -> list[Target]:
         """The CPU."""
-        return [
-            Target(stack=self.name, api="CPU", adapter="CPU", versions={"numpy": np.__version__})
-        ]
+        versions = {"numpy": np.__version__}
+        return [Target(stack=self.name, api="CPU", adapter="CPU", versions=versions)]
 
     def space(self, target: Target) -> Space:
         """The case of one ufunc, and the workloads."""
         base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place"})
-        return with_workloads(
-            Space(base), [WorkloadArm("per-submit", bodies=("separate",))], software=True
-        )
+        arms = [WorkloadArm("per-submit", bodies=("separate",))]
+        return with_workloads(Space(base), arms, software=True)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the ufunc or of the workload."""
@@ -56,7 +54,8 @@ class UfuncCalls(Chain):
     synchronous = True
 
     def __init__(self) -> None:
-        self._values, self._add = _aligned(start_values()), np.add
+        self._values = _aligned(start_values())
+        self._add = np.add
 
     def issue(self, n: int) -> None:
         """Call the ufunc n times; returns when the work is done."""
@@ -83,7 +82,7 @@ def _aligned(values: NDArray[np.int32]) -> NDArray[np.int32]:
     addresses.
     """
     room = np.empty(values.nbytes + _CACHE_LINE_BYTES, "u1")
-    start = -room.ctypes.data % _CACHE_LINE_BYTES
-    own = room[start : start + values.nbytes].view(values.dtype)
-    own[:] = values
-    return own
+    to_next_line = -room.ctypes.data % _CACHE_LINE_BYTES
+    aligned = room[to_next_line : to_next_line + values.nbytes].view(values.dtype)
+    aligned[:] = values
+    return aligned

@@ -15,9 +15,11 @@ from overhead.probes.base import Chain, DeviceTime, Probe, Space, Unavailable, v
 from overhead.probes.common.availability import import_library
 from overhead.probes.in_order import InOrderChain
 from overhead.probes.kernels import lcg, source
-from overhead.results import Case, Scalar, Target, because
+from overhead.results import Case, Target, because
 
-_FILE, _GROUPS = "step.cl", ((256,), (64,))
+_FILE = "step.cl"
+_GLOBAL_SIZE = (256,)
+_GROUP_SIZE = (64,)
 
 
 @register
@@ -34,29 +36,34 @@ class PyopenclProbe(Probe):
     def targets(self) -> list[Target]:
         """The devices of all platforms."""
         cl = import_library("pyopencl", self.mend)
-        return [
-            Target(
+        targets = []
+        for index, device in enumerate(self._devices(cl)):
+            driver = f"{device.platform.name} {device.driver_version}"
+            target = Target(
                 stack=self.name,
                 api="OpenCL",
                 adapter=device.name.strip(),
                 device=str(index),
-                software=bool(device.type & cl.device_type.CPU),
-                driver=f"{device.platform.name} {device.driver_version}"[:200],
+                software=_is_cpu(cl, device),
+                driver=driver[:200],
                 versions={"pyopencl": cl.VERSION_TEXT, "opencl": device.version.strip()},
             )
-            for index, device in enumerate(self._devices(cl))
-        ]
+            targets.append(target)
+        return targets
 
     def _devices(self, cl: Any) -> list[Any]:
         """The devices of all platforms, in the loader's order. Raises ``Unavailable`` if there is
         none.
         """
+        devices = []
         try:
-            return [device for platform in cl.get_platforms() for device in platform.get_devices()]
+            for platform in cl.get_platforms():
+                devices += platform.get_devices()
         except cl.Error as error:
             raise Unavailable(
                 because("opencl-finds-no-device", text=error), because("install-opencl-driver")
             ) from error
+        return devices
 
     def space(self, target: Target) -> Space:
         """The cases of the launch by entry, and with a wait or a read after each."""
@@ -69,12 +76,18 @@ class PyopenclProbe(Probe):
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target."""
         cl = import_library("pyopencl", self.mend)
-        found = self._devices(cl)[int(target.device) :][:1]
-        if [device.name.strip() for device in found] != [target.adapter]:
+        index = int(target.device)
+        devices = self._devices(cl)
+        if index >= len(devices) or devices[index].name.strip() != target.adapter:
             raise Unavailable(
                 because("device-is-another-now", device=target.device, adapter=target.adapter)
             )
-        return OpenclChain(cl, found[0], case)
+        return OpenclChain(cl, devices[index], case)
+
+
+def _is_cpu(cl: Any, device: Any) -> bool:
+    """Whether the kernels of the device run on a CPU, such as those of PoCL."""
+    return bool(device.type & cl.device_type.CPU)
 
 
 class OpenclChain(InOrderChain):
@@ -85,28 +98,40 @@ class OpenclChain(InOrderChain):
     held_n = 512
 
     def __init__(self, cl: Any, device: Any, case: Case) -> None:
-        self._cl, self._by_call, self._seeds = cl, case.params["entry"] == "call", lcg.seeds()
+        self._cl = cl
+        self._by_call = case.params["entry"] == "call"
+        self._seeds = lcg.seeds()
         self._context = cl.Context([device])
-        self._program = cl.Program(self._context, source(_FILE)[0]).build()
+        text, _ = source(_FILE)
+        self._program = cl.Program(self._context, text).build()
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         self._words = cl.Buffer(self._context, flags, hostbuf=self._seeds)
         self._queue = cl.CommandQueue(self._context)
-        read = functools.partial(cl.enqueue_copy, self._queue, np.empty(1, np.uint32), self._words)
-        calls = self._launch(self._queue), self._queue.finish, read
-        window: dict[str, Scalar] = {"precision": "uint32", **case.params}
-        super().__init__(case, *calls, count=self._steps, device=self._time, window=window)
-        # PoCL's threads sleep while the queue is empty, and the first launches wake them: 17 us
-        # each, later ones 2 us.
-        self.least_ns = 20_000_000 if device.type & cl.device_type.CPU and not self.latency else 0
+
+        one_word = np.empty(1, np.uint32)
+        super().__init__(
+            case,
+            self._launch(self._queue),
+            self._queue.finish,
+            functools.partial(cl.enqueue_copy, self._queue, one_word, self._words),
+            count=self._steps,
+            device=self._time,
+            window={"precision": "uint32", **case.params},
+        )
+        if _is_cpu(cl, device) and not self.latency:
+            # PoCL's threads sleep while the queue is empty, and the first launches wake them: 17 us
+            # each, later ones 2 us.
+            self.least_ns = 20_000_000
         self.warm_up(1)
 
     def _launch(self, queue: Any) -> Callable[[], Any]:
         """A function that launches the step on a queue; it returns the event of the launch."""
         kernel = self._cl.Kernel(self._program, "advance")
         if self._by_call:
-            return functools.partial(kernel, queue, *_GROUPS, self._words)
+            return functools.partial(kernel, queue, _GLOBAL_SIZE, _GROUP_SIZE, self._words)
         kernel.set_args(self._words)
-        return functools.partial(self._cl.enqueue_nd_range_kernel, queue, kernel, *_GROUPS)
+        enqueue = self._cl.enqueue_nd_range_kernel
+        return functools.partial(enqueue, queue, kernel, _GLOBAL_SIZE, _GROUP_SIZE)
 
     def _steps(self) -> int:
         words = np.empty_like(self._seeds)
@@ -114,25 +139,31 @@ class OpenclChain(InOrderChain):
         return lcg.distance(self._seeds, words)
 
     def _time(self, n: int) -> DeviceTime:
-        cl, profiling = self._cl, self._cl.command_queue_properties.PROFILING_ENABLE
+        """Device time of n launches: from the end of a spinning kernel, behind which they are
+        queued, to the end of the last launch.
+        """
+        cl = self._cl
+        profiling = cl.command_queue_properties.PROFILING_ENABLE
         queue = cl.CommandQueue(self._context, properties=profiling)
-        launch, scratch = self._launch(queue), cl.Buffer(self._context, cl.mem_flags.READ_WRITE, 4)
+        launch = self._launch(queue)
+        scratch = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, 4)
+        spin = cl.Kernel(self._program, "spin")
         # A turn takes at least 1 ns, and a launch less than 30 us: the kernel outlasts the launches
         # behind it.
-        blocker = last = cl.Kernel(self._program, "spin")(
-            queue, (1,), (1,), scratch, np.uint32(n * 30_000)
-        )
+        turns = np.uint32(n * 30_000)
+        blocker = spin(queue, (1,), (1,), scratch, turns)
         queue.flush()
+        last = blocker
         for _ in range(n):
             last = launch()
         busy = blocker.command_execution_status != cl.command_execution_status.COMPLETE
         queue.finish()
-        span, quantum = (
-            last.profile.end - blocker.profile.end,
-            queue.device.profiling_timer_resolution,
-        )
         return DeviceTime(
-            n, float(span), busy, float(quantum), "OpenCL profiling events behind a spinning kernel"
+            n,
+            span=float(last.profile.end - blocker.profile.end),
+            busy=busy,
+            quantum=float(queue.device.profiling_timer_resolution),
+            method="OpenCL profiling events behind a spinning kernel",
         )
 
     def kernels(self) -> dict[str, str]:

@@ -12,11 +12,12 @@ from typing import Any
 from overhead.probes import register
 from overhead.probes.base import Chain, DeviceTime, Probe, Space, device_id, vary, whole_units
 from overhead.probes.common.availability import import_library
-from overhead.probes.common.loops import nothing
+from overhead.probes.common.loops import Action, nothing
 from overhead.probes.cuda.graphs import MOST_NODES
+from overhead.probes.held_chain import EVENT_STEP_NS
 from overhead.probes.in_order import InOrderChain
 from overhead.probes.kernels import lcg
-from overhead.results import Case, Scalar, Target, because
+from overhead.results import Api, Case, Scalar, Target, because
 
 
 @register
@@ -34,21 +35,25 @@ class WarpProbe(Probe):
     def targets(self) -> list[Target]:
         """The CPU and the CUDA devices."""
         wp = self._library()
-        return [
-            Target(
+        targets = []
+        for device in wp.get_devices():
+            api: Api = "CPU"
+            name = "CPU"
+            board = ""
+            if device.is_cuda:
+                api = "CUDA"
+                name = device.name
+                board = device_id(uuid.UUID(device.uuid.removeprefix("GPU-")).bytes)
+            target = Target(
                 stack=self.name,
-                api="CUDA" if device.is_cuda else "CPU",
-                adapter=device.name if device.is_cuda else "CPU",
-                device=(
-                    device_id(uuid.UUID(device.uuid.removeprefix("GPU-")).bytes)
-                    if device.is_cuda
-                    else ""
-                ),
+                api=api,
+                adapter=name,
+                device=board,
                 versions={"warp": wp.__version__},
                 options={"device": device.alias},
             )
-            for device in wp.get_devices()
-        ]
+            targets.append(target)
+        return targets
 
     def _library(self) -> Any:
         """Warp without its messages about devices and compiled modules. Raises ``Unavailable``."""
@@ -60,29 +65,31 @@ class WarpProbe(Probe):
         """The cases of the launch by entry and number of arguments, of graphs, and on a GPU of
         waits and reads.
         """
-        wait: dict[str, Scalar] = {"wait": "stream"} if target.api == "CUDA" else {}
-        base = Case(
-            pattern="per-submit", unit="launch", params={"entry": "launch", "arguments": 1, **wait}
-        )
-        each = [vary(base, "pattern", pattern) for pattern in ("wait-each", "read-each") if wait]
-        params: dict[str, Scalar] = {**base.params, "entry": "graph"}
-        graphs = [
-            Case(pattern="launches", unit="launch", params={**params, "nodes": nodes})
-            for nodes in (1, 100)
-        ]
-        early = [
-            vary(base, "entry", "recorded"),
-            Case(pattern="replay", unit="node", params=params),
-            *each[:1],
-        ]
-        return Space(base, {"arguments": [8, 16]}, [*graphs, *each[1:]], early=early)
+        on_gpu = target.api == "CUDA"
+        params: dict[str, Scalar] = {"entry": "launch", "arguments": 1}
+        if on_gpu:
+            params["wait"] = "stream"
+        base = Case(pattern="per-submit", unit="launch", params=params)
+        of_graph: dict[str, Scalar] = {**params, "entry": "graph"}
+        replay = Case(pattern="replay", unit="node", params=of_graph)
+
+        early = [vary(base, "entry", "recorded"), replay]
+        extra = []
+        for nodes in (1, 100):
+            graph = Case(pattern="launches", unit="launch", params={**of_graph, "nodes": nodes})
+            extra.append(graph)
+        if on_gpu:
+            early.append(vary(base, "pattern", "wait-each"))
+            extra.append(vary(base, "pattern", "read-each"))
+        return Space(base, {"arguments": [8, 16]}, extra, early=early)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target."""
-        words = WarpWords(
-            self._library(), str(target.options["device"]), int(case.params["arguments"])
-        )
-        return (WarpGraph if case.params["entry"] == "graph" else WarpLaunches)(words, case)
+        device = str(target.options["device"])
+        words = WarpWords(self._library(), device, int(case.params["arguments"]))
+        if case.params["entry"] == "graph":
+            return WarpGraph(words, case)
+        return WarpLaunches(words, case)
 
 
 class WarpWords:
@@ -93,25 +100,27 @@ class WarpWords:
     def __init__(self, wp: Any, name: str, arguments: int) -> None:
         from overhead.probes.kernels import step_warp
 
-        self.wp, self.device, self.kernels, self._seeds = (
-            wp,
-            wp.get_device(name),
-            step_warp,
-            lcg.seeds(),
-        )
+        self.wp = wp
+        self.device = wp.get_device(name)
+        self.kernels = step_warp
+        self._seeds = lcg.seeds()
         self.array = wp.array(self._seeds, dtype=wp.uint32, device=self.device)
-        given = {"dim": len(self._seeds), "inputs": [self.array] * arguments, "device": self.device}
-        self.launch = functools.partial(wp.launch, getattr(step_warp, f"step{arguments}"), **given)
+        kernel = getattr(step_warp, f"step{arguments}")
+        self.launch = functools.partial(
+            wp.launch,
+            kernel,
+            dim=len(self._seeds),
+            inputs=[self.array] * arguments,
+            device=self.device,
+        )
         self.read = self.array.numpy
-        # CUDA loads a kernel at its first launch, which is not allowed during a capture
+        # CUDA loads a kernel at its first launch, which is not allowed during a capture.
         self.launch()
         self.array.assign(self._seeds)
         self.recorded = self.launch(record_cmd=True)
-        self.wait = (
-            functools.partial(wp.synchronize_stream, self.device)
-            if self.device.is_cuda
-            else nothing
-        )
+        self.wait: Action = nothing
+        if self.device.is_cuda:
+            self.wait = functools.partial(wp.synchronize_stream, self.device)
 
     def steps(self) -> int:
         """The number of steps of all words. Raises ``Unverified`` if they disagree."""
@@ -124,34 +133,38 @@ class WarpLaunches(InOrderChain):
     held_n = 512
 
     def __init__(self, words: WarpWords, case: Case) -> None:
-        self._words, self.wait_spins = words, words.device.is_cuda
-        launch = words.recorded.launch if case.params["entry"] == "recorded" else words.launch
-        window: dict[str, Scalar] = {"precision": "uint32", **case.params}
-        device, cpu = (self._time, False) if words.device.is_cuda else (None, True)
+        self._words = words
+        on_gpu = words.device.is_cuda
+        self.wait_spins = on_gpu
+        is_recorded = case.params["entry"] == "recorded"
         super().__init__(
             case,
-            launch,
+            words.recorded.launch if is_recorded else words.launch,
             words.wait,
             words.read,
             count=words.steps,
-            window=window,
-            device=device,
-            synchronous=cpu,
+            window={"precision": "uint32", **case.params},
+            device=self._time if on_gpu else None,
+            synchronous=not on_gpu,
         )
 
     def _time(self, n: int) -> DeviceTime:
-        wp, device = self._words.wp, self._words.device
-        start, end = (wp.Event(device, enable_timing=True) for _ in range(2))
+        """Device time of n launches between two events, queued behind a spinning kernel."""
+        wp = self._words.wp
+        device = self._words.device
+        start = wp.Event(device, enable_timing=True)
+        end = wp.Event(device, enable_timing=True)
         scratch = wp.zeros(1, dtype=wp.uint32, device=device)
         # A turn takes at least 1 ns, and wp.launch up to 20 us: the kernel outlasts the launches
         # behind it.
-        wp.launch(self._words.kernels.spin, dim=1, inputs=[scratch, n * 20_000], device=device)
+        turns = n * 20_000
+        wp.launch(self._words.kernels.spin, dim=1, inputs=[scratch, turns], device=device)
         device.stream.record_event(start)
         self.issue(n)
         busy = not start.is_complete
         device.stream.record_event(end)
-        span = wp.get_event_elapsed_time(start, end) * 1e6
-        return DeviceTime(n, span, busy, 500.0, "wp.Event behind a spinning kernel")
+        span_ns = wp.get_event_elapsed_time(start, end) * 1e6
+        return DeviceTime(n, span_ns, busy, EVENT_STEP_NS, "wp.Event behind a spinning kernel")
 
 
 class WarpGraph(Chain):
@@ -160,21 +173,25 @@ class WarpGraph(Chain):
     """
 
     def __init__(self, words: WarpWords, case: Case) -> None:
-        self._words, self._params, self._kept = words, case.params, dict[int, Any]()
-        self._nodes, self.recorded = int(case.params.get("nodes", 1)), case.pattern == "replay"
+        self._words = words
+        self._params = case.params
+        self._graphs: dict[int, Any] = {}
+        self._nodes = int(case.params.get("nodes", 1))
+        self.recorded = case.pattern == "replay"
         self.max_n = MOST_NODES if self.recorded else 1 << 20
-        self.synchronous, self.wait_spins = words.device.is_cpu, words.device.is_cuda
+        self.synchronous = words.device.is_cpu
+        self.wait_spins = words.device.is_cuda
         self.overlap = "serial" if self.recorded or self.synchronous else "pipelined"
 
     def prepare(self, n: int) -> None:
         """Capture the graph, unless it exists."""
         nodes = n if self.recorded else self._nodes
-        if nodes not in self._kept:
+        if nodes not in self._graphs:
             with self._words.wp.ScopedCapture(device=self._words.device) as capture:
                 for _ in repeat(None, nodes):
                     self._words.recorded.launch()
-            self._kept[nodes] = capture.graph
-        self._graph = self._kept[nodes]
+            self._graphs[nodes] = capture.graph
+        self._graph = self._graphs[nodes]
 
     def issue(self, n: int) -> None:
         """Launch the graph; returns before a GPU has run it."""

@@ -15,7 +15,7 @@ def first_steps_text(here: FirstSteps) -> str:
         "What does this call cost?": f'overhead time "{change}" -s "{setup}"',
         "Is a program host-bound or device-bound?"
         " (a quick example; for your own: FILE.py:FUNCTION)": (
-            "overhead explain overhead.explain.example:build --no-compile"
+            "overhead explain overhead.explaining.example:build --no-compile"
         ),
         "What does a launch cost through each GPU stack on this machine?": (
             "overhead run --profile quick"

@@ -13,15 +13,15 @@ import pytest
 
 from overhead.cli import main
 from overhead.errors import CannotWrite
-from overhead.explain import explaining
-from overhead.explain.call_spec import FoundCall
-from overhead.explain.profiling import StepProfile
-from overhead.explain.record import Explanation, save_explanation
-from overhead.explain.saved import read_explanation
-from overhead.explain.timing import Timing
+from overhead.explaining import explaining
+from overhead.explaining.profiling import StepProfile
+from overhead.explaining.record import Explanation, save_explanation
+from overhead.explaining.saved import read_explanation
 from overhead.results import codes_of
 from overhead.runner.run import Interrupted
-from overhead.words.explain.verdict import verdict_sentences
+from overhead.timing.call_spec import FoundCall
+from overhead.timing.timing import Timing
+from overhead.words.explaining.verdict import verdict_sentences
 from overhead.words.reasons import sentence
 from tests.fakes.explanations import DECODE, decode_explained, profile_of, timing_of
 from tests.fakes.reasons import by_code
@@ -59,7 +59,7 @@ def test_explain_writes_its_files_and_prints_their_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = decode_explained()
-    monkeypatch.setattr("overhead.explain.explaining.explain", lambda step, **more: found)
+    monkeypatch.setattr("overhead.explaining.explaining.explain", lambda step, **more: found)
     out, html = tmp_path / "out.json", tmp_path / "out.html"
     assert main(["explain", "decode.py:step", "--out", str(out), "--html", str(html)]) == 0
     printed = capsys.readouterr()
@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_written_loses_neither_the_table_nor_the_other_fil
     def full(path: Path, found: Explanation) -> None:
         raise CannotWrite(f"{path}: No space left on device")
 
-    monkeypatch.setattr("overhead.explain.record.save_explanation", full)
+    monkeypatch.setattr("overhead.explaining.record.save_explanation", full)
     files = ["--out", str(out), "--html", str(html)]
     assert main(["explain", f"{tmp_path}/a.py:step", "--no-alternatives", *files]) == 2
     printed = capsys.readouterr()

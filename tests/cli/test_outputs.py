@@ -17,7 +17,7 @@ from overhead.arguments import make_parser
 from overhead.cli import main
 from overhead.loading.files import part_path, read_fingerprint
 from overhead.loading.outputs import same_file
-from tests.explain.test_trace_file import HOST_BOUND, events_of, kineto
+from tests.traces.test_trace_file import HOST_BOUND, events_of, kineto
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example-fingerprint.json"
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from overhead.cli import main
-from overhead.explain import timing
-from overhead.explain.timing import Timing
+from overhead.timing import timing
+from overhead.timing.timing import Timing
 from tests.fakes.timings import two_calls
 
 

@@ -1,8 +1,7 @@
 """An explanation of a step, as a file would hold it."""
 
-from overhead.explain.record import (
+from overhead.explaining.record import (
     Alternative,
-    CallSite,
     DeviceGap,
     ExplainedProgram,
     Explanation,
@@ -15,6 +14,7 @@ from overhead.explain.record import (
     missing,
 )
 from overhead.results import Figure, Machine
+from overhead.traces.trace import CallSite
 
 HOSTILE = "<script>alert(1)</script>"
 MATMUL = CallSite(line="train.py:9, in step")

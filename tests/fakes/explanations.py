@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from overhead.explain.call_spec import FoundCall
-from overhead.explain.chrome_trace import read_chrome_trace
-from overhead.explain.explaining import explanation
-from overhead.explain.profiling import StepProfile
-from overhead.explain.record import Alternative, Explanation, missing
-from overhead.explain.steps import StepSource
-from overhead.explain.timing import Timing
-from overhead.explain.trace import Trace
+from overhead.explaining.explaining import explanation
+from overhead.explaining.profiling import StepProfile
+from overhead.explaining.record import Alternative, Explanation, missing
 from overhead.results import Figure
+from overhead.timing.call_spec import FoundCall
+from overhead.timing.steps import StepSource
+from overhead.timing.timing import Timing
+from overhead.traces.chrome_trace import read_chrome_trace
+from overhead.traces.trace import Trace
 from tests.fakes.profiled_program import Launch, Part, Parts, Python, Read, SimulatedDevice
 from tests.fakes.timings import call, timing
 

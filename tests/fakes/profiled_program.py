@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 
-from overhead.explain.chrome_trace import read_chrome_trace
-from overhead.explain.host_work import HostTimes, ProfilerCost
-from overhead.explain.trace import Trace
+from overhead.explaining.host_work import HostTimes, ProfilerCost
+from overhead.traces.chrome_trace import read_chrome_trace
+from overhead.traces.trace import Trace
 
 TICK_NS = 250
 UPLOAD = "Memcpy HtoD (Pageable -> Device)"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from overhead.explain.timing import CallRatio, CallTiming, Timing
 from overhead.results import Figure, Machine
+from overhead.timing.timing import CallRatio, CallTiming, Timing
 from tests.fakes.report import H200
 
 

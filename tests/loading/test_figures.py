@@ -14,8 +14,8 @@ import pytest
 
 from overhead.cli import main
 from overhead.errors import BadFile
-from overhead.explain.record import encode_explanation
-from overhead.explain.saved import read_explanation
+from overhead.explaining.record import encode_explanation
+from overhead.explaining.saved import read_explanation
 from overhead.loading.files import read_fingerprint
 from overhead.reading.dispatch_costs import over_quiet
 from overhead.results import VALUED

@@ -60,20 +60,25 @@ class TensorView:
         return math.prod(self.shape)
 
     def broadcast(self, shape: tuple[int, ...]) -> TensorView:
-        """This view as if repeated to a larger shape, by the rules of PyTorch."""
+        """This view as if repeated to a larger shape, by the rules of PyTorch: dimensions in front
+        are new, and a dimension of size 1 is repeated.
+        """
         new = len(shape) - len(self.shape)
-        paired = zip(self.shape, self.strides, shape[new:], strict=True)
-        strides = [0] * new + [stride if size == wanted else 0 for size, stride, wanted in paired]
+        strides = [0] * new
+        for size, stride, wanted in zip(self.shape, self.strides, shape[new:], strict=True):
+            strides.append(stride if size == wanted else 0)
         return dataclasses.replace(self, shape=shape, strides=tuple(strides))
 
     def row_index(self, row: str, column: str) -> str:
-        """The position of an element as source text. A row is what the last dimension spans."""
-        starts = dataclasses.replace(
-            self, shape=self.shape[:-1], strides=self.strides[:-1]
-        ).flat_index(row)
-        inside = packed_view(self.buffer, self.number, self.shape[-1:])
-        ends = dataclasses.replace(inside, strides=self.strides[-1:]).element_index(column)
-        return " + ".join(term for term in (starts, ends) if term != "0u") or "0u"
+        """The position of an element as source text. A row is what the last dimension spans.
+
+        ``row``: the number of the row in row-major order, over all dimensions but the last.
+        """
+        starts = dataclasses.replace(self, shape=self.shape[:-1], strides=self.strides[:-1])
+        one_row = dataclasses.replace(
+            self, shape=self.shape[-1:], strides=self.strides[-1:], offset=0
+        )
+        return _sum_of([starts.flat_index(row), one_row.element_index(column)])
 
     def flat_index(self, index: str) -> str:
         """The position in the buffer of the element with this number in row-major order, as source
@@ -81,47 +86,68 @@ class TensorView:
 
         ``index``: an expression of type u32.
         """
-        terms = [f"{self.offset}u"] if self.offset else []
-        base = index if index.isidentifier() else f"({index})"
-        inner = 1
-        for size, stride in reversed(self._merged()) if index != "0u" else ():
-            place = base if inner == 1 else f"({base} / {inner}u)"
-            inner *= size
-            if inner < self.count:
-                place = f"({place} % {size}u)"
-            if stride:
-                terms.append(place if stride == 1 else f"{place} * {stride}u")
-        return " + ".join(terms) or "0u"
+        terms = [f"{self.offset}u"]
+        if index != "0u":
+            # From the last dimension to the first: the number divided by the sizes of all later
+            # dimensions, modulo the size of this one, is the index in this dimension.
+            inner = 1
+            for size, stride in reversed(self._merged()):
+                place = _in_parentheses(index)
+                if inner > 1:
+                    place = f"({place} / {inner}u)"
+                inner *= size
+                if inner < self.count:
+                    place = f"({place} % {size}u)"
+                if stride:
+                    terms.append(_times(place, stride))
+        return _sum_of(terms)
 
     def element_index(self, *indices: str) -> str:
         """The position in the buffer of the element with these indices, one for each dimension, as
         source text.
         """
-        terms = [f"{self.offset}u"] if self.offset else []
+        terms = [f"{self.offset}u"]
         for index, size, stride in zip(indices, self.shape, self.strides, strict=True):
             if stride and size > 1 and index != "0u":
-                place = index if index.isidentifier() else f"({index})"
-                terms.append(place if stride == 1 else f"{place} * {stride}u")
-        return " + ".join(terms) or "0u"
+                terms.append(_times(_in_parentheses(index), stride))
+        return _sum_of(terms)
 
     def _merged(self) -> list[tuple[int, int]]:
         """(size, stride) of each dimension, without those of size 1; neighbours that can be one are
         one.
+
+        Fewer dimensions make a shorter expression of the index.
         """
-        found: list[tuple[int, int]] = []
+        merged: list[tuple[int, int]] = []
         for size, stride in zip(self.shape, self.strides, strict=True):
             if size == 1:
                 continue
-            if found and found[-1][1] == stride * size:
-                found[-1] = (found[-1][0] * size, stride)
+            if merged and merged[-1][1] == stride * size:
+                outer_size, _ = merged.pop()
+                merged.append((outer_size * size, stride))
             else:
-                found.append((size, stride))
-        return found
+                merged.append((size, stride))
+        return merged
+
+
+def _in_parentheses(index: str) -> str:
+    """The expression, in parentheses unless it is a name, so that it may stand beside operators."""
+    return index if index.isidentifier() else f"({index})"
+
+
+def _times(place: str, stride: int) -> str:
+    return place if stride == 1 else f"{place} * {stride}u"
+
+
+def _sum_of(terms: list[str]) -> str:
+    """The sum of these expressions as source text, without those that are zero."""
+    return " + ".join(term for term in terms if term != "0u") or "0u"
 
 
 def packed_view(buffer: str, number: NumberType, shape: tuple[int, ...]) -> TensorView:
     """A view of a whole buffer in row-major order."""
-    strides, inner = [], 1
+    strides: list[int] = []
+    inner = 1
     for size in reversed(shape):
         strides.append(inner)
         inner *= size
@@ -138,14 +164,11 @@ def first_numbers(buffer: Buffer, given: NDArray[Any] | None) -> NDArray[Any] | 
         if buffer.role == "weight":
             raise ValueError(f"the weight {buffer.name} has no values")
         return None
-    data = (
-        np.asarray(buffer.values if given is None else given)
-        .astype(DTYPES[buffer.number], copy=False)
-        .ravel()
-    )
-    if data.size != buffer.count:
-        raise ValueError(f"{buffer.name} has {buffer.count} numbers, not {data.size}")
-    return data
+    numbers = np.asarray(buffer.values if given is None else given)
+    numbers = numbers.astype(DTYPES[buffer.number], copy=False).ravel()
+    if numbers.size != buffer.count:
+        raise ValueError(f"{buffer.name} has {buffer.count} numbers, not {numbers.size}")
+    return numbers
 
 
 def as_tensor(numbers: NDArray[Any], view: TensorView) -> NDArray[Any]:

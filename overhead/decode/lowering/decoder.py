@@ -40,18 +40,26 @@ class _RMSNorm(nn.Module):  # type: ignore[misc]
         self.epsilon = epsilon
 
     def forward(self, x: Any) -> Any:
-        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.epsilon))
+        mean_square = x.pow(2).mean(-1, keepdim=True)
+        return self.weight * (x * torch.rsqrt(mean_square + self.epsilon))
 
 
 def _rotated(x: Any, cos: Any, sin: Any) -> Any:
+    """The rotary embedding of queries or keys: each number and the one half a head later are turned
+    by an angle that grows with the position.
+    """
     half = x.shape[-1] // 2
-    return x * cos + torch.cat((-x[..., half:], x[..., :half]), -1) * sin
+    # The unfused program has its dispatches in this order.
+    straight = x * cos
+    turned = torch.cat((-x[..., half:], x[..., :half]), -1)
+    return straight + turned * sin
 
 
 class _Attention(nn.Module):  # type: ignore[misc]
     def __init__(self, shape: DecoderShape) -> None:
         super().__init__()
-        self.heads, self.kv_heads = shape.heads, shape.kv_heads
+        self.heads = shape.heads
+        self.kv_heads = shape.kv_heads
         self.head_width = shape.width // shape.heads
         kv_width = self.kv_heads * self.head_width
         self.q_proj = _Linear(shape.width, shape.width, bias=shape.biased)
@@ -59,22 +67,26 @@ class _Attention(nn.Module):  # type: ignore[misc]
         self.v_proj = _Linear(shape.width, kv_width, bias=shape.biased)
         self.o_proj = _Linear(shape.width, shape.width, bias=False)
         for name in ("keys", "values"):
-            self.register_buffer(name, torch.zeros(1, self.kv_heads, shape.slots, self.head_width))
+            cache = torch.zeros(1, self.kv_heads, shape.slots, self.head_width)
+            self.register_buffer(name, cache)
 
     def forward(self, x: Any, cos: Any, sin: Any, position: Any, visible: Any) -> Any:
-        def by_head(y: Any, heads: int) -> Any:
-            return y.view(len(y), -1, heads, self.head_width).transpose(1, 2)
-
-        query = by_head(self.q_proj(x), self.heads)
-        key = by_head(self.k_proj(x), self.kv_heads)
-        value = by_head(self.v_proj(x), self.kv_heads)
-        query, key = _rotated(query, cos, sin), _rotated(key, cos, sin)
+        query = self._by_head(self.q_proj(x), self.heads)
+        key = self._by_head(self.k_proj(x), self.kv_heads)
+        value = self._by_head(self.v_proj(x), self.kv_heads)
+        query = _rotated(query, cos, sin)
+        key = _rotated(key, cos, sin)
+        # The new key and value go into the slot of their position; ``visible`` hides later slots.
         keys = self.keys.index_copy_(2, position, key)
         values = self.values.index_copy_(2, position, value)
         mixed = functional.scaled_dot_product_attention(
             query, keys, values, attn_mask=visible, enable_gqa=True
         )
         return self.o_proj(mixed.transpose(1, 2).flatten(2))
+
+    def _by_head(self, x: Any, heads: int) -> Any:
+        """From (batch, tokens, width) to (batch, heads, tokens, width of a head)."""
+        return x.view(len(x), -1, heads, self.head_width).transpose(1, 2)
 
 
 class _Mlp(nn.Module):  # type: ignore[misc]
@@ -125,7 +137,8 @@ class Decoder(nn.Module):  # type: ignore[misc]
 
     def forward(self, token: Any, position: Any) -> tuple[Any, Any]:
         """The next tokens (batch,) and the logits (batch, vocabulary) after one step."""
-        logits = self._logits(self.embedding(token).unsqueeze(1), position).squeeze(1)
+        one_token = self.embedding(token).unsqueeze(1)
+        logits = self._logits(one_token, position).squeeze(1)
         return logits.argmax(-1), logits
 
     def logits(self, token: Any, position: Any) -> Any:
@@ -135,11 +148,15 @@ class Decoder(nn.Module):  # type: ignore[misc]
         return self._logits(self.embedding(token), position)
 
     def _logits(self, x: Any, position: Any) -> Any:
-        row = position.unsqueeze(1)
-        angles = row.to(self.frequencies.dtype) * self.frequencies
-        angles = torch.cat((angles, angles), -1)
-        cos, sin = angles.cos(), angles.sin()
-        visible = (self.slots <= row).view(1, 1, -1, len(self.slots))
+        """The logits for embedded tokens (batch, tokens, width) at these positions (tokens)."""
+        positions = position.unsqueeze(1)
+        half_angles = positions.to(self.frequencies.dtype) * self.frequencies
+        # Both halves of a head are turned by the same angles.
+        angles = torch.cat((half_angles, half_angles), -1)
+        cos = angles.cos()
+        sin = angles.sin()
+        # A token sees the slots up to its own position.
+        visible = (self.slots <= positions).view(1, 1, -1, len(self.slots))
         for layer in self.layers:
             x = layer(x, cos, sin, position, visible)
         return self.lm_head(self.norm(x))
@@ -168,12 +185,14 @@ def batched(module: Any, batch: int) -> Any:
     """A copy of a step for this many sequences. It shares the parameters, and its tokens and its
     cache are zero.
     """
-    made = copy.deepcopy(module, {id(parameter): parameter for parameter in module.parameters()})
-    for part in made.modules():
+    # A deep copy takes what this dictionary has for an object, so the parameters are not copied.
+    shared = {id(parameter): parameter for parameter in module.parameters()}
+    copied = copy.deepcopy(module, shared)
+    for part in copied.modules():
         for name, buffer in part.named_buffers(recurse=False):
             if name in ("token", "keys", "values"):
                 setattr(part, name, buffer.new_zeros(batch, *buffer.shape[1:]))
-    return made
+    return copied
 
 
 def randomised(module: Any, seed: int) -> Any:
@@ -184,8 +203,11 @@ def randomised(module: Any, seed: int) -> Any:
     are random, except in the weights of norms.
     """
     parameters = [parameter.detach() for parameter in module.parameters()]
+    # A seed for each, so that the numbers do not depend on the order in which threads finish.
+    seeds = np.random.SeedSequence(seed).spawn(len(parameters))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(_fill, parameters, np.random.SeedSequence(seed).spawn(len(parameters))))
+        # ``list`` waits for all, and raises what one of them raised.
+        list(pool.map(_fill, parameters, seeds))
     with torch.no_grad():
         for part in module.modules():
             if isinstance(part, _RMSNorm | nn.LayerNorm):
@@ -194,10 +216,18 @@ def randomised(module: Any, seed: int) -> Any:
 
 
 def _fill(parameter: Any, seed: np.random.SeedSequence) -> None:
-    size = parameter.shape[-1] ** -0.5 if parameter.dim() > 1 else 0.5
+    """Fill the parameter with random numbers, in place and part by part.
+
+    Their size is 1 / sqrt(columns) in a matrix, so that a product keeps the size of its input.
+    """
+    size = 0.5
+    if parameter.dim() > 1:
+        size = parameter.shape[-1] ** -0.5
     random = np.random.Generator(np.random.SFC64(seed))
-    for part in np.array_split(parameter.view(-1).numpy(), -(-parameter.numel() // _PART)):
-        bits = part.view(np.uint32)
-        # Random signs and fractions with the exponent of 1: numbers from 1 to 2, or from -2 to -1.
-        bits[:] = random.integers(0, 1 << 32, part.size, np.uint32) & 0x807FFFFF | 0x3F800000
-        part *= 2 / 3 * size
+    parts = -(-parameter.numel() // _PART)
+    for numbers in np.array_split(parameter.view(-1).numpy(), parts):
+        bits = numbers.view(np.uint32)
+        # Keep a random sign and a random fraction (the mask 0x807FFFFF), and set the exponent of 1
+        # (0x3F800000): numbers from 1 to 2, or from -2 to -1. The mean of their sizes is 3 / 2.
+        bits[:] = random.integers(0, 1 << 32, numbers.size, np.uint32) & 0x807FFFFF | 0x3F800000
+        numbers *= 2 / 3 * size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from overhead.decode.lowering.buffers import TensorView, packed_view
 from overhead.decode.lowering.program import Program, Saving
@@ -33,44 +34,52 @@ from overhead.errors import UsageError
 def _norm(flow: DataFlow, position: int) -> Replacement:
     """RMSNorm written as six operations (square, mean, add, root, two products); its mean is at
     this position.
+
+    The operations compute ``x * rsqrt(mean(x^2) + epsilon) * weight``, as the decoders in
+    ``lowering.decoder`` write it.
     """
     mean = flow.operation_at(position, RowReduction)
     require(mean.kind == "mean" and flow.only_reader(mean.x) == position)
+
+    # Each of the other operations is the only reader of what the one before it wrote.
     positions = [flow.writer(mean.x), position]
     for _ in range(4):
-        positions.append(flow.only_reader(flow.operations[positions[-1]].writes[0]))
-    square, epsilon, root, scaled, weighed = (
-        flow.operation_at(i, Elementwise) for i in positions if i != position
-    )
+        last = flow.operations[positions[-1]]
+        positions.append(flow.only_reader(last.writes[0]))
+    at_square, _, at_add, at_root, at_scaled, at_weighed = positions
+    square = flow.operation_at(at_square, Elementwise)
+    add = flow.operation_at(at_add, Elementwise)
+    root = flow.operation_at(at_root, Elementwise)
+    scaled = flow.operation_at(at_scaled, Elementwise)
+    weighed = flow.operation_at(at_weighed, Elementwise)
+    kinds = (add.kind, root.kind, scaled.kind, weighed.kind)
+    require(kinds == ("add", "rsqrt", "mul", "mul"))
+
     require(len(square.inputs) > 0)
     x = square.inputs[0]
-    require(
-        (square.kind, square.scalars) == ("pow", (2.0,))
-        or (square.kind, square.inputs) == ("mul", (x, x))
-    )
-    require(
-        [step.kind for step in (epsilon, root, scaled, weighed)] == ["add", "rsqrt", "mul", "mul"]
-    )
+    is_power_of_two = square.kind == "pow" and square.scalars == (2.0,)
+    is_product = square.kind == "mul" and square.inputs == (x, x)
+    require(is_power_of_two or is_product)
+
+    # Each reads the whole of what the one before it wrote, and not another view of the buffer.
+    require(mean.x == square.output)
+    require(add.inputs == (mean.output,) and len(add.scalars) == 1)
+    require(root.inputs == (add.output,))
+    require(other_input(scaled, root.output) == x)
     weight = other_input(weighed, scaled.output)
-    require(len(epsilon.scalars) == 1 and other_input(scaled, root.output) == x)
-    require(
-        mean.x == square.output
-        and (mean.output,) == epsilon.inputs
-        and (epsilon.output,) == root.inputs
-    )
+
     require(mean.output.shape == (*x.shape[:-1], 1) and weight.shape == x.shape[-1:])
     require(square.output.shape == scaled.output.shape == weighed.output.shape == x.shape)
-    epsilon_value, output = epsilon.scalars[0], weighed.output
     new = Norm(
         x=x,
         weight=weight,
         bias=None,
-        epsilon=epsilon_value,
+        epsilon=add.scalars[0],
         centred=False,
-        output=output,
+        output=weighed.output,
         place=mean.place,
     )
-    return Replacement(frozenset(positions), new, positions[-1])
+    return Replacement(frozenset(positions), new, at=at_weighed)
 
 
 def _gated_mlp(flow: DataFlow, position: int) -> Replacement:
@@ -79,31 +88,40 @@ def _gated_mlp(flow: DataFlow, position: int) -> Replacement:
     """
     activation = flow.operation_at(position, Elementwise)
     require(activation.kind in REAL and len(activation.inputs) == 1)
-    last = flow.only_reader(activation.output)
-    product = flow.operation_at(last, Elementwise)
-    other = other_input(product, activation.output)
-    require(
-        product.kind == "mul" and other.shape == activation.output.shape == product.output.shape
+    at_product = flow.only_reader(activation.output)
+    product = flow.operation_at(at_product, Elementwise)
+    up_output = other_input(product, activation.output)
+    require(product.kind == "mul")
+    require(up_output.shape == activation.output.shape == product.output.shape)
+
+    at_gate = _product_of(flow, activation.inputs[0], position)
+    at_up = _product_of(flow, up_output, at_product)
+    require(at_gate != at_up)
+    gate = flow.operation_at(at_gate, Gemv)
+    up = flow.operation_at(at_up, Gemv)
+    gate_matrix = gate.products[0].matrix
+    up_matrix = up.products[0].matrix
+    require(gate.x == up.x and gate_matrix.shape == up_matrix.shape)
+    new = GatedGemv(
+        x=gate.x,
+        gate=gate_matrix,
+        up=up_matrix,
+        activation=activation.expression,
+        output=product.output,
+        place=activation.place,
     )
-    gate, up = _product(flow, activation.inputs[0], position), _product(flow, other, last)
-    first, second = flow.operation_at(gate, Gemv), flow.operation_at(up, Gemv)
-    require(gate != up and first.x == second.x)
-    require(first.products[0].matrix.shape == second.products[0].matrix.shape)
-    matrices = {"gate": first.products[0].matrix, "up": second.products[0].matrix}
-    output, act = product.output, activation.expression
-    new = GatedGemv(x=first.x, **matrices, activation=act, output=output, place=activation.place)
-    return Replacement(frozenset({position, last, gate, up}), new, last)
+    return Replacement(frozenset({position, at_product, at_gate, at_up}), new, at=at_product)
 
 
-def _product(flow: DataFlow, view: TensorView, reader: int) -> int:
+def _product_of(flow: DataFlow, view: TensorView, reader: int) -> int:
     """The position of the product without bias whose whole output is this view, read only by
     ``reader``.
     """
-    found = flow.writer(view)
-    products = flow.operation_at(found, Gemv).products
+    at_product = flow.writer(view)
+    products = flow.operation_at(at_product, Gemv).products
     require(len(products) == 1 and flow.only_reader(view) == reader)
     require(products[0].bias is None and products[0].output == view)
-    return found
+    return at_product
 
 
 def _projections(flow: DataFlow, position: int) -> Replacement:
@@ -111,30 +129,40 @@ def _projections(flow: DataFlow, position: int) -> Replacement:
     their biases.
     """
     attention = flow.operation_at(position, Attention)
-    found = {_projection(flow, view, position) for view in (attention.key, attention.value)}
-    require(len(found) == 2)
-    key, value = (flow.operation_at(i, Gemv) for i in sorted(found))
-    require(key.x == value.x and len(key.products) == len(value.products) == 1)
-    new = Gemv(x=key.x, products=(*key.products, *value.products), place=key.place)
-    return Replacement(frozenset(found), new, min(found))
+    at_key = _projection(flow, attention.key, position)
+    at_value = _projection(flow, attention.value, position)
+    require(at_key != at_value)
+
+    at_first, at_second = sorted([at_key, at_value])
+    first = flow.operation_at(at_first, Gemv)
+    second = flow.operation_at(at_second, Gemv)
+    require(first.x == second.x and len(first.products) == len(second.products) == 1)
+    new = Gemv(x=first.x, products=(*first.products, *second.products), place=first.place)
+    return Replacement(frozenset({at_first, at_second}), new, at=at_first)
 
 
 def _projection(flow: DataFlow, view: TensorView, before: int) -> int:
     """The position of the last product that contributes to this view; found by going back from
     writer to writer.
+
+    ``before``: only operations at earlier positions count.
     """
-    waiting, seen = [view], set[str]()
+    waiting = [view]
+    seen: set[str] = set()
     products: list[int] = []
     while waiting:
         current = waiting.pop()
         if current.buffer in seen:
             continue
         seen.add(current.buffer)
-        for i in flow.writers(current):
-            if i < before and isinstance(flow.operations[i], Gemv):
-                products.append(i)
-            elif i < before:
-                waiting += flow.operations[i].reads
+        for position in flow.writers(current):
+            if position >= before:
+                continue
+            operation = flow.operations[position]
+            if isinstance(operation, Gemv):
+                products.append(position)
+            else:
+                waiting += operation.reads
     require(bool(products))
     return max(products)
 
@@ -144,17 +172,15 @@ def _residual_norm(flow: DataFlow, position: int) -> Replacement:
     writes both results.
     """
     norm = flow.operation_at(position, Norm)
-    before = flow.writer(norm.x)
-    add = flow.operation_at(before, Elementwise)
-    require(
-        norm.residual is None
-        and add.kind == "add"
-        and add.output == norm.x
-        and len(add.inputs) == 2
-    )
-    require(all(view.shape == norm.x.shape and view.number == "f32" for view in add.inputs))
-    new = dataclasses.replace(norm, x=add.inputs[0], residual=add.inputs[1], total=add.output)
-    return Replacement(frozenset({before, position}), new, position)
+    at_add = flow.writer(norm.x)
+    add = flow.operation_at(at_add, Elementwise)
+    require(norm.residual is None)
+    require(add.kind == "add" and add.output == norm.x and len(add.inputs) == 2)
+    x, residual = add.inputs
+    for view in (x, residual):
+        require(view.shape == norm.x.shape and view.number == "f32")
+    new = dataclasses.replace(norm, x=x, residual=residual, total=add.output)
+    return Replacement(frozenset({at_add, position}), new, at=position)
 
 
 def _rotary(flow: DataFlow, position: int) -> Replacement:
@@ -164,21 +190,27 @@ def _rotary(flow: DataFlow, position: int) -> Replacement:
     concat = flow.operation_at(position, Concat)
     require(len(concat.inputs) == 2 and flow.only_reader(concat.inputs[0]) == position)
     negated, low_half = concat.inputs
-    negate, turned = flow.writer(negated), flow.only_reader(concat.output)
-    neg, sine = flow.operation_at(negate, Elementwise), flow.operation_at(turned, Elementwise)
-    last = flow.only_reader(sine.output)
-    add = flow.operation_at(last, Elementwise)
-    product = other_input(add, sine.output)
-    straight = flow.writer(product)
-    cosine = flow.operation_at(straight, Elementwise)
-    require(neg.output == negated and cosine.output == product)
-    require([step.kind for step in (neg, sine, cosine, add)] == ["neg", "mul", "mul", "add"])
-    require(flow.only_reader(cosine.output) == last)
-    x, cos = _x_and_cos(cosine, low_half, neg.inputs[0])
+    at_negation = flow.writer(negated)
+    at_sine = flow.only_reader(concat.output)
+    negation = flow.operation_at(at_negation, Elementwise)
+    sine = flow.operation_at(at_sine, Elementwise)
+
+    at_add = flow.only_reader(sine.output)
+    add = flow.operation_at(at_add, Elementwise)
+    cosine_output = other_input(add, sine.output)
+    at_cosine = flow.writer(cosine_output)
+    cosine = flow.operation_at(at_cosine, Elementwise)
+    kinds = (negation.kind, sine.kind, cosine.kind, add.kind)
+    require(kinds == ("neg", "mul", "mul", "add"))
+    require(negation.output == negated and cosine.output == cosine_output)
+    require(flow.only_reader(cosine.output) == at_add)
+
+    x, cos = _x_and_cos(cosine, low_half, negation.inputs[0])
     sin = other_input(sine, concat.output)
     require(add.output.shape == x.shape and concat.dimension == len(x.shape) - 1)
     new = Rotary(x=x, cos=cos, sin=sin, output=add.output, place=concat.place)
-    return Replacement(frozenset({negate, position, turned, straight, last}), new, last)
+    removed = frozenset({at_negation, position, at_sine, at_cosine, at_add})
+    return Replacement(removed, new, at=at_add)
 
 
 def _x_and_cos(
@@ -186,13 +218,14 @@ def _x_and_cos(
 ) -> tuple[TensorView, TensorView]:
     """The factor that has these two halves, and the other factor. Raises ``NoMatch``."""
     require(len(product.inputs) == 2)
-    for x, other in (product.inputs, product.inputs[::-1]):
+    first, second = product.inputs
+    for x, other in ((first, second), (second, first)):
         if not x.shape or x.shape[-1] % 2:
             continue
         half = x.shape[-1] // 2
         low = dataclasses.replace(x, shape=(*x.shape[:-1], half))
         high = dataclasses.replace(low, offset=x.offset + half * x.strides[-1])
-        if (low, high) == (low_half, high_half):
+        if low == low_half and high == high_half:
             return x, other
     raise NoMatch
 
@@ -205,51 +238,61 @@ def _attention(flow: DataFlow, position: int) -> Replacement:
     """
     attention = flow.operation_at(position, Attention)
     require(not isinstance(attention, CachedAttention))
-    key, key_copy = _before_copy(flow, attention.key, position)
-    value, value_copy = _before_copy(flow, attention.value, position)
-    removed = {position} | key_copy | value_copy
-    new = dataclasses.replace(attention, key=key, value=value)
+    key = _before_copy(flow, attention.key, position)
+    value = _before_copy(flow, attention.value, position)
+    removed = {position, *key.copies, *value.copies}
+    new = dataclasses.replace(attention, key=key.view, value=value.view)
+
     with contextlib.suppress(NoMatch):
-        at_key, write_key = _write(flow, key, position)
-        at_value, write_value = _write(flow, value, position)
+        at_key, write_key = _write(flow, key.view, position)
+        at_value, write_value = _write(flow, value.view, position)
         require(write_key.index == write_value.index)
-        removed |= {at_key, at_value}
+        removed.update((at_key, at_value))
+        fields = {field.name: getattr(new, field.name) for field in dataclasses.fields(new)}
         new = CachedAttention(
-            **{field.name: getattr(new, field.name) for field in dataclasses.fields(new)},
+            **fields,
             new_key=write_key.source,
             new_value=write_value.source,
             index=write_key.index,
         )
     require(len(removed) > 1)
-    return Replacement(frozenset(removed), new, position)
+    return Replacement(frozenset(removed), new, at=position)
 
 
-def _before_copy(flow: DataFlow, view: TensorView, reader: int) -> tuple[TensorView, set[int]]:
+class _Uncopied(NamedTuple):
+    """A view of keys or values, and the positions of the copies that an attention need not read
+    then.
+    """
+
+    view: TensorView
+    copies: tuple[int, ...]
+
+
+def _before_copy(flow: DataFlow, view: TensorView, reader: int) -> _Uncopied:
     """The view whose heads were repeated to make this one, and the position of the copy; or else
     this view alone.
     """
     with contextlib.suppress(NoMatch):
-        found = flow.writer(view)
-        copy = flow.operation_at(found, Elementwise)
+        at_copy = flow.writer(view)
+        copy = flow.operation_at(at_copy, Elementwise)
         require(copy.kind == "copy" and len(copy.inputs) == 1 and flow.only_reader(view) == reader)
         source = copy.inputs[0]
-        require(
-            len(source.shape) == 5 and source.strides[2] == 0 and copy.output.count == view.count
-        )
+
+        # Repeated heads are a dimension with stride 0 between the heads and the rows.
+        require(len(source.shape) == 5 and source.strides[2] == 0)
+        require(copy.output.count == view.count)
         batch, heads, repeats, rows, width = source.shape
-        require(
-            view == packed_view(view.buffer, view.number, (batch, heads * repeats, rows, width))
-        )
+        repeated = (batch, heads * repeats, rows, width)
+        require(view == packed_view(view.buffer, view.number, repeated))
         strides = (*source.strides[:2], *source.strides[3:])
-        return dataclasses.replace(source, shape=(batch, heads, rows, width), strides=strides), {
-            found
-        }
-    return view, set()
+        shape = (batch, heads, rows, width)
+        return _Uncopied(dataclasses.replace(source, shape=shape, strides=strides), (at_copy,))
+    return _Uncopied(view, ())
 
 
 def _write(flow: DataFlow, cache: TensorView, before: int) -> tuple[int, IndexWrite]:
     """The position of the only write of one row into this cache, if it comes before the attention;
-    and the write.
+    and the write. Raises ``NoMatch``.
     """
     writers = flow.writers(cache)
     require(len(writers) == 1 and writers[0] < before)

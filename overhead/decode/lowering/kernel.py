@@ -89,12 +89,14 @@ class Kernel:
         """The text in WGSL. The entry point is ``main``; the buffers are in group 0, numbered from
         0.
         """
-        access = {True: "read_write", False: "read"}
-        lines = [
-            f"@group(0) @binding({i}) var<storage, {access[b.written]}> b{i}: array<{b.number}>;"
-            for i, b in enumerate(self.bindings)
-        ]
-        lines += [f"var<workgroup> {name}: array<f32, {length}>;" for name, length in self.shared]
+        lines = []
+        for i, binding in enumerate(self.bindings):
+            access = "read_write" if binding.written else "read"
+            lines.append(
+                f"@group(0) @binding({i}) var<storage, {access}> b{i}: array<{binding.number}>;"
+            )
+        for name, length in self.shared:
+            lines.append(f"var<workgroup> {name}: array<f32, {length}>;")
         lines += [
             "",
             f"@compute @workgroup_size({self.threads})",
@@ -113,39 +115,48 @@ class Kernel:
         """The text in CUDA C, which must follow ``CUDA_HEAD``. The function is ``name(b0, b1,
         ...)``, all pointers.
         """
-        arguments = ", ".join(
-            f"{'' if b.written else 'const '}{b.number}* __restrict__ b{i}"
-            for i, b in enumerate(self.bindings)
-        )
+        arguments = []
+        for i, binding in enumerate(self.bindings):
+            constant = "" if binding.written else "const "
+            arguments.append(f"{constant}{binding.number}* __restrict__ b{i}")
+        head = f'extern "C" __global__ void __launch_bounds__({self.threads}) {name}'
         lines = [
-            f'extern "C" __global__ void __launch_bounds__({self.threads}) {name}({arguments}) {{',
+            f"{head}({', '.join(arguments)}) {{",
             "  const u32 lane = threadIdx.x;",
             f"  const u32 group = {self._group('blockIdx')};",
             f"  if (group >= {self.groups}u) return;",
-            *(f"  __shared__ f32 {name}[{length}];" for name, length in self.shared),
+            *(f"  __shared__ f32 {array}[{length}];" for array, length in self.shared),
+            # Without the ``f`` of each literal CUDA C would compute in double precision.
             indent(_FLOAT.sub(r"\1f", self.body), "  "),
             "}",
         ]
         return "\n".join(lines) + "\n"
 
     def _group(self, index: str) -> str:
-        return f"{index}.y * {WIDEST}u + {index}.x" if self.groups > WIDEST else f"{index}.x"
+        """The source text of the number of the group. ``index``: its place in the grid."""
+        if self.groups > WIDEST:
+            return f"{index}.y * {WIDEST}u + {index}.x"
+        return f"{index}.x"
 
 
-def reduction(array: str, how: str, threads: int) -> str:
-    """Statements after which ``array[0]`` has the result of ``how`` over ``array[0]`` to
+def reduction(array: str, combined: str, threads: int) -> str:
+    """Statements after which ``array[0]`` has the combination of ``array[0]`` to
     ``array[threads - 1]``.
 
-    ``how``: an expression of ``x`` and ``y``. ``threads``: a power of two. Every thread of the
-    group must get here.
+    ``combined``: what two numbers ``x`` and ``y`` become, such as ``x + y``. ``threads``: a power
+    of two. Every thread of the group must get here, because each of them waits for the others.
     """
-    result = re.sub(
-        r"\b[xy]\b", lambda name: f"{array}[lane{'' if name[0] == 'x' else ' + apart'}]", how
-    )
+    own, other = f"{array}[lane]", f"{array}[lane + apart]"
+
+    def element(name: re.Match[str]) -> str:
+        return own if name[0] == "x" else other
+
+    result = re.sub(r"\b[xy]\b", element, combined)
+    # Half of the threads take over the numbers of the other half, until one thread is left.
     return f"""\
 for (u32 apart = {threads // 2}u; apart > 0u; apart = apart / 2u) {{
   workgroupBarrier();
-  if (lane < apart) {{ {array}[lane] = {result}; }}
+  if (lane < apart) {{ {own} = {result}; }}
 }}
 workgroupBarrier();"""
 
@@ -158,16 +169,22 @@ def loop(count: int, statement: Callable[[str], str], *, threads: int = 1) -> st
     """
     first = "lane" if threads > 1 else "0u"
     turns, rest = divmod(count, threads)
-    looped = turns - turns % _WRITTEN_OUT if turns > _WRITTEN_OUT else 0
+    # A loop does as many turns as fill whole iterations; the others are written out after it.
+    looped = 0
+    if turns > _WRITTEN_OUT:
+        looped = turns - turns % _WRITTEN_OUT
+
     lines = []
     if looped:
-        inner = " ".join(statement(sum_text("k", i * threads)) for i in range(_WRITTEN_OUT))
+        statements = [statement(sum_text("k", i * threads)) for i in range(_WRITTEN_OUT)]
+        end, step = looped * threads, _WRITTEN_OUT * threads
         lines.append(
-            f"for (u32 k = {first}; k < {looped * threads}u; k += {_WRITTEN_OUT * threads}u) {{"
-            f" {inner} }}"
+            f"for (u32 k = {first}; k < {end}u; k += {step}u) {{ {' '.join(statements)} }}"
         )
-    lines += [statement(sum_text(first, i * threads)) for i in range(looped, turns)]
+    for turn in range(looped, turns):
+        lines.append(statement(sum_text(first, turn * threads)))
     if rest:
+        # In the last turn only some of the threads have a number.
         lines.append(f"if (lane < {rest}u) {{ {statement(sum_text(first, turns * threads))} }}")
     return "\n".join(lines)
 

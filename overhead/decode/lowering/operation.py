@@ -8,9 +8,9 @@ import abc
 import dataclasses
 from collections.abc import Iterable
 from textwrap import indent
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from overhead.decode.lowering.buffers import TensorView
+from overhead.decode.lowering.buffers import NumberType, TensorView
 from overhead.decode.lowering.kernel import Binding, Kernel
 from overhead.errors import UsageError
 
@@ -32,6 +32,11 @@ def threads_along(length: int) -> int:
     while threads < _MOST_THREADS and length > threads * _LOADS:
         threads *= 2
     return threads
+
+
+def groups_for(count: int) -> int:
+    """The groups of ``GROUP_THREADS`` threads that have at least ``count`` threads together."""
+    return -(-count // GROUP_THREADS)
 
 
 class UnsupportedOperation(UsageError):
@@ -61,9 +66,8 @@ class Operation(abc.ABC):
         """The views whose numbers the kernel reads: all but those of ``written``, in the order of
         the fields.
         """
-        return self._views(
-            field.name for field in dataclasses.fields(self) if field.name not in self.written
-        )
+        names = [field.name for field in dataclasses.fields(self)]
+        return self._views(name for name in names if name not in self.written)
 
     @property
     def writes(self) -> tuple[TensorView, ...]:
@@ -71,16 +75,23 @@ class Operation(abc.ABC):
         return self._views(self.written)
 
     def _views(self, fields: Iterable[str]) -> tuple[TensorView, ...]:
-        values = (getattr(self, name) for name in fields)
-        parts = (value if isinstance(value, tuple) else (value,) for value in values)
-        return tuple(view for part in parts for view in part if isinstance(view, TensorView))
+        """The views in these fields. A field may hold a view, a tuple of views, or something else,
+        which is left out.
+        """
+        views: list[TensorView] = []
+        for name in fields:
+            value = getattr(self, name)
+            values = value if isinstance(value, tuple) else (value,)
+            views += [view for view in values if isinstance(view, TensorView)]
+        return tuple(views)
 
     @property
     def bindings(self) -> tuple[str, ...]:
         """The names of the buffers, in the order in which the kernel numbers them; each buffer
         once.
         """
-        return tuple(dict.fromkeys(view.buffer for view in (*self.writes, *self.reads)))
+        names = [view.buffer for view in (*self.writes, *self.reads)]
+        return tuple(dict.fromkeys(names))
 
     @abc.abstractmethod
     def kernel(self) -> Kernel:
@@ -102,19 +113,20 @@ class Operation(abc.ABC):
         vectors = {view.buffer for view in fours}
         written = {view.buffer for view in self.writes}
         numbers = {view.buffer: view.number for view in (*self.writes, *self.reads)}
-        bindings = tuple(
-            Binding("vec4f" if name in vectors else numbers[name], name in written)
-            for name in self.bindings
-        )
-        return Kernel(self.label, bindings, threads, groups, body, shared)
+        bindings = []
+        for name in self.bindings:
+            element: NumberType | Literal["vec4f"] = "vec4f" if name in vectors else numbers[name]
+            bindings.append(Binding(element, name in written))
+        return Kernel(self.label, tuple(bindings), threads, groups, body, shared)
 
     def each_element(self, count: int, body: str) -> Kernel:
         """A kernel that runs ``body`` for each number ``i`` below ``count``, each in one thread."""
-        text = (
-            f"u32 i = group * {GROUP_THREADS}u + lane;\nif (i < {count}u)"
-            f" {{\n{indent(body, '  ')}\n}}"
-        )
-        return self.compose(text, -(-count // GROUP_THREADS))
+        text = f"""\
+u32 i = group * {GROUP_THREADS}u + lane;
+if (i < {count}u) {{
+{indent(body, "  ")}
+}}"""
+        return self.compose(text, groups_for(count))
 
     def name(self, view: TensorView) -> str:
         """The name of the buffer of this view in the text of the kernel."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from overhead.decode.lowering.buffers import Buffer, TensorView
 from overhead.decode.lowering.kernel import CUDA_HEAD, Kernel
@@ -52,14 +52,22 @@ class DeviceLimits:
         """The limits of WebGPU that must be requested because they exceed the defaults, by their
         names in WebGPU.
         """
-        # Each limit with what every WebGPU device offers.
         wanted = {
-            "max-storage-buffer-binding-size": (self.binding_bytes, 128 << 20),
-            "max-buffer-size": (self.binding_bytes, 256 << 20),
-            "max-storage-buffers-per-shader-stage": (self.bindings, 8),
-            "max-compute-workgroup-storage-size": (self.shared_bytes, 16_384),
+            "max-storage-buffer-binding-size": self.binding_bytes,
+            "max-buffer-size": self.binding_bytes,
+            "max-storage-buffers-per-shader-stage": self.bindings,
+            "max-compute-workgroup-storage-size": self.shared_bytes,
         }
-        return {name: value for name, (value, default) in wanted.items() if value > default}
+        return {name: value for name, value in wanted.items() if value > _WEBGPU_DEFAULTS[name]}
+
+
+_WEBGPU_DEFAULTS = {
+    "max-storage-buffer-binding-size": 128 << 20,
+    "max-buffer-size": 256 << 20,
+    "max-storage-buffers-per-shader-stage": 8,
+    "max-compute-workgroup-storage-size": 16_384,
+}
+"""What every WebGPU device offers, by the specification of WebGPU."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,10 +87,11 @@ class Program:
     @functools.cached_property
     def dispatches(self) -> tuple[Dispatch, ...]:
         """The dispatches in order. Each one may read what all earlier ones wrote."""
-        return tuple(
-            Dispatch(self._names[kernel], operation.bindings, kernel.grid, operation.place)
-            for operation, kernel in zip(self.operations, self._written, strict=True)
-        )
+        dispatches = []
+        for operation, kernel in zip(self.operations, self._kernel_of_each, strict=True):
+            name = self._names[kernel]
+            dispatches.append(Dispatch(name, operation.bindings, kernel.grid, operation.place))
+        return tuple(dispatches)
 
     @functools.cached_property
     def kernels(self) -> dict[str, Kernel]:
@@ -95,14 +104,16 @@ class Program:
         return cuda_text(self.kernels)
 
     @functools.cached_property
-    def _written(self) -> tuple[Kernel, ...]:
+    def _kernel_of_each(self) -> tuple[Kernel, ...]:
+        """The kernel of each operation; equal operations have equal kernels."""
         return tuple(operation.kernel() for operation in self.operations)
 
     @functools.cached_property
     def _names(self) -> dict[Kernel, str]:
+        """A name for each different kernel: its label, and a number among those of the label."""
         names: dict[Kernel, str] = {}
         variants = collections.Counter[str]()
-        for kernel in self._written:
+        for kernel in self._kernel_of_each:
             if kernel not in names:
                 names[kernel] = f"{kernel.label}.{variants[kernel.label]}"
                 variants[kernel.label] += 1
@@ -112,9 +123,9 @@ class Program:
     def limits(self) -> DeviceLimits:
         """What a device must offer."""
         kernels = self.kernels.values()
-        used = {name for operation in self.operations for name in operation.bindings}
+        sizes = [self.buffers[name].bytes for name in _buffers_of(self.operations)]
         return DeviceLimits(
-            binding_bytes=max((self.buffers[name].bytes for name in used), default=0),
+            binding_bytes=max(sizes, default=0),
             bindings=max((len(kernel.bindings) for kernel in kernels), default=0),
             shared_bytes=max((kernel.shared_bytes for kernel in kernels), default=0),
         )
@@ -127,13 +138,13 @@ class Program:
         """This program with other operations. Temporaries and constants that are not used any more
         are dropped.
         """
-        used = {name for operation in operations for name in operation.bindings}
+        used = _buffers_of(operations)
         used |= {view.buffer for view in (*self.inputs, *self.outputs)}
-        kept = {
-            name: buffer
-            for name, buffer in self.buffers.items()
-            if name in used or buffer.role not in ("temporary", "constant")
-        }
+        kept = {}
+        for name, buffer in self.buffers.items():
+            is_inside = buffer.role in ("temporary", "constant")
+            if name in used or not is_inside:
+                kept[name] = buffer
         return dataclasses.replace(
             self, buffers=kept, operations=operations, savings=(*self.savings, *savings)
         )
@@ -143,32 +154,33 @@ class Program:
         text.
         """
         lines = [f"{len(self.operations)} dispatches, {len(self.kernels)} kernels"]
-        lines += [
-            f"  {saving.fusion:<16}{-saving.dispatches:>6} dispatches: {saving.before} to"
-            f" {saving.after}"
-            for saving in self.savings
-        ]
+        for saving in self.savings:
+            change = f"{saving.fusion:<16}{-saving.dispatches:>6} dispatches"
+            lines.append(f"  {change}: {saving.before} to {saving.after}")
         kinds = collections.Counter(operation.label for operation in self.operations)
-        lines.append(
-            "dispatches by kind: "
-            + ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-        )
-        memory = ", ".join(
-            f"{role} {self.bytes(role):,}" for role in ("weight", "state", "temporary")
-        )
-        lines.append(f"bytes: {memory}")
+        counts = [f"{count} {kind}" for kind, count in kinds.most_common()]
+        lines.append(f"dispatches by kind: {', '.join(counts)}")
+        sizes = [f"{role} {self.bytes(role):,}" for role in ("weight", "state", "temporary")]
+        lines.append(f"bytes: {', '.join(sizes)}")
         for name, value in self.limits.beyond_webgpu().items():
             lines.append(f"needs more than WebGPU's default: {name} {value:,}")
         return "\n".join(lines)
+
+
+def _buffers_of(operations: Iterable[Operation]) -> set[str]:
+    """The names of the buffers that any of these operations reads or writes."""
+    names: set[str] = set()
+    for operation in operations:
+        names.update(operation.bindings)
+    return names
 
 
 def cuda_text(kernels: Mapping[str, Kernel]) -> str:
     """These kernels in CUDA C, as one text. The function of a kernel is ``cuda_name`` of its
     name.
     """
-    return "\n".join(
-        [CUDA_HEAD, *(kernel.cuda(cuda_name(name)) for name, kernel in kernels.items())]
-    )
+    functions = [kernel.cuda(cuda_name(name)) for name, kernel in kernels.items()]
+    return "\n".join([CUDA_HEAD, *functions])
 
 
 def cuda_name(kernel: str) -> str:

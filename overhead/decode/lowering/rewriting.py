@@ -14,7 +14,7 @@ from overhead.decode.lowering.operation import Operation
 from overhead.decode.lowering.program import Program
 from overhead.decode.lowering.templates.elementwise import Elementwise
 
-Found = TypeVar("Found", bound=Operation)
+OperationKind = TypeVar("OperationKind", bound=Operation)
 
 
 class NoMatch(Exception):
@@ -46,31 +46,33 @@ class DataFlow:
         self._program = program
         self._writers = collections.defaultdict[str, list[int]](list)
         self._readers = collections.defaultdict[str, list[int]](list)
-        for i, operation in enumerate(program.operations):
+        # Sets, because an operation that reads a buffer through two views is one reader.
+        for position, operation in enumerate(program.operations):
             for name in {view.buffer for view in operation.writes}:
-                self._writers[name].append(i)
+                self._writers[name].append(position)
             for name in {view.buffer for view in operation.reads}:
-                self._readers[name].append(i)
+                self._readers[name].append(position)
         self._outputs = {view.buffer for view in program.outputs}
 
     def writers(self, view: TensorView) -> list[int]:
         """The positions of all operations that write the buffer of this view."""
         return self._writers[view.buffer]
 
-    def operation_at(self, position: int, kind: type[Found]) -> Found:
+    def operation_at(self, position: int, kind: type[OperationKind]) -> OperationKind:
         """The operation at this position. Raises ``NoMatch`` if it is of another kind."""
-        found = self.operations[position]
-        if not isinstance(found, kind):
+        operation = self.operations[position]
+        if not isinstance(operation, kind):
             raise NoMatch
-        return found
+        return operation
 
     def writer(self, view: TensorView) -> int:
         """The position of the only operation that writes this temporary buffer. Raises
         ``NoMatch``.
         """
-        found = self._writers[view.buffer]
-        require(len(found) == 1 and self._program.buffers[view.buffer].role == "temporary")
-        return found[0]
+        writers = self._writers[view.buffer]
+        is_temporary = self._program.buffers[view.buffer].role == "temporary"
+        require(len(writers) == 1 and is_temporary)
+        return writers[0]
 
     def only_reader(self, view: TensorView) -> int:
         """The position of the only operation that reads this temporary buffer. Raises ``NoMatch``.
@@ -89,25 +91,27 @@ class DataFlow:
         No operation in between may write what the new one reads or writes, nor read too early what
         it writes.
         """
-        new, at = replacement.new, replacement.at
-        written, used = {view.buffer for view in new.writes}, set(new.bindings)
+        new = replacement.new
+        written = {view.buffer for view in new.writes}
+        used = set(new.bindings)
         for i in range(min(replacement.removed), max(replacement.removed) + 1):
             if i in replacement.removed:
                 continue
             between = self.operations[i]
-            if {view.buffer for view in between.writes} & used:
+            if any(view.buffer in used for view in between.writes):
                 return False
-            if i < at and {view.buffer for view in between.reads} & written:
+            # Before the new place it would read a buffer that the new operation writes only later.
+            if i < replacement.at and any(view.buffer in written for view in between.reads):
                 return False
         return True
 
 
-def other_input(operation: Elementwise, one: TensorView) -> TensorView:
-    """Of an operation's two inputs the one in another buffer than ``one``, which is the other.
+def other_input(operation: Elementwise, known: TensorView) -> TensorView:
+    """Of an operation's two inputs the one in another buffer than ``known``, which is the other.
     Raises ``NoMatch``.
     """
-    others = [view for view in operation.inputs if view.buffer != one.buffer]
-    require(len(operation.inputs) == 2 and len(others) == 1 and one in operation.inputs)
+    others = [view for view in operation.inputs if view.buffer != known.buffer]
+    require(len(operation.inputs) == 2 and len(others) == 1 and known in operation.inputs)
     return others[0]
 
 
@@ -119,19 +123,24 @@ def replace_matches(program: Program, match: Match) -> Program:
     """The program after all replacements that ``match`` finds and that do not change what it
     computes.
     """
-    flow, position = DataFlow(program), 0
+    flow = DataFlow(program)
+    position = 0
     while position < len(flow.operations):
         try:
-            found = match(flow, position)
-            require(flow.allows(found))
+            replacement = match(flow, position)
+            require(flow.allows(replacement))
         except NoMatch:
             position += 1
             continue
-        kept = [
-            found.new if i == found.at else operation
-            for i, operation in enumerate(flow.operations)
-            if i == found.at or i not in found.removed
-        ]
-        program = program.with_operations(tuple(kept))
-        flow, position = DataFlow(program), min(found.removed)
+
+        operations: list[Operation] = []
+        for i, operation in enumerate(flow.operations):
+            if i == replacement.at:
+                operations.append(replacement.new)
+            elif i not in replacement.removed:
+                operations.append(operation)
+        program = program.with_operations(tuple(operations))
+        flow = DataFlow(program)
+        # The positions before the first removed one are the same, and were tried already.
+        position = min(replacement.removed)
     return program

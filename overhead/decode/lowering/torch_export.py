@@ -18,6 +18,7 @@ from overhead.decode.lowering.operation import UnsupportedOperation
 from overhead.decode.lowering.program import Program
 from overhead.decode.lowering.torch_operations import (
     IGNORED,
+    WHOLE_MODULE,
     Folded,
     OperationReader,
     number_type,
@@ -63,12 +64,14 @@ def _line(error: BaseException) -> str:
     forward``.
     """
     libraries = {"torch", *sys.stdlib_module_names}
-    lines = [
-        f"{os.path.basename(frame.f_code.co_filename)}:{line}, in {frame.f_code.co_name}"
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if str(frame.f_globals.get("__name__")).partition(".")[0] not in libraries
-    ]
-    return lines[-1] if lines[1:] else "the module"  # the first line is that of ``lower`` itself
+    lines = []
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if package not in libraries:
+            code = frame.f_code
+            lines.append(f"{os.path.basename(code.co_filename)}:{line}, in {code.co_name}")
+    # The first line is that of ``lower`` itself.
+    return lines[-1] if len(lines) > 1 else WHOLE_MODULE
 
 
 def _apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -77,12 +80,12 @@ def _apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
     """
     seen: set[int] = set()
 
-    def own(value: Any) -> Any:
-        again = id(value) in seen
+    def copied_if_seen(value: Any) -> Any:
+        is_again = id(value) in seen
         seen.add(id(value))
-        return value.clone() if again and isinstance(value, torch.Tensor) else value
+        return value.clone() if is_again and isinstance(value, torch.Tensor) else value
 
-    return tuple(torch.utils._pytree.tree_map(own, tuple(inputs)))
+    return tuple(torch.utils._pytree.tree_map(copied_if_seen, tuple(inputs)))
 
 
 class GraphReader(OperationReader):
@@ -91,10 +94,13 @@ class GraphReader(OperationReader):
     def __init__(self, exported: Any) -> None:
         super().__init__()
         self._exported = exported
+        # By node what it became: a view, a folded tensor, a list of them, or a plain value.
         self._values: dict[Any, Any] = {}
         self._inputs: list[TensorView] = []
         self._written = _written_tensors(exported.graph)
-        self._shared = collections.defaultdict[Any, set[Any]](set)
+        # By buffer the storages of PyTorch that it stands for, and by storage its buffers.
+        self._storages = collections.defaultdict[str, set[int]](set)
+        self._buffers_of_storage = collections.defaultdict[int, set[str]](set)
 
     def program(self) -> Program:
         """The program. Raises ``UnsupportedOperation``."""
@@ -102,81 +108,98 @@ class GraphReader(OperationReader):
         specs = {spec.arg.name: spec for spec in self._exported.graph_signature.input_specs}
         for node in self._exported.graph.nodes:
             if node.op == "placeholder":
-                self._values[node] = self._placeholder(
-                    node, specs[node.name], node in self._written
-                )
+                self._values[node] = self._placeholder(node, specs[node.name])
             elif node.op == "call_function":
                 self.place = _place(node)
                 self._values[node] = self._called(node)
             elif node.op == "output":
-                flat = torch.utils._pytree.tree_leaves(node.args)
-                outputs = tuple(
-                    self.as_view(self._value(part)) for part in flat if part is not None
-                )
+                outputs = self._outputs(node)
             self._note_storage(node)
+
         kinds = {spec.kind.name for spec in self._exported.graph_signature.output_specs}
         if kinds - {"USER_OUTPUT"}:
             raise UnsupportedOperation(
                 f"this PyTorch ({torch.__version__}) exports without operations in place; use 2.7"
                 " or newer"
             )
-        made = Program(self._buffers, tuple(self._operations), tuple(self._inputs), outputs)
-        return made.with_operations(made.operations)
+        program = Program(self._buffers, tuple(self._operations), tuple(self._inputs), outputs)
+        # Drops the buffers that no operation uses.
+        return program.with_operations(program.operations)
 
-    def _placeholder(self, node: Any, spec: Any, written: bool) -> TensorView | Folded | None:
-        kind, name = spec.kind.name, spec.target or spec.arg.name
-        if (
-            kind == "CONSTANT_TENSOR"
-            and not written
-            and not self._exported.constants[spec.target].is_meta
-        ):
-            return Folded(self._exported.constants[spec.target])
+    def _outputs(self, node: Any) -> tuple[TensorView, ...]:
+        """The tensors that the module returns, in order, without those that are None."""
+        leaves = torch.utils._pytree.tree_leaves(node.args)
+        return tuple(self.as_view(self._value(leaf)) for leaf in leaves if leaf is not None)
+
+    def _placeholder(self, node: Any, spec: Any) -> TensorView | Folded | None:
+        """What an input, a parameter or a buffer of the module becomes; None if nothing uses it."""
+        is_written = node in self._written
+        if spec.kind.name == "CONSTANT_TENSOR" and not is_written:
+            constant = self._exported.constants[spec.target]
+            if not constant.is_meta:
+                return Folded(constant)
         if not node.users:
             return None
-        if not isinstance(node.meta.get("val"), torch.Tensor):
+        example = node.meta.get("val")
+        if not isinstance(example, torch.Tensor):
             raise UnsupportedOperation(f"the input {node.name} is no tensor")
-        role: Role = "input" if kind == "USER_INPUT" else "state" if written else "weight"
-        shape, number = tuple(node.meta["val"].shape), number_type(node.meta["val"].dtype, name)
-        view = self._buffer(name, number, shape, role)
+
+        role: Role = "weight"
+        if spec.kind.name == "USER_INPUT":
+            role = "input"
+        elif is_written:
+            role = "state"
+        name = spec.target or spec.arg.name
+        view = self._buffer(name, number_type(example.dtype, name), tuple(example.shape), role)
         if role == "input":
             self._inputs.append(view)
         return view
 
     def _called(self, node: Any) -> Any:
+        """The value of a call, after appending its dispatches."""
         if getattr(node.target, "__name__", "") == "getitem":
-            return self._value(node.args[0])[node.args[1]]
+            values, index = node.args
+            return self._value(values)[index]
         if not hasattr(node.target, "_schema"):
             raise UnsupportedOperation(
                 f"{self.place}: the operation {node.target} is not supported"
             )
         if operation_name(node.target) in IGNORED:
             return None
+
         arguments = self._arguments(node)
-        leaves = torch.utils._pytree.tree_leaves(arguments)
         if node.target._schema.is_mutable:
             self._check_written(node)
-        elif not any(isinstance(leaf, TensorView) for leaf in leaves):
-            folded = self._folded(node)
-            return self.copied(self.as_view(folded)) if node in self._written else folded
-        return self.lower_call(node.target, node.meta.get("val"), arguments)
+            return self.lower_call(node.target, node.meta.get("val"), arguments)
+        leaves = torch.utils._pytree.tree_leaves(arguments)
+        if any(isinstance(leaf, TensorView) for leaf in leaves):
+            return self.lower_call(node.target, node.meta.get("val"), arguments)
+
+        # Of known values alone the result is known too, and needs no dispatch.
+        folded = self._folded(node)
+        return self.copied(self.as_view(folded)) if node in self._written else folded
 
     def _note_storage(self, node: Any) -> None:
+        """Note which storage of PyTorch the node's buffer stands for, for ``_check_written``."""
         value, example = self._values.get(node), node.meta.get("val")
-        own = (
-            node.target is not torch.ops.aten.dropout.default
-        )  # an example has its own storage, the result has not
-        if own and isinstance(value, TensorView) and isinstance(example, torch.Tensor):
+        if node.target is torch.ops.aten.dropout.default:
+            return  # an example has its own storage, the result has not
+        if isinstance(value, TensorView) and isinstance(example, torch.Tensor):
             storage = example.untyped_storage()._cdata
-            self._shared[value.buffer].add(storage)
-            self._shared[storage].add(value.buffer)
+            self._storages[value.buffer].add(storage)
+            self._buffers_of_storage[storage].add(value.buffer)
 
     def _check_written(self, node: Any) -> None:
-        """Raise ``UnsupportedOperation`` if the write would reach other tensors than in PyTorch."""
+        """Raise ``UnsupportedOperation`` if the write would reach other tensors than in PyTorch:
+        the buffer must stand for one storage, and the storage for this buffer alone.
+        """
         into = self._value(node.args[0])
-        storages = self._shared[into.buffer] if isinstance(into, TensorView) else set()
-        if len(storages) != 1 or any(
-            self._shared[storage] != {into.buffer} for storage in storages
-        ):
+        storages = self._storages[into.buffer] if isinstance(into, TensorView) else set()
+        is_alone = len(storages) == 1
+        for storage in storages:
+            if self._buffers_of_storage[storage] != {into.buffer}:
+                is_alone = False
+        if not is_alone:
             name = operation_name(node.target)
             raise UnsupportedOperation(
                 f"{self.place}: the operation aten.{name} writes into a copy or shared tensor"
@@ -185,27 +208,25 @@ class GraphReader(OperationReader):
     def _arguments(self, node: Any) -> dict[str, Any]:
         """All arguments by name, with the defaults of the operation."""
         schema = node.target._schema.arguments
-        given = {
-            argument.name: self._value(value)
-            for argument, value in zip(schema, node.args, strict=False)
-        }
-        given |= {name: self._value(value) for name, value in node.kwargs.items()}
-        return {
-            argument.name: given.get(argument.name, argument.default_value) for argument in schema
-        }
+        arguments = {argument.name: argument.default_value for argument in schema}
+        for argument, value in zip(schema, node.args, strict=False):
+            arguments[argument.name] = self._value(value)
+        for name, value in node.kwargs.items():
+            arguments[name] = self._value(value)
+        return arguments
 
     def _folded(self, node: Any) -> Folded:
+        """The result of an operation on known values, computed here on the CPU."""
+
         def real(value: Any) -> Any:
             return value.tensor if isinstance(value, Folded) else value
 
         values = [self._value(part) for part in node.args]
-        named = {
-            name: "cpu" if name == "device" else self._value(part)
-            for name, part in node.kwargs.items()
-        }
-        result = node.target(
-            *torch.utils._pytree.tree_map(real, values), **torch.utils._pytree.tree_map(real, named)
-        )
+        named = {name: self._value(part) for name, part in node.kwargs.items()}
+        if "device" in named:
+            named["device"] = "cpu"
+        tree_map = torch.utils._pytree.tree_map
+        result = node.target(*tree_map(real, values), **tree_map(real, named))
         if not isinstance(result, torch.Tensor):
             raise UnsupportedOperation(
                 f"{self.place}: {node.target} of constants cannot be lowered"
@@ -213,41 +234,45 @@ class GraphReader(OperationReader):
         return Folded(result)
 
     def _value(self, given: Any) -> Any:
+        """An argument of a node, with the values of other nodes in their places."""
         if isinstance(given, torch.fx.Node):
             return self._values[given]
-        return [self._value(part) for part in given] if isinstance(given, list | tuple) else given
+        if isinstance(given, list | tuple):
+            return [self._value(part) for part in given]
+        return given
 
 
 def _place(node: Any) -> str:
     """The path of the submodule whose forward called this, such as ``layers.0.attention``."""
     stack = list((node.meta.get("nn_module_stack") or {}).values())
-    return (
-        str(stack[-1][0]).removeprefix("L['self']").strip(".") or "the module"
-        if stack
-        else "the module"
-    )
+    if not stack:
+        return WHOLE_MODULE
+    innermost = str(stack[-1][0])
+    return innermost.removeprefix("L['self']").strip(".") or WHOLE_MODULE
 
 
 def _written_tensors(graph: Any) -> set[Any]:
     """The nodes that make a tensor into which an operation writes later, directly or through a
     view.
     """
+    # By node the one that made the tensor of which it is a view; itself if it is no view.
     origins: dict[Any, Any] = {}
     written = set()
     for node in graph.nodes:
         origins[node] = node
-        schema = getattr(node.target, "_schema", None)
-        if node.op != "call_function" or not (
-            node.args and isinstance(node.args[0], torch.fx.Node)
-        ):
+        takes_node = bool(node.args) and isinstance(node.args[0], torch.fx.Node)
+        if node.op != "call_function" or not takes_node:
             continue
-        views = (
-            schema is None
-            or schema.name == "aten::dropout"
-            or any(made.alias_info for made in schema.returns)
-        )
-        if views:
+        schema = getattr(node.target, "_schema", None)
+        if schema is None or _returns_view(schema):
             origins[node] = origins[node.args[0]]
         if schema is not None and schema.is_mutable:
             written.add(origins[node.args[0]])
     return written
+
+
+def _returns_view(schema: Any) -> bool:
+    """Whether the operation returns its first argument, or a view of it. Dropout does in
+    evaluation, although its schema does not say so.
+    """
+    return schema.name == "aten::dropout" or any(result.alias_info for result in schema.returns)

@@ -6,6 +6,7 @@ Shapes and strides come from PyTorch itself, by tensors without data.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable
@@ -46,6 +47,8 @@ _NUMBERS: dict[Any, NumberType] = {
 }
 _DTYPES = {"f32": torch.float32, "i32": torch.int64, "u32": torch.bool}
 CallArguments = dict[str, Any]
+WHOLE_MODULE = "the module"
+"""The place of what has no submodule of its own."""
 
 
 def operation_name(target: Any) -> str:
@@ -68,29 +71,35 @@ def _changed_view(
     """What an operation of PyTorch that returns views makes of this view; None if it would have to
     copy.
     """
-    last = view.offset + sum(
-        (size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True)
-    )
+    # PyTorch changes a tensor on the device "meta", which has a shape and strides, but no numbers.
+    last = view.offset
+    for size, stride in zip(view.shape, view.strides, strict=True):
+        last += (size - 1) * stride
     base = torch.empty(max(last + 1, 1), device="meta")
     changed = change(base.as_strided(view.shape, view.strides, view.offset))
-    parts = list(changed) if isinstance(changed, list | tuple) else [changed]
-    if any(part.untyped_storage()._cdata != base.untyped_storage()._cdata for part in parts):
+
+    tensors = list(changed) if isinstance(changed, list | tuple) else [changed]
+    storage = base.untyped_storage()._cdata
+    if any(tensor.untyped_storage()._cdata != storage for tensor in tensors):
         return None
     views = [
         dataclasses.replace(
-            view, shape=tuple(p.shape), strides=tuple(p.stride()), offset=p.storage_offset()
+            view,
+            shape=tuple(tensor.shape),
+            strides=tuple(tensor.stride()),
+            offset=tensor.storage_offset(),
         )
-        for p in parts
+        for tensor in tensors
     ]
     return views if isinstance(changed, list | tuple) else views[0]
 
 
 def _with_rows_along(view: TensorView, dimension: int) -> TensorView:
     """The view with this dimension moved to the end, so that it spans the rows."""
-    order = [i for i in range(len(view.shape)) if i != dimension % len(view.shape)] + [
-        dimension % len(view.shape)
-    ]
-    shape, strides = (tuple(values[i] for i in order) for values in (view.shape, view.strides))
+    moved = dimension % len(view.shape)
+    order = [i for i in range(len(view.shape)) if i != moved] + [moved]
+    shape = tuple(view.shape[i] for i in order)
+    strides = tuple(view.strides[i] for i in order)
     return dataclasses.replace(view, shape=shape, strides=strides)
 
 
@@ -109,7 +118,7 @@ class OperationReader:
     """
 
     def __init__(self) -> None:
-        self.place = "the module"
+        self.place = WHOLE_MODULE
         self._buffers: dict[str, Buffer] = {}
         self._operations: list[Operation] = []
         self._numbered = itertools.count()
@@ -122,11 +131,11 @@ class OperationReader:
             return value
         if not isinstance(value, Folded):
             raise UnsupportedOperation(f"{self.place}: {value!r} is no tensor")
-        tensor, name = value.tensor, f"constant_{next(self._numbered)}"
+        tensor = value.tensor
+        name = f"constant_{next(self._numbered)}"
+        number = number_type(tensor.dtype, self.place)
         values = tuple(tensor.reshape(-1).tolist())
-        return self._buffer(
-            name, number_type(tensor.dtype, self.place), tuple(tensor.shape), "constant", values
-        )
+        return self._buffer(name, number, tuple(tensor.shape), "constant", values)
 
     def new_temporary(self, number: NumberType, shape: Iterable[int]) -> TensorView:
         """A view of a new temporary buffer in row-major order."""
@@ -155,8 +164,8 @@ class OperationReader:
         name = operation_name(target)
         if name in _VIEWS:
             return self._view(target, given)
-        if name in _OWN:
-            return _OWN[name](self, result, given)
+        if name in _METHODS:
+            return _METHODS[name](self, result, given)
         kind = name.removesuffix("_")
         if kind in table.ARITHMETIC or kind in table.REAL or kind in table.COMPARISONS:
             return self._elementwise(kind, result, given, in_place=name.endswith("_"))
@@ -176,49 +185,65 @@ class OperationReader:
         return UnsupportedOperation(f"{self.place}: the operation aten.{name} {why}")
 
     def _view(self, target: Any, given: CallArguments) -> Any:
+        """The view that ``target`` makes of its first argument."""
         (_, source), *others = given.items()
-        rest = {
-            name: torch.empty(v.shape, device="meta") if isinstance(v, TensorView) else v
-            for name, v in others
-        }
-        return self._viewed(self.as_view(source), lambda tensor: target(tensor, **rest))
+        options = {}
+        for name, value in others:
+            # ``view_as`` and ``expand_as`` take another tensor, of which they use the shape alone.
+            is_view = isinstance(value, TensorView)
+            options[name] = torch.empty(value.shape, device="meta") if is_view else value
+        return self._viewed(self.as_view(source), functools.partial(_called_with, target, options))
 
     def _viewed(self, source: TensorView, change: Callable[[Any], Any]) -> Any:
         """What the operation makes of the view, after a copy where it would need one."""
-        found = _changed_view(source, change)
-        return _changed_view(self.copied(source), change) if found is None else found
+        changed = _changed_view(source, change)
+        if changed is None:
+            changed = _changed_view(self.copied(source), change)
+        return changed
 
     def _converted(self, result: Any, given: CallArguments) -> TensorView:
-        source, wanted = self.as_view(given["self"]), number_type(result.dtype, self.place)
+        source = self.as_view(given["self"])
+        wanted = number_type(result.dtype, self.place)
         if source.number == wanted:
             return self.copied(source) if given.get("copy") else source
-        made = self.new_temporary(wanted, source.shape)
+        output = self.new_temporary(wanted, source.shape)
         expression = table.converted("x0", source.number, wanted)
         self.append_dispatch(
-            Elementwise(kind="convert", expression=expression, inputs=(source,), output=made)
+            Elementwise(kind="convert", expression=expression, inputs=(source,), output=output)
         )
-        return made
+        return output
 
     def _elementwise(
         self, kind: str, result: Any, given: CallArguments, *, in_place: bool
     ) -> TensorView:
+        """The result of an operation that computes each element by the same expression."""
         if given.get("alpha", 1) != 1 or given.get("rounding_mode"):
             raise self._refused(kind, "is supported only without alpha and rounding_mode")
         operands = [given[name] for name in ("self", "other", "src") if name in given]
-        taken = "f32" if kind in table.REAL else number_type(result.dtype, self.place)
-        form = table.REAL.get(kind) or table.ARITHMETIC.get(kind, "")
+        form, taken = self._form(kind, operands, result)
+        into = operands[0] if in_place else None
+        return self._expressed(kind, form, operands, taken, result, into)
+
+    def _form(self, kind: str, operands: list[Any], result: Any) -> tuple[str, NumberType]:
+        """The expression of an elementwise operation, with ``{0}`` and ``{1}`` for its operands,
+        and the type to which the operands are converted first.
+        """
+        if kind in table.REAL:
+            return table.REAL[kind], "f32"
+        number = number_type(result.dtype, self.place)
         if kind in table.COMPARISONS:
-            taken = number_type(torch.result_type(*map(self._example, operands)), self.place)
-            form = f"select(0u, 1u, {{0}} {table.COMPARISONS[kind]} {{1}})"
+            # The result is a truth value, so the type is the one that PyTorch compares in.
+            compared = torch.result_type(*map(self._example, operands))
+            sign = table.COMPARISONS[kind]
+            return f"select(0u, 1u, {{0}} {sign} {{1}})", number_type(compared, self.place)
         if kind == "add" and result.dtype == torch.bool:
-            form = "{0} | {1}"
+            return "{0} | {1}", number
         if kind == "copy":  # copy_(self, src) reads only src
-            form = "{1}"
-        return self._expressed(
-            kind, form, operands, taken, result, operands[0] if in_place else None
-        )
+            return "{1}", number
+        return table.ARITHMETIC[kind], number
 
     def _example(self, operand: Any) -> Any:
+        """The operand for ``torch.result_type``: a number, or a tensor of its type without data."""
         if isinstance(operand, int | float):
             return operand
         view = self.as_view(operand)
@@ -235,9 +260,13 @@ class OperationReader:
     ) -> TensorView:
         """The result of the expression on tensors or numbers. Operands are first converted to the
         type ``taken``.
+
+        ``form``: the expression, with ``{0}`` and ``{1}`` for the operands. ``into``: the tensor
+        that gets the result, where the operation works in place.
         """
         inputs: list[TensorView] = []
-        texts, scalars = [], []
+        scalars: list[float] = []
+        texts: list[str] = []
         for position, operand in enumerate(operands):
             if isinstance(operand, int | float):
                 texts.append(table.literal(operand, taken))
@@ -248,13 +277,23 @@ class OperationReader:
                 view = self.as_view(operand)
                 texts.append(table.converted(f"x{len(inputs)}", view.number, taken))
                 inputs.append(view)
+
         output = self._output(result) if into is None else self.as_view(into)
-        if any(view.buffer == output.buffer and view != output for view in inputs):
-            raise self._refused(kind, "writes into a tensor that it reads in another order")
-        new = Elementwise(
-            kind=kind, expression=form.format(*texts), inputs=tuple(inputs), output=output
+        # Each thread reads and writes one element. If it wrote into the buffer that it reads, but
+        # at another place, it could overwrite what another thread has yet to read.
+        for view in inputs:
+            if view.buffer == output.buffer and view != output:
+                raise self._refused(kind, "writes into a tensor that it reads in another order")
+        expression = form.format(*texts)
+        self.append_dispatch(
+            Elementwise(
+                kind=kind,
+                expression=expression,
+                inputs=tuple(inputs),
+                output=output,
+                scalars=tuple(scalars),
+            )
         )
-        self.append_dispatch(dataclasses.replace(new, scalars=tuple(scalars)))
         return output
 
     def _output(self, result: Any) -> TensorView:
@@ -264,9 +303,8 @@ class OperationReader:
         exponent = given["exponent"]
         if not isinstance(exponent, int | float):
             raise self._refused("pow", "is supported only with a constant exponent")
-        return self._expressed(
-            "pow", table.power(float(exponent)), [given["self"], exponent], "f32", result
-        )
+        form = table.power(float(exponent))
+        return self._expressed("pow", form, [given["self"], exponent], "f32", result)
 
     def _gelu(self, result: Any, given: CallArguments) -> TensorView:
         kind = "tanh_gelu" if given["approximate"] == "tanh" else "erf_gelu"
@@ -279,94 +317,108 @@ class OperationReader:
         right = self.as_view(given["other"])
         if len(right.shape) != 2:
             raise self._refused("matmul", "is supported only with a matrix on the right")
+        # A product takes the columns of the matrix as rows, as ``linear`` has them.
         return self._product(given["self"], _with_rows_along(right, 0), None, result)
 
     def _product(self, x: Any, matrix: TensorView, bias: Any, result: Any) -> TensorView:
-        added, output = self._optional(bias), self._output(result)
-        self.append_dispatch(
-            Gemv(x=self.as_view(x), products=(MatrixProduct(matrix, added, output),))
-        )
+        added = self._optional(bias)
+        output = self._output(result)
+        product = MatrixProduct(matrix, added, output)
+        self.append_dispatch(Gemv(x=self.as_view(x), products=(product,)))
         return output
 
     def _optional(self, value: Any) -> TensorView | None:
         return None if value is None else self.as_view(value)
 
+    def _mean(self, result: Any, given: CallArguments) -> TensorView:
+        return self._reduced("mean", result, given)
+
+    def _sum(self, result: Any, given: CallArguments) -> TensorView:
+        return self._reduced("sum", result, given)
+
+    def _largest(self, result: Any, given: CallArguments) -> TensorView:
+        return self._reduced("max", result, given)
+
     def _reduced(
         self, kind: Literal["sum", "mean", "max"], result: Any, given: CallArguments
     ) -> TensorView:
+        """The sum, mean or maximum along one dimension, or of all numbers."""
         x = self.as_view(given["self"])
         if 0 in x.shape:
             raise self._refused(kind, "is not supported for an empty tensor")
-        x = x if x.shape else self._viewed(x, lambda tensor: tensor.reshape(1))
+        if not x.shape:
+            x = self._viewed(x, _as_row)
         along = given.get("dim") or range(len(x.shape))
-        if (x.number, result.dtype) != ("f32", torch.float32) or len(along) not in (
-            1,
-            len(x.shape),
-        ):
+        is_real = x.number == "f32" and result.dtype == torch.float32
+        if not is_real or len(along) not in (1, len(x.shape)):
             raise self._refused(kind, "is supported only for f32, along one dimension or all")
-        if len(along) != 1:
-            x, along = self._viewed(x, lambda tensor: tensor.reshape(-1)), (0,)
+        if len(along) > 1:
+            x = self._viewed(x, _as_row)
+            along = (0,)
+
         output = self._output(result)
-        self.append_dispatch(
-            RowReduction(kind=kind, x=_with_rows_along(x, along[0]), output=output)
-        )
+        rows = _with_rows_along(x, along[0])
+        self.append_dispatch(RowReduction(kind=kind, x=rows, output=output))
         return output
+
+    def _layer_norm(self, result: Any, given: CallArguments) -> TensorView:
+        return self._norm(result, given, centred=True)
+
+    def _rms_norm(self, result: Any, given: CallArguments) -> TensorView:
+        return self._norm(result, given, centred=False)
 
     def _norm(self, result: Any, given: CallArguments, *, centred: bool) -> TensorView:
         if len(given["normalized_shape"]) != 1:
             raise self._refused("norm", "is supported only over the last dimension")
-        weight, bias = (self._optional(given.get(name)) for name in ("weight", "bias"))
+        weight = self._optional(given.get("weight"))
+        bias = self._optional(given.get("bias"))
+        # ``rms_norm`` without an epsilon takes the smallest step of its type.
         epsilon = torch.finfo(torch.float32).eps if given["eps"] is None else float(given["eps"])
-        output, x = self._output(result), self.as_view(given["input"])
+        output = self._output(result)
+        x = self.as_view(given["input"])
         self.append_dispatch(
             Norm(x=x, weight=weight, bias=bias, epsilon=epsilon, centred=centred, output=output)
         )
         return output
 
     def _concat(self, result: Any, given: CallArguments) -> TensorView:
-        inputs, output = tuple(map(self.as_view, given["tensors"])), self._output(result)
-        self.append_dispatch(
-            Concat(inputs=inputs, dimension=given["dim"] % len(result.shape), output=output)
-        )
+        inputs = tuple(self.as_view(tensor) for tensor in given["tensors"])
+        output = self._output(result)
+        dimension = given["dim"] % len(result.shape)
+        self.append_dispatch(Concat(inputs=inputs, dimension=dimension, output=output))
         return output
 
     def _embedding(self, result: Any, given: CallArguments) -> TensorView:
-        rows, output = self.as_view(given["weight"]), self._output(result)
-        self.append_dispatch(
-            Gather(table=rows, index=self.as_view(given["indices"]), output=output)
-        )
+        rows = self.as_view(given["weight"])
+        output = self._output(result)
+        index = self.as_view(given["indices"])
+        self.append_dispatch(Gather(table=rows, index=index, output=output))
         return output
 
     def _index_copy(self, result: Any, given: CallArguments) -> TensorView:
-        into, source = self.as_view(given["self"]), self.as_view(given["source"])
+        into = self.as_view(given["self"])
+        source = self.as_view(given["source"])
         if into.number != source.number:
             raise self._refused("index_copy_", "is supported only for tensors of one type")
-        along, index = given["dim"] % len(into.shape), self.as_view(given["index"])
-        self.append_dispatch(IndexWrite(target=into, dimension=along, index=index, source=source))
+        dimension = given["dim"] % len(into.shape)
+        index = self.as_view(given["index"])
+        self.append_dispatch(
+            IndexWrite(target=into, dimension=dimension, index=index, source=source)
+        )
         return into
 
     def _attention(self, result: Any, given: CallArguments) -> TensorView:
-        query, key, value = (self.as_view(given[part]) for part in ("query", "key", "value"))
-        most = SHARED_NUMBERS - GROUP_THREADS
-        if len(query.shape) != 4 or given["dropout_p"] or key.shape[2] > most:
-            why = f"is supported only with four dimensions, without dropout, to {most} keys"
-            raise self._refused("scaled_dot_product_attention", why)
-        if (
-            query.shape[1] % key.shape[1]
-            or key.shape[:2] != value.shape[:2]
-            or key.shape[0] != query.shape[0]
-        ):
-            raise self._refused(
-                "scaled_dot_product_attention", "is not supported for these batches and heads"
-            )
-        output, mask, causal = (
-            self._output(result),
-            self._optional(given["attn_mask"]),
-            bool(given["is_causal"]),
-        )
-        scale = (
-            1 / math.sqrt(query.shape[-1]) if given.get("scale") is None else float(given["scale"])
-        )
+        query = self.as_view(given["query"])
+        key = self.as_view(given["key"])
+        value = self.as_view(given["value"])
+        self._check_attention(query, key, value, given["dropout_p"])
+
+        output = self._output(result)
+        mask = self._optional(given["attn_mask"])
+        # Without a scale PyTorch takes the usual one of attention, 1 / sqrt(width of a head).
+        scale = 1 / math.sqrt(query.shape[-1])
+        if given.get("scale") is not None:
+            scale = float(given["scale"])
         self.append_dispatch(
             Attention(
                 query=query,
@@ -374,15 +426,37 @@ class OperationReader:
                 value=value,
                 mask=mask,
                 scale=scale,
-                causal=causal,
+                causal=bool(given["is_causal"]),
                 output=output,
             )
         )
         return output
 
+    def _check_attention(
+        self, query: TensorView, key: TensorView, value: TensorView, dropout: float
+    ) -> None:
+        """Raise ``UnsupportedOperation`` for an attention that the kernel does not compute."""
+        # A group of threads keeps a score for each key in the memory that it shares.
+        most_keys = SHARED_NUMBERS - GROUP_THREADS
+        if len(query.shape) != 4 or dropout or key.shape[2] > most_keys:
+            raise self._refused(
+                "scaled_dot_product_attention",
+                f"is supported only with four dimensions, without dropout, to {most_keys} keys",
+            )
+        has_whole_share = query.shape[1] % key.shape[1] == 0
+        same_heads = key.shape[:2] == value.shape[:2]
+        same_batch = key.shape[0] == query.shape[0]
+        if not (has_whole_share and same_heads and same_batch):
+            raise self._refused(
+                "scaled_dot_product_attention", "is not supported for these batches and heads"
+            )
+
     def _argmax(self, result: Any, given: CallArguments) -> TensorView:
-        x, along = self.as_view(given["self"]), given["dim"]
-        if not x.shape or (along is None and len(x.shape) != 1) or x.shape[along or 0] > 1 << 24:
+        x = self.as_view(given["self"])
+        along = given["dim"]
+        takes_all = along is None and len(x.shape) != 1
+        # The kernel keeps a column in a float32, which holds every integer up to 2^24.
+        if not x.shape or takes_all or x.shape[along or 0] > 1 << 24:
             raise self._refused("argmax", "is supported only along one dimension, to 2^24 columns")
         output = self.new_temporary("i32", result.shape)
         self.append_dispatch(Argmax(x=_with_rows_along(x, along or 0), output=output))
@@ -394,18 +468,27 @@ class OperationReader:
         return self.as_view(given["input"])
 
 
-_OWN: dict[str, Callable[[OperationReader, Any, CallArguments], TensorView]] = {
+def _called_with(target: Any, options: dict[str, Any], tensor: Any) -> Any:
+    return target(tensor, **options)
+
+
+def _as_row(tensor: Any) -> Any:
+    """All numbers of a tensor in one dimension."""
+    return tensor.reshape(-1)
+
+
+_METHODS: dict[str, Callable[[OperationReader, Any, CallArguments], TensorView]] = {
     "to": OperationReader._converted,
     "_to_copy": OperationReader._converted,
     "pow": OperationReader._power,
     "gelu": OperationReader._gelu,
     "linear": OperationReader._linear,
     "matmul": OperationReader._matmul,
-    "mean": lambda reader, *call: reader._reduced("mean", *call),
-    "sum": lambda reader, *call: reader._reduced("sum", *call),
-    "amax": lambda reader, *call: reader._reduced("max", *call),
-    "layer_norm": lambda reader, *call: reader._norm(*call, centred=True),
-    "rms_norm": lambda reader, *call: reader._norm(*call, centred=False),
+    "mean": OperationReader._mean,
+    "sum": OperationReader._sum,
+    "amax": OperationReader._largest,
+    "layer_norm": OperationReader._layer_norm,
+    "rms_norm": OperationReader._rms_norm,
     "cat": OperationReader._concat,
     "embedding": OperationReader._embedding,
     "index_copy_": OperationReader._index_copy,
@@ -413,3 +496,4 @@ _OWN: dict[str, Callable[[OperationReader, Any, CallArguments], TensorView]] = {
     "argmax": OperationReader._argmax,
     "dropout": OperationReader._dropout,
 }
+"""The methods that lower operations with a template of their own, by the operation's name."""

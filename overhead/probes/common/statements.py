@@ -20,6 +20,7 @@ import textwrap
 import traceback
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
@@ -45,6 +46,10 @@ def statement(repeat, keep):
                 CALL
         n = yield
 """
+_Loop = Generator[None, int | None, None] | AsyncGenerator[None, int | None]
+"""The running template. n sent to it runs CALL n times and keeps the results; -n runs CALL n times
+and keeps none; None waits.
+"""
 _BEFORE = "before SETUP"
 _OWN = "overhead's "
 """The names of the template begin with this. With the quote and the space no text of a user can
@@ -56,6 +61,17 @@ class StatementError(BadValue):
     """A text cannot be compiled, or raised. The message is one line that names the line of the
     text.
     """
+
+
+@dataclass(frozen=True)
+class _SourceLine:
+    """A line of the user's texts: its part, such as ``CALL``, its number in that part, and its
+    text without the spaces around it.
+    """
+
+    part: str
+    number: int
+    text: str
 
 
 class StatementLoop:
@@ -85,13 +101,11 @@ class StatementLoop:
         if not self._parts["CALL"]:
             raise StatementError("CALL is empty")
         _check_globals(self._parts)
-        self._lines: list[tuple[str, int, str]] = []
+        self._lines: list[_SourceLine] = []
         self.file = f"<overhead statement {next(_NAMES)}>"
-        self._awaits = any(map(_awaits, texts.values()))
+        self._awaits = any(_awaits(text) for text in texts.values())
         self._code = self._compile(texts, keep)
-        self._loop: Generator[None, int | None, None] | AsyncGenerator[None, int | None] | None = (
-            None
-        )
+        self._loop: _Loop | None = None
         self._events: asyncio.Runner | None = None
 
     def open(self) -> None:
@@ -100,11 +114,14 @@ class StatementLoop:
         """
         scope: dict[str, Any] = {"__name__": "__overhead__", "__builtins__": __builtins__}
         exec(self._code, scope)
-        loop = self._loop = scope[f"{_OWN}statement"](itertools.repeat, self.results.append)
-        self._send: Callable[[int | None], None] = (
-            self._sending_in_event_loop(loop) if self._awaits else loop.send
-        )
-        self._send(None)
+        make_loop = scope[f"{_OWN}statement"]
+        loop = self._loop = make_loop(itertools.repeat, self.results.append)
+        self._send: Callable[[int | None], None]
+        if self._awaits:
+            self._send = self._sending_in_event_loop(loop)
+        else:
+            self._send = loop.send
+        self._send(None)  # starts the generator, which runs SETUP
         self.issue: Callable[[int], None] = self._send
 
     def _sending_in_event_loop(
@@ -117,12 +134,12 @@ class StatementLoop:
     @property
     def names(self) -> Mapping[str, Any]:
         """The names that SETUP and CALL have bound so far, with their values."""
-        found: Mapping[str, Any] = {}
+        local_names: Mapping[str, Any] = {}
         if inspect.isgenerator(self._loop):
-            found = inspect.getgeneratorlocals(self._loop)
+            local_names = inspect.getgeneratorlocals(self._loop)
         elif inspect.isasyncgen(self._loop) and self._loop.ag_frame is not None:
-            found = self._loop.ag_frame.f_locals
-        return {name: value for name, value in found.items() if not name.startswith(_OWN)}
+            local_names = self._loop.ag_frame.f_locals
+        return {name: value for name, value in local_names.items() if not name.startswith(_OWN)}
 
     def drop_results(self) -> None:
         """From now on ``issue`` keeps no results: kept ones give each call new memory for its
@@ -151,62 +168,62 @@ class StatementLoop:
         """An error that a text raised, as one line that begins with the part and the line of the
         text.
         """
+        # Python makes a RuntimeError of a StopIteration that a generator raises. The text raised
+        # the StopIteration.
         if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
             error = error.__cause__
-        words = f"{type(error).__name__}: {message_of(error)[:300]}".rstrip(": ")
+        message = f"{type(error).__name__}: {message_of(error)[:300]}".rstrip(": ")
         line = self._line_of(error)
         if line is None:
-            return words
-        part, number, text = line
-        only = [one for one, _, _ in self._lines].count(part) == 1
-        return f"{part if only else f'{part}, line {number}'}: {words}: {text[:120]}"
+            return message
+        lines_of_part = [one for one in self._lines if one.part == line.part]
+        place = line.part
+        if len(lines_of_part) > 1:
+            place = f"{line.part}, line {line.number}"
+        return f"{place}: {message}: {line.text[:120]}"
 
     def part_of_error(self, error: BaseException) -> str:
         """The part whose text raised an error, such as ``CALL``; '' if none did."""
         line = self._line_of(error)
-        return line[0] if line is not None else ""
+        return "" if line is None else line.part
 
-    def _line_of(self, error: BaseException) -> tuple[str, int, str] | None:
-        """The last line of the texts that an error passed, as its part, number and text."""
-        frames = traceback.walk_tb(error.__traceback__)
-        lines = [line for frame, line in frames if frame.f_code.co_filename == self.file]
-        if not lines or not 0 < lines[-1] <= len(self._lines):
+    def _line_of(self, error: BaseException) -> _SourceLine | None:
+        """The last line of the texts that an error passed; None if it passed none."""
+        passed = []
+        for frame, number in traceback.walk_tb(error.__traceback__):
+            if frame.f_code.co_filename == self.file:
+                passed.append(number)
+        if not passed or not 0 < passed[-1] <= len(self._lines):
             return None
-        return self._lines[lines[-1] - 1]
+        return self._lines[passed[-1] - 1]
 
     def _compile(self, texts: Mapping[str, str], keep: bool) -> CodeType:
-        first = {}
-        for part, text in texts.items():
-            first[part] = len(self._lines)
-            lines = textwrap.dedent(text).strip("\n").splitlines()
-            self._lines += [(part, number, line.strip()) for number, line in enumerate(lines, 1)]
-        for part, body in self._parts.items():
-            for node in body:
-                ast.increment_lineno(node, first[part])
-        plain = copy.deepcopy(self._parts["CALL"])
-        kept = _keeping(self._parts["CALL"]) if keep else None
-        self.keeps = kept is not None
+        """The code of the template with the parts in place of its blocks.
+
+        ``_number_lines`` comes first: the copy of CALL that keeps nothing has the same lines.
+        """
+        self._number_lines(texts)
+        call = self._parts["CALL"]
+        plain_call = copy.deepcopy(call)
+        keeping = _keeping(call) if keep else None
+        self.keeps = keeping is not None
         blocks = {
             "SETUP": [*self._parts[_BEFORE], *self._parts["SETUP"]],
-            "PLAIN": plain,
-            "CALL": [*self._parts["CALL"], *(kept or [])],
+            "PLAIN": plain_call,
+            "CALL": [*call, *(keeping or [])],
             "FINISH": self._parts["--wait"],
         }
+
         # Python takes an import from __future__ at the top of a file alone, and a setup may be a
         # whole file.
         futures: list[ast.stmt] = []
         for name, body in blocks.items():
-            futures += filter(_is_of_future, body)
-            blocks[name] = list(itertools.filterfalse(_is_of_future, body))
+            futures += [statement for statement in body if _is_of_future(statement)]
+            blocks[name] = [statement for statement in body if not _is_of_future(statement)]
+
         template = _TEMPLATE.replace("def", "async def") if self._awaits else _TEMPLATE
         tree = _Splice(blocks).visit(ast.parse(template))
         tree.body[:0] = futures
-        linecache.cache[self.file] = (
-            0,
-            None,
-            [f"{text}\n" for _, _, text in self._lines],
-            self.file,
-        )
         try:
             return compile(ast.fix_missing_locations(tree), self.file, "exec")
         except SyntaxError as error:  # only what is wrong inside a function, such as "import *"
@@ -214,6 +231,22 @@ class StatementLoop:
                 f"SETUP or CALL: {error.msg}; the text runs inside a function: name what you"
                 " import, such as from module import name"
             ) from None
+
+    def _number_lines(self, texts: Mapping[str, str]) -> None:
+        """Give the lines of all parts numbers, as if the parts were one file in this order.
+
+        So the number of a line in a traceback tells part and line. Python finds the text of the
+        lines in ``linecache``, and shows them in a traceback.
+        """
+        for part, text in texts.items():
+            lines_before = len(self._lines)
+            for node in self._parts[part]:
+                ast.increment_lineno(node, lines_before)
+            lines = textwrap.dedent(text).strip("\n").splitlines()
+            for number, line in enumerate(lines, 1):
+                self._lines.append(_SourceLine(part, number, line.strip()))
+        shown = [f"{line.text}\n" for line in self._lines]
+        linecache.cache[self.file] = (0, None, shown, self.file)
 
 
 class _Splice(ast.NodeTransformer):
@@ -263,7 +296,8 @@ def _body(part: str, text: str) -> list[ast.stmt]:
         return ast.parse(text).body
     except SyntaxError as error:
         number = error.lineno or 1
-        line = "".join(text.splitlines()[number - 1 : number]).strip()
+        lines = text.splitlines()
+        line = lines[number - 1].strip() if number <= len(lines) else ""
         raise StatementError(f"{part}, line {number}: {error.msg}: {line[:120]}") from None
     except ValueError as error:  # a null character
         raise StatementError(f"{part}: {error}") from None
@@ -291,24 +325,36 @@ def inner_scopes(scope: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 def _check_globals(parts: Mapping[str, list[ast.stmt]]) -> None:
     """Raise ``StatementError`` if a function of a text declares a name global that is local to the
     texts.
+
+    The texts run inside a function. So such a name would be another variable than the one that the
+    text assigns outside of its function.
     """
-    every = [statement for body in parts.values() for statement in body]
+    every: list[ast.stmt] = []
+    for body in parts.values():
+        every += body
     try:
-        local = {symbol.get_name() for symbol in scope_of(every).get_symbols() if symbol.is_local()}
-        for part, body in parts.items():
-            for inner in inner_scopes(scope_of(body)):
-                for symbol in inner.get_symbols():
-                    if symbol.is_declared_global() and symbol.get_name() in local:
-                        raise _declares_global(part, symbol.get_name())
+        symbols = scope_of(every).get_symbols()
+        local = {symbol.get_name() for symbol in symbols if symbol.is_local()}
+        declared_global = {part: _declared_global(body) for part, body in parts.items()}
     except SyntaxError:  # which ``compile`` tells with its line
         return
+    for part, names in declared_global.items():
+        for name in names:
+            if name in local:
+                raise StatementError(
+                    f"{part} declares global {name}: it runs inside a function, where {name} is a"
+                    f" local name, so this would be another variable; write nonlocal {name}"
+                )
 
 
-def _declares_global(part: str, name: str) -> StatementError:
-    return StatementError(
-        f"{part} declares global {name}: it runs inside a function, where {name} is a local name,"
-        f" so this would be another variable; write nonlocal {name}"
-    )
+def _declared_global(body: list[ast.stmt]) -> list[str]:
+    """The names that functions of these statements declare global, in order."""
+    names = []
+    for inner in inner_scopes(scope_of(body)):
+        for symbol in inner.get_symbols():
+            if symbol.is_declared_global():
+                names.append(symbol.get_name())
+    return names
 
 
 def _awaits(text: str) -> bool:

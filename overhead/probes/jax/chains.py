@@ -106,16 +106,24 @@ class FusedSteps(Chain):
     def prepare(self, n: int) -> None:
         """Compile the program of n steps, unless it exists."""
         if n not in self._programs:
-
-            def run(values: Any, *fixed: Any) -> Any:
-                return jax.lax.scan(
-                    lambda x, _: (self.one(x, *fixed), None), values, None, length=n
-                )[0]
-
-            self._programs[n] = (
-                jax.jit(run, donate_argnums=(0,)).lower(self.values, *self.fixed).compile()
-            )
+            self._programs[n] = self._compile(n)
         self._run = self._programs[n]
+
+    def _compile(self, n: int) -> _Run:
+        """A program that runs n steps with ``jax.lax.scan``, whose body returns a state and an
+        output for each step; ours has no output.
+        """
+
+        def run(values: Any, *fixed: Any) -> Any:
+            def body(x: Any, _: None) -> tuple[Any, None]:
+                return self.one(x, *fixed), None
+
+            last, _ = jax.lax.scan(body, values, None, length=n)
+            return last
+
+        jitted = jax.jit(run, donate_argnums=(0,))
+        program: _Run = jitted.lower(self.values, *self.fixed).compile()
+        return program
 
     def issue(self, n: int) -> None:
         """Call the program; returns before it has run."""
@@ -125,16 +133,16 @@ class FusedSteps(Chain):
 class JaxFusedLoop(FusedSteps, JaxChain):
     """One call that runs n steps."""
 
-    least_ns = (
-        4_000_000  # XLA compiles a single step without a loop; a loop starts about 35 us later
-    )
+    least_ns = 4_000_000
+    """XLA compiles a single step without a loop; a loop starts about 35 us later."""
 
 
 def open_work(device: Any, case: Case) -> WorkChain:
     """A verified chain. It makes one call for all steps if the pattern is ``fused``, else one call
     per step.
     """
-    return verified((JaxFusedWork if case.pattern == "fused" else JaxWork)(device, case))
+    kind = JaxFusedWork if case.pattern == "fused" else JaxWork
+    return verified(kind(device, case))
 
 
 class JaxWork(WorkChain):
@@ -146,29 +154,30 @@ class JaxWork(WorkChain):
         super().__init__(case)
         self.wait_spins = device.platform != "cpu"
         self._device = device
-        self.fixed = (
-            {name: jax.device_put(values, device) for name, values in self.inputs.items()},
-        )
+        inputs = {name: jax.device_put(values, device) for name, values in self.inputs.items()}
+        self.fixed = (inputs,)
         self._step: _Run = jax.jit(self.one, donate_argnums=(0,))
 
     def one(self, state: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
         """The state after one step, for tracing by JAX. ``fixed``: the inputs of the workload."""
+        step = step_of(self, jnp, fixed)
         with jax.default_matmul_precision(_PRECISION):
-            found: dict[str, Any] = step_of(self, jnp, fixed)(state)
-        return found
+            after: dict[str, Any] = step(state)
+        return after
 
     def put(self, state: dict[str, Array]) -> None:
         """Copy the state to the device and set all counters to 0."""
-        whole = {**state, "steps": np.zeros(self.elements, np.int32)}
-        self.values = {
-            name: jax.device_put(np.array(values), self._device) for name, values in whole.items()
-        }
+        counters = np.zeros(self.elements, np.int32)
+        self.values = {}
+        for name, values in {**state, "steps": counters}.items():
+            self.values[name] = jax.device_put(np.array(values), self._device)
         self.wait()
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
         """The state, and the number of steps of each element (uint32), copied to the host."""
-        found = {name: np.array(values) for name, values in self.values.items()}
-        return found, found.pop("steps").view(np.uint32)
+        state = {name: np.array(values) for name, values in self.values.items()}
+        counters = state.pop("steps").view(np.uint32)
+        return state, counters
 
     def issue(self, n: int) -> None:
         """Call the step n times; returns before the calls are done."""

@@ -30,25 +30,24 @@ class JaxProbe(Probe):
     def targets(self) -> list[Target]:
         """The devices of the platforms cpu, cuda and rocm."""
         jax = import_library("jax", self.mend)
-        found = [
-            Target(
-                stack=self.name,
-                api=api,
-                adapter="CPU" if platform == "cpu" else device.device_kind,
-                device="" if platform == "cpu" else str(index),
-                environment=self.environments()[0],
-                versions={
-                    "jax": jax.__version__,
-                    "xla": str(device.client.platform_version).split("\n")[0][:100],
-                },
-                options={"platform": platform, "index": index},
-            )
-            for platform, api in _APIS.items()
-            for index, device in enumerate(devices(jax, platform))
-        ]
-        if not found:
+        targets = []
+        for platform, api in _APIS.items():
+            on_cpu = platform == "cpu"
+            for index, device in enumerate(devices(jax, platform)):
+                xla, *_ = str(device.client.platform_version).split("\n")
+                target = Target(
+                    stack=self.name,
+                    api=api,
+                    adapter="CPU" if on_cpu else device.device_kind,
+                    device="" if on_cpu else str(index),
+                    environment=self.environments()[0],
+                    versions={"jax": jax.__version__, "xla": xla[:100]},
+                    options={"platform": platform, "index": index},
+                )
+                targets.append(target)
+        if not targets:
             jax.devices()  # raises with the reason why there is not even a processor
-        return found
+        return targets
 
     def space(self, target: Target) -> Space:
         """The cases of the step, called n times or once for n steps, and of the workloads."""
@@ -63,10 +62,13 @@ class JaxProbe(Probe):
         jax = import_library("jax", self.mend)
         from overhead.probes.jax.chains import JaxCalls, JaxFusedLoop, open_work
 
-        device = devices(jax, str(target.options["platform"]))[int(target.options["index"])]
+        of_platform = devices(jax, str(target.options["platform"]))
+        device = of_platform[int(target.options["index"])]
         if "elements" in case.params:
             return open_work(device, case)
-        return JaxFusedLoop(device, case) if case.pattern == "fused" else JaxCalls(device, case)
+        if case.pattern == "fused":
+            return JaxFusedLoop(device, case)
+        return JaxCalls(device, case)
 
 
 _SCAN: dict[str, Scalar] = {"loop": "scan"}

@@ -62,7 +62,8 @@ class TorchChain(HeldChain):
 
     def use_device(self, device: Any, wait: Action) -> None:
         """Set the device and the function that waits for it. Called once, by ``__init__``."""
-        self.torch_device, self._wait = device, wait
+        self.torch_device = device
+        self._wait = wait
         self.synchronous = device.type == "cpu"
         self.overlap = "serial" if self.synchronous else "pipelined"
         self.wait_spins = device.type == "cuda"
@@ -93,7 +94,8 @@ class Eager(TorchChain):
         self.use_device(device, wait_action(device, wait_name))
         self.wait_spins = device.type != "cpu" and wait_name != "event-blocking"
         self.launches = body.launches
-        self._body, self._loop = body, body.loop()
+        self._body = body
+        self._loop = body.loop()
         self.details: dict[str, Scalar] = {}
 
     def prepare(self, n: int) -> None:
@@ -115,14 +117,14 @@ class Eager(TorchChain):
         """What is timed: operation, how it is called, precision, autograd mode, number of CPU
         threads, and details.
         """
-        body = self._body
-        own = {
-            "operation": body.name,
+        return {
+            "operation": self._body.name,
             "entry": "python",
-            "precision": body.precision,
-            "autograd": body.mode,
+            "precision": self._body.precision,
+            "autograd": self._body.mode,
+            "threads": 1,
+            **self.details,
         }
-        return {**own, "threads": 1, **self.details}
 
 
 class NativeEager(Eager):
@@ -157,16 +159,19 @@ class EagerWithAction(Eager):
     def __init__(self, device: Any, body: Body, wait_name: str, *, sync: str, every: int) -> None:
         super().__init__(device, body, wait_name)
         action = host_action(device, sync, body.value_reader)
-        self.overlap, self.latency, self.steps_of_a_unit = "serial", every == 1, every
-        self._loop = (
-            alternating(body.step, action)
-            if every == 1
-            else _after_some(body.loop(), action, every)
-        )
+        self.overlap = "serial"
+        self.latency = every == 1
+        self.steps_of_a_unit = every
+        if every == 1:
+            self._loop = alternating(body.step, action)
+        else:
+            self._loop = _after_several(body.loop(), action, every)
         self.details = {"steps": every}
 
 
-def _after_some(steps: Issue, action: Action, every: int) -> Issue:
+def _after_several(steps: Issue, action: Action, every: int) -> Issue:
+    """A function ``loop(n)`` that runs ``every`` steps and then the action, n times."""
+
     def loop(n: int) -> None:
         for _ in repeat(None, n):
             steps(every)

@@ -33,8 +33,10 @@ def own_code(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with a new code object, because torch searches all programs that it has compiled
     for one.
     """
-    code, name = function.__code__.replace(), function.__name__
-    return types.FunctionType(code, function.__globals__, name, closure=function.__closure__)
+    code = function.__code__.replace()
+    return types.FunctionType(
+        code, function.__globals__, function.__name__, closure=function.__closure__
+    )
 
 
 @contextlib.contextmanager
@@ -44,22 +46,22 @@ def graph_required(mode: str) -> Iterator[None]:
 
     Only the mode ``reduce-overhead`` requires a graph.
     """
-    found = torch._dynamo.utils.counters["inductor"]
-    before = found["cudagraph_skips"]
+    counters = torch._dynamo.utils.counters["inductor"]
+    skips_before = counters["cudagraph_skips"]
     yield
-    if mode == "reduce-overhead" and found["cudagraph_skips"] > before:
+    if mode == "reduce-overhead" and counters["cudagraph_skips"] > skips_before:
         raise Unsupported(because("torch-skipped-graph", mode=mode))
 
 
 class Additions(AddOne):
-    """A step of ``ops`` in-place additions to 256 int32. ``how``: a mode of torch.compile, or
+    """A step of ``ops`` in-place additions to 256 int32. ``mode``: one of torch.compile, or
     ``eager``.
     """
 
-    def __init__(self, device: Any, ops: int, how: str) -> None:
+    def __init__(self, device: Any, ops: int, mode: str) -> None:
         super().__init__(device, mode="no_grad")
-        self.ops, self.name = ops, "; ".join(["x.add_(1)"] * ops)
-        self.launches = ops if how == "eager" else 4
+        self.ops = ops
+        self.name = "; ".join(["x.add_(1)"] * ops)
         mark_static([self.values])
 
         def several(x: Any) -> None:
@@ -67,11 +69,12 @@ class Additions(AddOne):
                 x.add_(1)
 
         function = own_code(several)
-        self._call = (
-            function
-            if how == "eager"
-            else torch.compile(function, mode=how, fullgraph=True, dynamic=False)
-        )
+        if mode == "eager":
+            self.launches = ops
+            self._call = function
+        else:
+            self.launches = 4
+            self._call = torch.compile(function, mode=mode, fullgraph=True, dynamic=False)
         self.step = functools.partial(self._call, self.values)
 
     def loop(self) -> Issue:
@@ -94,11 +97,13 @@ class CompiledAdditions(Eager):
 
     def __init__(self, device: str, case: Case) -> None:
         torch.set_num_threads(1)
-        how, ops = str(case.params["mode"]), int(case.params["ops"])
+        mode = str(case.params["mode"])
+        ops = int(case.params["ops"])
         place = select_device(device)
-        with graph_required(how):
-            super().__init__(place, Additions(place, ops, how), str(case.params.get("wait", "")))
-            self.details = {"mode": how, "ops": ops}
+        with graph_required(mode):
+            body = Additions(place, ops, mode)
+            super().__init__(place, body, str(case.params.get("wait", "")))
+            self.details = {"mode": mode, "ops": ops}
             self._loop(WARM_STEPS)
             self.aside += WARM_STEPS
             self._wait()

@@ -33,7 +33,8 @@ READS: Mapping[str, tuple[str, ...]] = {
 def import_torch(mend: Why) -> Any:
     """The torch module. Raises ``Unavailable`` if the import fails or the version is below 2.6."""
     torch = import_library("torch", mend)
-    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
+    major, minor = torch.__version__.split(".")[:2]
+    if (int(major), int(minor)) < (2, 6):
         raise Unavailable(
             because("torch-too-old", version=torch.__version__), "pip install --upgrade torch"
         )
@@ -55,14 +56,20 @@ def cuda_torch() -> Any:
 def torch_target(torch: Any, stack: str, name: str) -> Target:
     """The target for a torch device name: ``cpu``, ``cuda:0``, ``xpu:0`` or ``mps``."""
     kind = name.partition(":")[0]
-    adapter, device = {"cpu": ("CPU", ""), "mps": ("Apple GPU", "")}.get(kind, ("", ""))
-    if not adapter:
+    device = ""
+    if kind == "cpu":
+        adapter = "CPU"
+    elif kind == "mps":
+        adapter = "Apple GPU"
+    else:
         properties = getattr(torch, kind).get_device_properties(name)
+        adapter = properties.name
         identity = getattr(properties, "uuid", None)
-        adapter, device = (
-            properties.name,
-            device_id(uuid.UUID(str(identity)).bytes) if identity else name,
-        )
+        device = device_id(uuid.UUID(str(identity)).bytes) if identity else name
+
+    api = _APIS[kind]
+    if kind == "cuda" and torch.version.hip:
+        api = "HIP"  # torch for AMD GPUs calls them cuda too
     versions = {
         "torch": torch.__version__,
         "cuda-runtime": torch.version.cuda,
@@ -70,7 +77,7 @@ def torch_target(torch: Any, stack: str, name: str) -> Target:
     }
     return Target(
         stack=stack,
-        api="HIP" if kind == "cuda" and torch.version.hip else _APIS[kind],
+        api=api,
         adapter=adapter,
         device=device,
         options={"device": name},
@@ -106,7 +113,9 @@ def host_action(
         "branch": lambda value: bool(value > 0),
         "nonzero": torch.nonzero,
     }
-    return value_reader(reads[name]) if name in reads else wait_action(device, name)
+    if name in reads:
+        return value_reader(reads[name])
+    return wait_action(device, name)
 
 
 def wait_action(device: Any, name: str) -> Action:
@@ -119,8 +128,9 @@ def wait_action(device: Any, name: str) -> Action:
         return nothing
     module: Any = getattr(torch, device.type)
     if name == "device":
-        on = () if device.type == "mps" else (device,)
-        return functools.partial(module.synchronize, *on)
+        if device.type == "mps":
+            return functools.partial(module.synchronize)
+        return functools.partial(module.synchronize, device)
     if name == "stream":
         stream: Action = module.current_stream(device).synchronize
         return stream

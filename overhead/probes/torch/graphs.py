@@ -41,8 +41,9 @@ class TorchGraphs:
     """
 
     def __init__(self, issue: Issue) -> None:
-        self._issue, self._stream = issue, torch.cuda.Stream()
-        self._kept: dict[int, Any] = {}
+        self._issue = issue
+        self._stream = torch.cuda.Stream()
+        self._graphs: dict[int, Any] = {}
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
         issue(2)
 
@@ -51,16 +52,16 @@ class TorchGraphs:
 
         Before torch 2.8 the capture includes the instantiation.
         """
-        apart = hasattr(torch.cuda.CUDAGraph, "instantiate")
-        graph = torch.cuda.CUDAGraph(keep_graph=True) if apart else torch.cuda.CUDAGraph()
-        times = {
-            "capture": capture_timed(graph, self._stream, functools.partial(self._issue, steps))
-        }
-        if apart:
-            began = time.perf_counter_ns()
-            graph.instantiate()
-            times["instantiate"] = float(time.perf_counter_ns() - began)
-        return graph, times
+        run = functools.partial(self._issue, steps)
+        if not hasattr(torch.cuda.CUDAGraph, "instantiate"):
+            graph = torch.cuda.CUDAGraph()
+            return graph, {"capture": capture_timed(graph, self._stream, run)}
+        graph = torch.cuda.CUDAGraph(keep_graph=True)
+        capture_ns = capture_timed(graph, self._stream, run)
+        began = time.perf_counter_ns()
+        graph.instantiate()
+        instantiate_ns = float(time.perf_counter_ns() - began)
+        return graph, {"capture": capture_ns, "instantiate": instantiate_ns}
 
     def launcher(self, steps: int) -> Action:
         """A function that launches the graph of this number of steps. The graph is made once. For 0
@@ -68,14 +69,14 @@ class TorchGraphs:
         """
         if not steps:
             return nothing
-        if steps not in self._kept:
-            self._kept[steps] = self.new_graph(steps)[0]
-        replay: Action = self._kept[steps].replay
+        if steps not in self._graphs:
+            self._graphs[steps], _ = self.new_graph(steps)
+        replay: Action = self._graphs[steps].replay
         return replay
 
     def clear(self) -> None:
         """Release all graphs."""
-        self._kept.clear()
+        self._graphs.clear()
 
 
 class GraphedAdditions(Eager):
@@ -99,7 +100,8 @@ class TorchReplay(GraphedAdditions):
 
     def __init__(self, device: Any, body: AddOne) -> None:
         super().__init__(device, body)
-        self.overlap, self.launches = "serial", 0
+        self.overlap = "serial"
+        self.launches = 0
 
     def prepare(self, n: int) -> None:
         """Capture the graph of n nodes, unless it exists."""
@@ -113,7 +115,7 @@ class TorchReplay(GraphedAdditions):
     def making(self) -> Making:
         """One-off costs of making a graph, ns, for several numbers of nodes."""
         set_autograd_mode(self._body.mode)
-        found: dict[str, list[float]] = {}
+        times_of_parts: dict[str, list[float]] = {}
         for nodes in TIMED_SIZES:
             graph, times = self.graphs.new_graph(nodes)
             self._wait()
@@ -121,24 +123,26 @@ class TorchReplay(GraphedAdditions):
             graph.replay()
             self._wait()
             times["first_launch"] = float(time.perf_counter_ns() - began)
-            for name, value in times.items():
-                found.setdefault(name, []).append(value)
+            for part, time_ns in times.items():
+                times_of_parts.setdefault(part, []).append(time_ns)
             self.aside += nodes
-        return {name: (list(TIMED_SIZES), values) for name, values in found.items()}
+        return {part: (list(TIMED_SIZES), times) for part, times in times_of_parts.items()}
 
 
 class TorchGraphLaunches(GraphedAdditions):
     """A graph with a fixed number of nodes, launched n times."""
 
     def __init__(self, device: Any, body: AddOne, nodes: int) -> None:
-        found = captured_synchronisations(device) if nodes == 1 else {}
+        # One record is enough for what a capture does with waits and reads. It is tried before the
+        # graph is made.
+        captured = captured_synchronisations(device) if nodes == 1 else {}
         super().__init__(device, body)
-        self.launches, self.steps_of_a_unit = 4, nodes
+        self.launches = 4
+        self.steps_of_a_unit = nodes
         self._loop = repeated(self.graphs.launcher(nodes))
-        self.details |= {
-            "nodes": nodes,
-            **{f"captured {kind}": text for kind, text in found.items()},
-        }
+        self.details["nodes"] = nodes
+        for name, outcome in captured.items():
+            self.details[f"captured {name}"] = outcome
 
 
 def open_step(device: str, case: Case) -> Chain:
@@ -162,25 +166,41 @@ def captured_synchronisations(device: Any) -> dict[str, str]:
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         body = AddOne(device, mode="no_grad")
-        kinds = (*READS["cuda"], *TORCH_WAITS["cuda"])
-        actions = {kind: host_action(device, kind, body.value_reader) for kind in kinds}
-        return {kind: _verdict(driver(), stream, body, action) for kind, action in actions.items()}
+        names = (*READS["cuda"], *TORCH_WAITS["cuda"])
+        actions = {name: host_action(device, name, body.value_reader) for name in names}
+        outcomes = {}
+        for name, action in actions.items():
+            outcomes[name] = _outcome_of_capture(driver(), stream, body, action)
+        return outcomes
 
 
-def _verdict(driver: CudaDriver, stream: Any, body: AddOne, action: Action) -> str:
+def _outcome_of_capture(driver: CudaDriver, stream: Any, body: AddOne, action: Action) -> str:
+    """What a capture of one step and the action does with the action: ``forbidden`` with the error,
+    ``removed``, or ``kept`` with the number of nodes that the graph has besides the step.
+    """
+    # The driver loads a kernel at its first launch, which is not allowed during a capture.
     body.step()
     action()
     stream.synchronize()
-    graph, error = c_void_p(), ""
+
+    error = ""
     driver.call("cuStreamBeginCapture_v2", stream.cuda_stream, THREAD_LOCAL_CAPTURE)
     try:
         body.step()
         action()
     except RuntimeError as raised:
-        error = f"forbidden: {type(raised).__name__}: {str(raised).splitlines()[0]}"[:200]
+        first_line = str(raised).splitlines()[0]
+        error = f"forbidden: {type(raised).__name__}: {first_line}"[:200]
+    graph = c_void_p()
     code = driver.library.cuStreamEndCapture(stream.cuda_stream, byref(graph))
     if code:
         return error or f"forbidden: {driver.error_name(code)}"
-    kept = node_count(driver, graph) - 1
+    nodes_of_action = node_count(driver, graph) - 1
     driver.call("cuGraphDestroy", graph)
-    return error or (f"kept as {kept} node{'s' * (kept > 1)}" if kept else "removed")
+    if error:
+        return error
+    if not nodes_of_action:
+        return "removed"
+    if nodes_of_action == 1:
+        return "kept as 1 node"
+    return f"kept as {nodes_of_action} nodes"

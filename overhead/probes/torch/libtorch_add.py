@@ -44,7 +44,8 @@ class NativeAdd:
         self._library = _library()
         self._tensors = (x, one)
         item = self._symbol(_ITEM)
-        item.restype, item.argtypes = _Scalar, (ctypes.c_void_p,)
+        item.restype = _Scalar
+        item.argtypes = (ctypes.c_void_p,)
         # A Tensor is one pointer to a TensorImpl: a word with this pointer is a Tensor& while
         # Python keeps the tensor.
         self._cells = (ctypes.c_uint64 * 2)(x._cdata, one._cdata)
@@ -52,21 +53,34 @@ class NativeAdd:
         self._one = self._x + ctypes.sizeof(ctypes.c_uint64)
         self._alpha = item(self._one)
         self._handle = ctypes.c_uint64(0)
-        self.entry = "at::_ops::add__Tensor::call" if in_place else "at::_ops::add_Tensor::call"
-        operands = (self._one, ctypes.addressof(self._alpha))
-        own = () if in_place else self._allocating(operands)
-        self.program = NativeProgram(
-            body=own or (self._call(_ADD_IN_PLACE, (self._x, *operands), stage="add_"),)
-        )
+        if in_place:
+            self.entry = "at::_ops::add__Tensor::call"
+            calls = self._in_place_calls()
+        else:
+            self.entry = "at::_ops::add_Tensor::call"
+            calls = self._allocating_calls()
+        self.program = NativeProgram(body=calls)
 
-    def _allocating(self, operands: tuple[int, int]) -> tuple[NativeCall, ...]:
+    def _in_place_calls(self) -> tuple[NativeCall, ...]:
+        alpha = ctypes.addressof(self._alpha)
+        return (self._call(_ADD_IN_PLACE, (self._x, self._one, alpha), stage="add_"),)
+
+    def _allocating_calls(self) -> tuple[NativeCall, ...]:
+        """The calls of ``x = x + one``: allocate a Tensor, add into it, make x refer to it, and
+        delete it.
+
+        ``add`` returns a Tensor by value. On x86-64, C++ writes such a result to memory whose
+        address is the first argument; other processors do otherwise.
+        """
         if platform.machine().lower() not in ("x86_64", "amd64"):
             raise NativeUnavailable(because("tensor-return-unknown", processor=platform.machine()))
         self._run("aoti_torch_new_tensor_handle", self._x, ctypes.addressof(self._handle))
-        x, y = self._handle.value, Slot(0)
+        alpha = ctypes.addressof(self._alpha)
+        x = self._handle.value
+        y = Slot(0)
         return (
             self._call(_OPERATOR_NEW, (_SIZE_OF_TENSOR,), result=y, stage="new"),
-            self._call(_ADD, (y, x, *operands), stage="add"),
+            self._call(_ADD, (y, x, self._one, alpha), stage="add"),
             self._call("aoti_torch_assign_tensors", (y, x), stage="assign"),
             self._call("aoti_torch_delete_tensor_object", (y,), stage="delete"),
         )
@@ -92,8 +106,10 @@ class NativeAdd:
         self, name: str, args: tuple[int | Slot, ...], *, stage: str, result: Slot | None = None
     ) -> NativeCall:
         function = self._symbol(name)
-        function.restype, function.argtypes = ctypes.c_uint64, (ctypes.c_uint64,) * len(args)
-        return NativeCall(stage, function, address_of(self._library, name), args, result, stage)
+        function.restype = ctypes.c_uint64
+        function.argtypes = (ctypes.c_uint64,) * len(args)
+        address = address_of(self._library, name)
+        return NativeCall(stage, function, address, args, result, stage)
 
     def _symbol(self, name: str) -> Any:
         try:

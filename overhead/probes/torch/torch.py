@@ -37,38 +37,39 @@ class TorchProbe(Probe):
     def targets(self) -> list[Target]:
         """The CPU, then every CUDA, HIP, XPU or MPS device that torch can use."""
         torch = import_torch(self.mend)
-        counted = [
-            target for kind in ("cuda", "xpu") for target in targets_of_kind(torch, self.name, kind)
-        ]
-        names = ["mps"] if torch.backends.mps.is_available() else []
-        return [
-            torch_target(torch, self.name, "cpu"),
-            *counted,
-            *(torch_target(torch, self.name, n) for n in names),
-        ]
+        targets = [torch_target(torch, self.name, "cpu")]
+        for kind in ("cuda", "xpu"):
+            targets += targets_of_kind(torch, self.name, kind)
+        if torch.backends.mps.is_available():
+            targets.append(torch_target(torch, self.name, "mps"))
+        return targets
 
     def space(self, target: Target) -> Space:
         """The cases of one addition, of reads and waits after steps, and of the workloads."""
-        kind, cpu = _DEVICE_TYPES[target.api], target.api == "CPU"
-        wait: dict[str, Scalar] = {} if cpu else {"wait": TORCH_WAITS[kind][0]}
-        base = Case(
-            pattern="per-submit",
-            unit="launch",
-            params={"alloc": "in-place", "operand": "number", **wait},
-        )
-        at_the_end = [vary(base, "wait", name) for name in TORCH_WAITS[kind][1:]]
-        acts, others = _synchronisations(base, kind, wait)
-        both = [
-            vary(vary(base, "operand", "tensor"), "caller", caller)
-            for caller in ("binding", "native")
+        kind = _DEVICE_TYPES[target.api]
+        on_cpu = target.api == "CPU"
+        wait: dict[str, Scalar] = {} if on_cpu else {"wait": TORCH_WAITS[kind][0]}
+        params: dict[str, Scalar] = {"alloc": "in-place", "operand": "number", **wait}
+        base = Case(pattern="per-submit", unit="launch", params=params)
+
+        with_tensor = vary(base, "operand", "tensor")
+        of_both_callers = [
+            vary(with_tensor, "caller", "binding"),
+            vary(with_tensor, "caller", "native"),
         ]
-        extra = [*(vary(one, "alloc", "allocating") for one in both), *at_the_end, *others]
-        star = Space(base, {"alloc": ["allocating"]}, extra, early=[*both, *acts])
+        after_each = [_with_action(base, action, 1) for action in _main_actions(kind)]
+        extra = [vary(case, "alloc", "allocating") for case in of_both_callers]
+        extra += [vary(base, "wait", name) for name in TORCH_WAITS[kind][1:]]
+        extra += _synchronisations(base, kind, wait)
+        star = Space(base, {"alloc": ["allocating"]}, extra, early=[*of_both_callers, *after_each])
+
         eager = WorkloadArm("per-submit", bodies=("separate", "library"), early=True)
         in_turn = WorkloadArm("hybrid", fits=lambda w: w.host_works or not w.bodies)
-        all_threads = WorkloadArm("per-submit", {"threads": "all"}, fits=lambda w: w.host_works)
-        arms = [eager, in_turn, *([all_threads] if cpu else [])]
-        return with_workloads(star, arms, software=cpu)
+        arms = [eager, in_turn]
+        if on_cpu:
+            all_threads: dict[str, Scalar] = {"threads": "all"}
+            arms.append(WorkloadArm("per-submit", all_threads, fits=lambda w: w.host_works))
+        return with_workloads(star, arms, software=on_cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target."""
@@ -79,15 +80,22 @@ class TorchProbe(Probe):
             return workload.open_case(str(target.options["device"]), case)
 
         torch.set_num_threads(1)
-        device, params = chains.select_device(str(target.options["device"])), case.params
+        device = chains.select_device(str(target.options["device"]))
+        params = case.params
         wait = str(params.get("wait", ""))
         body: bodies.Body
-        if case.workload != "step":
-            train, varying = case.workload == "mlp-train", params["shapes"] == "varying"
-            body = bodies.NetworkStep(device, train=train, varying=varying)
+        if case.workload == "step":
+            body = bodies.AddOne(
+                device,
+                in_place=params["alloc"] == "in-place",
+                number=params["operand"] == "number",
+            )
         else:
-            number, in_place = params["operand"] == "number", params["alloc"] == "in-place"
-            body = bodies.AddOne(device, in_place=in_place, number=number)
+            body = bodies.NetworkStep(
+                device,
+                train=case.workload == "mlp-train",
+                varying=params["shapes"] == "varying",
+            )
         if case.caller == "native":
             if not isinstance(body, bodies.AddOne) or params["operand"] != "tensor":
                 raise Unsupported(because("native-caller-adds-tensor"))
@@ -109,34 +117,51 @@ _DEVICE_TYPES: dict[str, str] = {
 _PLURAL = {"launch": "launches", "step": "steps"}
 
 
-def _synchronisations(
-    base: Case, kind: str, wait: dict[str, Scalar]
-) -> tuple[list[Case], list[Case]]:
-    """The step with a read or a wait after each; then all others: networks (on a GPU), every kind,
-    other rhythms.
+def _main_actions(kind: str) -> list[str]:
+    """The usual read and the usual wait on a device of this type; a CPU has no wait."""
+    return [*READS[kind][:1], *TORCH_WAITS[kind][:1]]
+
+
+def _synchronisations(base: Case, kind: str, wait: dict[str, Scalar]) -> list[Case]:
+    """The cases with a read or a wait after each step or after every few steps: of the addition
+    (``base``), and on a GPU of training and inference of a network too.
     """
-    names = () if kind == "cpu" else ("mlp-train", "mlp-forward")
-    networks = [
-        Case(pattern="per-submit", unit="step", workload=name, params={**wait, "shapes": shapes})
-        for shapes in ("fixed", "varying")
-        for name in names
-    ]
-    main, every_kind = (
-        (*READS[kind][:1], *TORCH_WAITS[kind][:1]),
-        (*READS[kind], *TORCH_WAITS[kind]),
-    )
-    others = [
-        case for one in networks for case in (one, *(_with_action(one, sync, 1) for sync in main))
-    ]
-    # A training step takes about 1 ms. Longer units would not fit into a short run.
-    for step, rhythms in ((base, (10, 100)), *((network, (4,)) for network in networks[:1])):
-        others += [_with_action(step, sync, 1) for sync in every_kind]
-        others += [_with_action(step, sync, every) for sync in main for every in rhythms]
-    return [_with_action(base, sync, 1) for sync in main], others
+    main = _main_actions(kind)
+    networks = [] if kind == "cpu" else _networks(wait)
+    cases = []
+    for network in networks:
+        cases.append(network)
+        cases += [_with_action(network, action, 1) for action in main]
+
+    cases += _rhythms(base, kind, (10, 100))
+    if networks:
+        # A training step takes about 1 ms. Longer units would not fit into a short run.
+        training = networks[0]
+        cases += _rhythms(training, kind, (4,))
+    return cases
 
 
-def _with_action(case: Case, sync: str, every: int) -> Case:
-    params = {**case.params, "sync": sync, "every": every}
+def _networks(wait: dict[str, Scalar]) -> list[Case]:
+    """The cases of a network without reads and waits; the first trains with fixed shapes."""
+    cases = []
+    for shapes in ("fixed", "varying"):
+        for name in ("mlp-train", "mlp-forward"):
+            params: dict[str, Scalar] = {**wait, "shapes": shapes}
+            cases.append(Case(pattern="per-submit", unit="step", workload=name, params=params))
+    return cases
+
+
+def _rhythms(step: Case, kind: str, rhythms: tuple[int, ...]) -> list[Case]:
+    """The step with every action after each step, and with the main ones after several steps."""
+    cases = [_with_action(step, action, 1) for action in (*READS[kind], *TORCH_WAITS[kind])]
+    for action in _main_actions(kind):
+        cases += [_with_action(step, action, every) for every in rhythms]
+    return cases
+
+
+def _with_action(case: Case, action: str, every: int) -> Case:
+    """The case with an action of the host after every so many steps, which together are a unit."""
+    params = {**case.params, "sync": action, "every": every}
     unit = case.unit if every == 1 else f"{every} {_PLURAL[case.unit]}"
-    pattern: Pattern = "read-each" if is_read(sync) else "wait-each"
+    pattern: Pattern = "read-each" if is_read(action) else "wait-each"
     return Case(pattern=pattern, unit=unit, workload=case.workload, params=params)

@@ -30,25 +30,33 @@ class TorchCompileProbe(Probe):
     def targets(self) -> list[Target]:
         """The CUDA devices; without one, the CPU, which needs a C++ compiler."""
         torch = import_torch(self.mend)
-        if found := targets_of_kind(torch, self.name, "cuda"):
-            return found
-        if not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
+        gpus = targets_of_kind(torch, self.name, "cuda")
+        if gpus:
+            return gpus
+        compilers = ("c++", "g++", "clang++", "cl")
+        if not any(shutil.which(compiler) for compiler in compilers):
             raise Unavailable(because("torch-compile-needs-compiler"), "install g++")
         return [torch_target(torch, self.name, "cpu")]
 
     def space(self, target: Target) -> Space:
         """The cases of 1 and 5 additions in each mode, and of the compiled workloads."""
-        cpu = target.api == "CPU"
-        wait: dict[str, Scalar] = {} if cpu else {"wait": "stream"}
-        compiled = ["default"] if cpu else ["default", "reduce-overhead"]
-        base = Case(pattern="per-submit", unit="step", params={"mode": "default", "ops": 1, **wait})
-        others: list[Scalar] = [*compiled[1:], "eager"]
-        five = [vary(vary(base, "ops", 5), "mode", mode) for mode in others]
-        arms = [WorkloadArm("per-submit", {"mode": mode}) for mode in compiled]
-        early = [vary(base, "mode", "eager")]
-        return with_workloads(
-            Space(base, {"mode": others, "ops": [5]}, five, early=early), arms, software=cpu
+        on_cpu = target.api == "CPU"
+        params: dict[str, Scalar] = {"mode": "default", "ops": 1}
+        compiled_modes = ["default"]
+        if not on_cpu:
+            params["wait"] = "stream"
+            compiled_modes.append("reduce-overhead")  # a CUDA graph
+        base = Case(pattern="per-submit", unit="step", params=params)
+        other_modes: list[Scalar] = [*compiled_modes[1:], "eager"]
+        five_operations = vary(base, "ops", 5)
+        star = Space(
+            base,
+            axes={"mode": other_modes, "ops": [5]},
+            extra=[vary(five_operations, "mode", mode) for mode in other_modes],
+            early=[vary(base, "mode", "eager")],
         )
+        arms = [WorkloadArm("per-submit", {"mode": mode}) for mode in compiled_modes]
+        return with_workloads(star, arms, software=on_cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, compiled on the device of the target."""

@@ -35,7 +35,9 @@ def open_case(device: str, case: Case) -> WorkChain:
         return verified(GraphedWork(device, case))
     if case.params.get("mode", "eager") != "eager":
         return verified(CompiledWork(device, case))
-    return verified((HybridWork if case.pattern == "hybrid" else TorchWork)(device, case))
+    if case.pattern == "hybrid":
+        return verified(HybridWork(device, case))
+    return verified(TorchWork(device, case))
 
 
 class TorchWork(TorchChain, WorkChain):
@@ -49,28 +51,30 @@ class TorchWork(TorchChain, WorkChain):
         super().__init__(case)
         set_autograd_mode("no_grad")
         place = select_device(device)
-        self.use_device(place, wait_action(place, "stream" if place.type == "cuda" else ""))
+        wait_name = "stream" if place.type == "cuda" else ""
+        self.use_device(place, wait_action(place, wait_name))
         self.on_host = self.synchronous
-        self._threads = len(_INHERITED_PROCESSORS) if case.params.get("threads") == "all" else 1
+        self._threads = 1
+        if case.params.get("threads") == "all":
+            self._threads = len(_INHERITED_PROCESSORS)
         use_threads(self._threads)
-        fixed = {
-            name: torch.from_numpy(values).to(self.torch_device)
-            for name, values in self.inputs.items()
-        }
-        self.step = step_of(self, torch, fixed)
+        self.step = step_of(self, torch, self._inputs_on(place))
         self.values: dict[str, Any] = {}
         self.details: dict[str, Scalar] = {}
+
+    def _inputs_on(self, device: Any) -> dict[str, Any]:
+        """The inputs of the workload as tensors on a device."""
+        return {name: torch.from_numpy(values).to(device) for name, values in self.inputs.items()}
 
     def put(self, state: dict[str, Array]) -> None:
         """Copy the state to the device and set all counters to 0."""
         set_autograd_mode("no_grad")
-        whole: dict[str, Array] = {**state, "steps": np.zeros(self.elements, np.int32)}
-        self.hold(
-            {
-                name: torch.from_numpy(np.array(v)).to(self.torch_device, copy=True)
-                for name, v in whole.items()
-            }
-        )
+        counters = np.zeros(self.elements, np.int32)
+        tensors = {}
+        for name, values in {**state, "steps": counters}.items():
+            on_host = torch.from_numpy(np.array(values))
+            tensors[name] = on_host.to(self.torch_device, copy=True)
+        self.hold(tensors)
         self._wait()
 
     def hold(self, values: dict[str, Any]) -> None:
@@ -79,8 +83,9 @@ class TorchWork(TorchChain, WorkChain):
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
         """The state, and the number of steps of each element (uint32), copied to the host."""
-        found = {name: values.cpu().numpy().copy() for name, values in self.values.items()}
-        return found, found.pop("steps").view(np.uint32)
+        state = {name: values.cpu().numpy().copy() for name, values in self.values.items()}
+        counters = state.pop("steps").view(np.uint32)
+        return state, counters
 
     def prepare(self, n: int) -> None:
         """Set the autograd mode and the number of threads."""
@@ -97,12 +102,13 @@ class TorchWork(TorchChain, WorkChain):
 
     def window(self) -> dict[str, Scalar]:
         """What is timed: that of every workload, how torch is called, its threads, and details."""
-        own: dict[str, Scalar] = {
+        return {
+            **super().window(),
             "entry": "python",
             "autograd": "no_grad",
             "threads": self._threads,
+            **self.details,
         }
-        return {**super().window(), **own, **self.details}
 
 
 class HybridWork(TorchWork):
@@ -114,11 +120,10 @@ class HybridWork(TorchWork):
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, case)
-        self.overlap, self.on_host = "serial", True
+        self.overlap = "serial"
+        self.on_host = True
         self._host = torch.device("cpu")
-        self._host_step = step_of(
-            self, torch, {name: torch.from_numpy(v) for name, v in self.inputs.items()}
-        )
+        self._host_step = step_of(self, torch, self._inputs_on(self._host))
         self.details = {"host_steps": "every other", "copies": "state, pageable, before each step"}
 
     def put(self, state: dict[str, Array]) -> None:
@@ -192,7 +197,8 @@ class GraphedWork(InPlaceWork):
         self.overlap = "serial"
         self.details = {"call": "CUDAGraph.replay", "recording": "outside"}
         if case.params["maker"] == "torch-compiled":
-            self.one, self.details["mode"] = compiled(self.step, "default"), "default"
+            self.one = compiled(self.step, "default")
+            self.details["mode"] = "default"
         self.put(self.zeros())
         self._graphs = TorchGraphs(self._run)
 
@@ -246,4 +252,5 @@ def compiled(step: Any, mode: str) -> Any:
         for name, result in step(values).items():
             values[name].copy_(result)
 
-    return torch.compile(own_code(in_place), mode=mode, fullgraph=True, dynamic=False)
+    function = own_code(in_place)
+    return torch.compile(function, mode=mode, fullgraph=True, dynamic=False)

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from textwrap import indent
+from typing import NamedTuple
 
 from overhead.decode.lowering.buffers import TensorView
 from overhead.decode.lowering.kernel import Kernel, loop, reduction
 from overhead.decode.lowering.operation import GROUP_THREADS, Operation
+
+
+class CacheStatements(NamedTuple):
+    """What an attention that writes its cache adds to the kernel: at the start, before each score,
+    and before each sum of values.
+    """
+
+    at_start: list[str]
+    before_score: list[str]
+    before_sum: list[str]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,35 +45,39 @@ class Attention(Operation):
         return self.query.shape[1] // self.key.shape[1]
 
     def kernel(self) -> Kernel:
-        """The kernel: a group of threads computes the output of one head and query row."""
+        """The kernel: a group of threads computes the output of one head and query row.
+
+        The threads share the keys. Each thread keeps its scores in ``scores``, which all of them
+        read when they sum up the values.
+        """
         batch, heads, queries, width = self.query.shape
-        keys, deep = self.key.shape[2], self.value.shape[3]
-        item, row = "item" if batch > 1 else "0u", "row" if queries > 1 else "0u"
-        first = [
-            (
-                f"u32 head = group / {queries}u % {heads}u;"
-                if queries * batch > 1
-                else "u32 head = group;"
-            )
-        ]
-        first += [f"u32 row = group % {queries}u;"] * (queries > 1)
-        first += [f"u32 item = group / {queries * heads}u;"] * (batch > 1)
-        before, before_score, before_sum = self._with_cache(item)
+        keys = self.key.shape[2]
+        value_width = self.value.shape[3]
+        item = "item" if batch > 1 else "0u"
+        row = "row" if queries > 1 else "0u"
+        cache = self._cache_statements(item)
+        score = self._masked(f"sum * {self.scale!r}", item, row)
 
-        def key(d: str) -> str:
-            return (
-                f"sum += {self.element(self.query, item, 'head', row, d)} *"
-                f" {self._key_at(item, d)};"
-            )
+        def add_to_score(d: str) -> str:
+            query = self.element(self.query, item, "head", row, d)
+            return f"sum += {query} * {self._key_at(item, d)};"
 
-        def value(j: str) -> str:
+        def add_to_mixed(j: str) -> str:
             return f"mixed += scores[{j}] * {self._value_at(item, j)};"
 
-        turns = f"for (u32 j = lane; j < {keys}u; j += {GROUP_THREADS}u) {{"
-        lines = [*first, *before, "f32 highest = -3.4e38;", turns]
-        lines += [*before_score, "  f32 sum = 0.0;", indent(loop(width, key), "  ")]
+        each_key = f"for (u32 j = lane; j < {keys}u; j += {GROUP_THREADS}u) {{"
+        lines = [
+            *self._index_statements(),
+            *cache.at_start,
+            "f32 highest = -3.4e38;",
+            each_key,
+            *cache.before_score,
+            "  f32 sum = 0.0;",
+            indent(loop(width, add_to_score), "  "),
+        ]
+        # The highest score is subtracted before ``exp``, so that no weight overflows.
         lines.append(f"""\
-  f32 score = {self._masked(f"sum * {self.scale!r}", (batch, heads, queries, keys), item, row)};
+  f32 score = {score};
   scores[j] = score;
   highest = max(highest, score);
 }}
@@ -71,24 +86,38 @@ part[lane] = highest;
 highest = part[0];
 workgroupBarrier();
 f32 sum = 0.0;
-{turns}
+{each_key}
   f32 weight = exp(scores[j] - highest);
   scores[j] = weight;
   sum += weight;
 }}
 part[lane] = sum;
 {reduction("part", "x + y", GROUP_THREADS)}
-for (u32 d = lane; d < {deep}u; d += {GROUP_THREADS}u) {{""")
-        lines += [*before_sum, "  f32 mixed = 0.0;", indent(loop(keys, value), "  ")]
-        lines.append(
-            f"  {self.element(self.output, item, 'head', row, 'd')} = mixed / part[0];\n}}"
-        )
+for (u32 d = lane; d < {value_width}u; d += {GROUP_THREADS}u) {{""")
+        lines += [
+            *cache.before_sum,
+            "  f32 mixed = 0.0;",
+            indent(loop(keys, add_to_mixed), "  "),
+            f"  {self.element(self.output, item, 'head', row, 'd')} = mixed / part[0];\n}}",
+        ]
         shared = (("part", GROUP_THREADS), ("scores", keys))
         return self.compose("\n".join(lines), batch * heads * queries, shared=shared)
 
-    def _with_cache(self, item: str) -> tuple[list[str], list[str], list[str]]:
-        """Further statements: at the start, before each score, and before each sum of values."""
-        return [], [], []
+    def _index_statements(self) -> list[str]:
+        """Statements that find the head, the query row and the item of the batch of a group."""
+        batch, heads, queries, _ = self.query.shape
+        if queries * batch == 1:
+            return ["u32 head = group;"]
+        statements = [f"u32 head = group / {queries}u % {heads}u;"]
+        if queries > 1:
+            statements.append(f"u32 row = group % {queries}u;")
+        if batch > 1:
+            statements.append(f"u32 item = group / {queries * heads}u;")
+        return statements
+
+    def _cache_statements(self, item: str) -> CacheStatements:
+        """Further statements of an attention that writes its cache; here none."""
+        return CacheStatements([], [], [])
 
     def _key_at(self, item: str, d: str) -> str:
         """Number ``d`` of key ``j``."""
@@ -103,18 +132,18 @@ for (u32 d = lane; d < {deep}u; d += {GROUP_THREADS}u) {{""")
         head = f"head / {self._shared_by}u" if self._shared_by > 1 else "head"
         return self.element(view, item, head, row, d)
 
-    def _masked(self, score: str, shape: tuple[int, ...], item: str, row: str) -> str:
-        """The expression of a score after the mask. ``shape``: (batch, heads, queries, keys)."""
+    def _masked(self, score: str, item: str, row: str) -> str:
+        """The expression of a score after the mask. A hidden key gets the lowest f32."""
         if self.causal:
             score = f"select(-3.4e38, {score}, j <= {row})"
         if self.mask is None:
             return score
-        mask = self.element(self.mask.broadcast(shape), item, "head", row, "j")
-        return (
-            f"select(-3.4e38, {score}, {mask} != 0u)"
-            if self.mask.number == "u32"
-            else f"{score} + {mask}"
-        )
+        batch, heads, queries, _ = self.query.shape
+        scores_shape = (batch, heads, queries, self.key.shape[2])
+        mask = self.element(self.mask.broadcast(scores_shape), item, "head", row, "j")
+        if self.mask.number == "u32":
+            return f"select(-3.4e38, {score}, {mask} != 0u)"
+        return f"{score} + {mask}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -141,32 +170,36 @@ class CachedAttention(Attention):
     # All groups take the new row from where it was computed, because one of them is writing it into
     # the cache. They do not read the row that is being written, but another one, and drop what they
     # read.
-    def _with_cache(self, item: str) -> tuple[list[str], list[str], list[str]]:
+    def _cache_statements(self, item: str) -> CacheStatements:
+        """Statements that copy the new row into the cache, by one group for each head of keys, and
+        those that avoid the row which is being written.
+        """
         keys = self.key.shape[2]
-        copies = [
-            f"  for (u32 d = lane; d < {new.shape[3]}u; d += {GROUP_THREADS}u) "
-            f"{{ {self._in_head(cache, item, 'at')} = {self._in_head(new, item, '0u')}; }}"
-            for cache, new in ((self.key, self.new_key), (self.value, self.new_value))
+        at_start = [
+            f"u32 at = u32({self.flat(self.index, '0u')});",
+            f"if (head % {self._shared_by}u == 0u && at < {keys}u) {{",
+            self._copy_statement(self.key, self.new_key, item),
+            self._copy_statement(self.value, self.new_value, item),
+            "}",
+            f"u32 other = select(0u, {min(1, keys - 1)}u, at == 0u);",
         ]
-        at = f"u32 at = u32({self.flat(self.index, '0u')});"
-        owner = f"if (head % {self._shared_by}u == 0u && at < {keys}u) {{"
-        other = f"u32 other = select(0u, {min(1, keys - 1)}u, at == 0u);"
+        safe = "  u32 safe = select(j, other, j == at);"
         newest = f"  f32 newest = {self._in_head(self.new_value, item, '0u')};"
-        return (
-            [at, owner, *copies, "}", other],
-            ["  u32 safe = select(j, other, j == at);"],
-            [newest],
-        )
+        return CacheStatements(at_start, before_score=[safe], before_sum=[newest])
+
+    def _copy_statement(self, cache: TensorView, new: TensorView, item: str) -> str:
+        """A loop that copies the new row into row ``at`` of the cache."""
+        copied = f"{self._in_head(cache, item, 'at')} = {self._in_head(new, item, '0u')};"
+        width = new.shape[3]
+        return f"  for (u32 d = lane; d < {width}u; d += {GROUP_THREADS}u) {{ {copied} }}"
 
     def _key_at(self, item: str, d: str) -> str:
-        cached, new = (
-            self._in_head(self.key, item, "safe", d),
-            self._in_head(self.new_key, item, "0u", d),
-        )
+        """Number ``d`` of key ``j``: of the new key where that is in this row."""
+        cached = self._in_head(self.key, item, "safe", d)
+        new = self._in_head(self.new_key, item, "0u", d)
         return f"select({cached}, {new}, j == at)"
 
     def _value_at(self, item: str, j: str) -> str:
-        return (
-            f"select({self._in_head(self.value, item, f'select({j}, other, {j} == at)')}, newest,"
-            f" {j} == at)"
-        )
+        """Number ``d`` of a value: of the new value where that is in this row."""
+        cached = self._in_head(self.value, item, f"select({j}, other, {j} == at)")
+        return f"select({cached}, newest, {j} == at)"

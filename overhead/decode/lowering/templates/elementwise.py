@@ -9,7 +9,7 @@ import math
 
 from overhead.decode.lowering.buffers import NumberType, TensorView
 from overhead.decode.lowering.kernel import Kernel
-from overhead.decode.lowering.operation import GROUP_THREADS, Operation
+from overhead.decode.lowering.operation import GROUP_THREADS, Operation, groups_for
 
 # erf after Abramowitz and Stegun, 7.1.26; its error is at most 1.5e-7.
 _POLYNOMIAL = (
@@ -81,11 +81,10 @@ class Elementwise(Operation):
 
     def kernel(self) -> Kernel:
         """The kernel: a thread computes one element of the output."""
-        shape = self.output.shape
-        lines = [
-            f"{v.number} x{i} = {self.flat(v.broadcast(shape), 'i')};"
-            for i, v in enumerate(self.inputs)
-        ]
+        lines = []
+        for i, view in enumerate(self.inputs):
+            element = self.flat(view.broadcast(self.output.shape), "i")
+            lines.append(f"{view.number} x{i} = {element};")
         lines.append(f"{self.flat(self.output, 'i')} = {self.expression};")
         return self.each_element(self.output.count, "\n".join(lines))
 
@@ -101,18 +100,19 @@ class Concat(Operation):
 
     def kernel(self) -> Kernel:
         """The kernel: a thread copies one element of each input."""
-        body, start = [f"u32 i = group * {GROUP_THREADS}u + lane;"], 0
+        lines = [f"u32 i = group * {GROUP_THREADS}u + lane;"]
+        stride = self.output.strides[self.dimension]
+        start = 0
         for view in self.inputs:
-            strides, size = self.output.strides, view.shape[self.dimension]
-            offset = self.output.offset + start * strides[self.dimension]
-            part = dataclasses.replace(self.output, shape=view.shape, offset=offset)
-            body.append(
-                f"if (i < {view.count}u) {{ {self.flat(part, 'i')} = {self.flat(view, 'i')}; }}"
+            # The place of this input in the output: a view of the input's shape, further on.
+            place = dataclasses.replace(
+                self.output, shape=view.shape, offset=self.output.offset + start * stride
             )
-            start += size
-        return self.compose(
-            "\n".join(body), -(-max(view.count for view in self.inputs) // GROUP_THREADS)
-        )
+            copied = f"{self.flat(place, 'i')} = {self.flat(view, 'i')};"
+            lines.append(f"if (i < {view.count}u) {{ {copied} }}")
+            start += view.shape[self.dimension]
+        most = max(view.count for view in self.inputs)
+        return self.compose("\n".join(lines), groups_for(most))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -126,10 +126,12 @@ class Gather(Operation):
 
     def kernel(self) -> Kernel:
         """The kernel: a thread copies one element of the output from its row of the table."""
+        # ``row`` is one row from its first number; ``start`` is where row ``at`` begins.
         row = dataclasses.replace(
             self.table, shape=self.table.shape[1:], strides=self.table.strides[1:], offset=0
         )
-        start = self.table.element_index("at", *["0u"] * len(row.shape))
+        zeros = ["0u"] * len(row.shape)
+        start = self.table.element_index("at", *zeros)
         body = f"""\
 u32 at = u32({self.flat(self.index, f"i / {row.count}u")});
 u32 column = i % {row.count}u;
@@ -152,13 +154,16 @@ class Rotary(Operation):
     def kernel(self) -> Kernel:
         """The kernel: a thread computes one element of the output."""
         shape = self.output.shape
-        width, half = shape[-1], shape[-1] // 2
+        width = shape[-1]
+        half = width // 2
+        cos = self.flat(self.cos.broadcast(shape), "i")
+        sin = self.flat(self.sin.broadcast(shape), "i")
         body = f"""\
 bool first = i % {width}u < {half}u;
 u32 other = select(i - {half}u, i + {half}u, first);
 f32 turned = {self.flat(self.x, "other")} * select(1.0, -1.0, first);
-f32 straight = {self.flat(self.x, "i")} * {self.flat(self.cos.broadcast(shape), "i")};
-{self.flat(self.output, "i")} = straight + turned * {self.flat(self.sin.broadcast(shape), "i")};"""
+f32 straight = {self.flat(self.x, "i")} * {cos};
+{self.flat(self.output, "i")} = straight + turned * {sin};"""
         return self.each_element(self.output.count, body)
 
 
@@ -179,14 +184,16 @@ class IndexWrite(Operation):
 
     def kernel(self) -> Kernel:
         """The kernel: a thread copies one element of the source."""
+        # The indices of element ``i`` of the source, from its last dimension to the first.
         indices: list[str] = []
         inner = 1
         for size in reversed(self.source.shape):
             indices.insert(0, f"i / {inner}u % {size}u" if size > 1 else "0u")
             inner *= size
-        which, indices[self.dimension] = indices[self.dimension], "at"
+        written_row = self.flat(self.index, indices[self.dimension])
+        indices[self.dimension] = "at"
         body = f"""\
-u32 at = u32({self.flat(self.index, which)});
+u32 at = u32({written_row});
 if (at < {self.target.shape[self.dimension]}u) {{
   {self.element(self.target, *indices)} = {self.flat(self.source, "i")};
 }}"""
@@ -212,9 +219,12 @@ def literal(value: float, number: NumberType) -> str:
     if number == "u32":
         return f"{int(value)}u"
     if number == "i32":
-        return f"{int(value)}" if value >= 0 else f"({int(value)})"
-    bounded = math.copysign(min(abs(value), 3.4e38), value)
-    return repr(float(bounded)) if bounded >= 0 else f"({float(bounded)!r})"
+        text = str(int(value))
+    else:
+        value = math.copysign(min(abs(value), 3.4e38), value)
+        text = repr(float(value))
+    # So that a negative number may stand beside any operator.
+    return text if value >= 0 else f"({text})"
 
 
 def converted(text: str, given: NumberType, wanted: NumberType) -> str:

@@ -9,6 +9,8 @@ multiplication.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 from collections.abc import Callable, Sequence
 from textwrap import indent
 
@@ -16,7 +18,9 @@ from overhead.decode.lowering.buffers import TensorView
 from overhead.decode.lowering.kernel import Kernel, loop, reduction, sum_text
 from overhead.decode.lowering.operation import GROUP_THREADS, Operation, threads_along
 
-_MOST_ROWS, _MOST_COLUMNS = 16, 4
+_MOST_ROWS = 16
+_MOST_COLUMNS = 4
+"""The most rows of a tile, and the most columns of a group."""
 _MOST_SUMS = 64
 """The most numbers that a thread sums at once. They are to stay in registers."""
 _LEAST_GROUPS = 1_024
@@ -69,24 +73,29 @@ def _one_row(operation: Operation, x: TensorView, *matrices: TensorView) -> _One
     """
     views = (x, *matrices)
     others = {view.buffer for view in (*operation.reads, *operation.writes) if view not in views}
-    if any(view.buffer in others or not _aligned(view) for view in views):
-        return _OneRow(x, matrices, fours=False)
-    return _OneRow(_divided(x), tuple(map(_divided, matrices)), fours=True)
+    for view in views:
+        # A buffer has one type in a kernel, so no other view of it may be read as numbers.
+        if view.buffer in others or not _aligned(view):
+            return _OneRow(x, matrices, fours=False)
+    in_fours = tuple(_divided(matrix) for matrix in matrices)
+    return _OneRow(_divided(x), in_fours, fours=True)
 
 
 def _aligned(view: TensorView) -> bool:
-    steps = [
-        stride for size, stride in zip(view.shape[:-1], view.strides, strict=False) if size > 1
-    ]
-    whole = not any(number % 4 for number in (view.shape[-1], view.offset, *steps))
-    return view.number == "f32" and view.strides[-1] == 1 and whole
+    """Whether each row of the view is whole vectors of four neighbouring numbers."""
+    if view.number != "f32" or view.strides[-1] != 1:
+        return False
+    starts = [view.offset, view.shape[-1]]
+    for size, stride in zip(view.shape[:-1], view.strides, strict=False):
+        if size > 1:
+            starts.append(stride)
+    return all(start % 4 == 0 for start in starts)
 
 
 def _divided(view: TensorView) -> TensorView:
-    shape, strides = (
-        (*view.shape[:-1], view.shape[-1] // 4),
-        (*(s // 4 for s in view.strides[:-1]), 1),
-    )
+    """The same memory as a view of vectors of four numbers."""
+    shape = (*view.shape[:-1], view.shape[-1] // 4)
+    strides = (*(stride // 4 for stride in view.strides[:-1]), 1)
     return dataclasses.replace(view, shape=shape, strides=strides, offset=view.offset // 4)
 
 
@@ -114,17 +123,15 @@ class _RowTiles:
 
     @property
     def columns(self) -> int:
-        """The columns of a group."""
-        most = min(
-            _MOST_COLUMNS,
-            _MOST_SUMS // (self.size * len(self.arrays)),
-            sum(self.counts) // _LEAST_GROUPS,
-        )
-        return max(
-            wide
-            for wide in range(1, max(1, most) + 1)
-            if all(count % wide == 0 for count in self.counts)
-        )
+        """The columns of a group: as many as a thread can sum at once, as leave enough groups, and
+        as divide each part of the output evenly.
+        """
+        by_sums = _MOST_SUMS // (self.size * len(self.arrays))
+        by_groups = sum(self.counts) // _LEAST_GROUPS
+        columns = max(1, min(_MOST_COLUMNS, by_sums, by_groups))
+        while any(count % columns for count in self.counts):
+            columns -= 1
+        return columns
 
     @property
     def groups(self) -> int:
@@ -143,18 +150,19 @@ class _RowTiles:
         ``x``: the text for number ``k`` of a row. ``factor``: the text for number ``k`` of the
         matrix of an array, in a column of the group.
         """
-        both = [(array, column) for array in self.arrays for column in range(self.columns)]
         lines = [f"for (u32 k = lane; k < {self.inner}u; k += {GROUP_THREADS}u) {{"]
-        lines += [
-            f"  f32 {array}_factor{column} = {factor(array, column)};" for array, column in both
-        ]
+        for array, column in self._arrays_and_columns:
+            lines.append(f"  f32 {array}_factor{column} = {factor(array, column)};")
         for row in range(self.size):
             lines.append(f"  f32 x{row} = {x(f'first + {row}u')};")
-            lines += [
-                f"  {array}{column}_{row} += x{row} * {array}_factor{column};"
-                for array, column in both
-            ]
+            for array, column in self._arrays_and_columns:
+                lines.append(f"  {array}{column}_{row} += x{row} * {array}_factor{column};")
         return "\n".join([*lines, "}"])
+
+    @property
+    def _arrays_and_columns(self) -> list[tuple[str, int]]:
+        """Each array with each column of a group."""
+        return list(itertools.product(self.arrays, range(self.columns)))
 
     def body(self, sums: str, end: Callable[[int], str]) -> str:
         """The statements of the kernel, in which ``column`` is the first column of the group.
@@ -162,13 +170,11 @@ class _RowTiles:
         ``end``: what a thread does with the sums of ``row`` in a column of the group. They have the
         names of the arrays with ``_sum``.
         """
-        each = [
-            (array, c, row)
-            for array in self.arrays
-            for c in range(self.columns)
-            for row in range(self.size)
-        ]
-        starts = "\n".join(f"f32 {array}{column}_{row} = 0.0;" for array, column, row in each)
+        start_lines = []
+        for array, column in self._arrays_and_columns:
+            for row in range(self.size):
+                start_lines.append(f"f32 {array}{column}_{row} = 0.0;")
+        starts = "\n".join(start_lines)
         ends = "\n".join(self._of_column(column, end(column)) for column in range(self.columns))
         return f"""\
 u32 column = group * {self.columns}u;
@@ -179,16 +185,19 @@ for (u32 first = 0u; first < {self.rows}u; first += {self.size}u) {{
 }}"""
 
     def _of_column(self, column: int, end: str) -> str:
-        kept = "\n".join(
-            f"{array}[{row * _APART}u + lane] = {array}{column}_{row};"
-            for array in self.arrays
-            for row in range(self.size)
-        )
-        totals = "\n".join(
-            f"f32 {array}_sum = 0.0;\nfor (u32 j = 0u; j < {GROUP_THREADS}u; j += 1u) {{"
-            f" {array}_sum += {array}[lane * {_APART}u + j]; }}"
-            for array in self.arrays
-        )
+        """Statements that add up what the threads have of a column, and then run ``end`` in one
+        thread for each row.
+        """
+        kept_lines = []
+        total_lines = []
+        for array in self.arrays:
+            for row in range(self.size):
+                kept_lines.append(f"{array}[{row * _APART}u + lane] = {array}{column}_{row};")
+            total_lines.append(f"f32 {array}_sum = 0.0;")
+            added = f"{array}_sum += {array}[lane * {_APART}u + j];"
+            total_lines.append(f"for (u32 j = 0u; j < {GROUP_THREADS}u; j += 1u) {{ {added} }}")
+        kept = "\n".join(kept_lines)
+        totals = "\n".join(total_lines)
         return f"""\
 {kept}
 workgroupBarrier();
@@ -226,67 +235,104 @@ class Gemv(Operation):
     @property
     def reads(self) -> tuple[TensorView, ...]:
         """The input, then each matrix and its bias."""
-        views = ((p.matrix, p.bias) for p in self.products)
-        return (self.x, *(view for pair in views for view in pair if view is not None))
+        views = [self.x]
+        for product in self.products:
+            views.append(product.matrix)
+            if product.bias is not None:
+                views.append(product.bias)
+        return tuple(views)
 
     @property
     def writes(self) -> tuple[TensorView, ...]:
         """The output of each product."""
-        return tuple(p.output for p in self.products)
+        return tuple(product.output for product in self.products)
 
     def kernel(self) -> Kernel:
         """The kernel: a group computes one column, or a few columns of several rows."""
-        rows, inner = self.x.count // self.x.shape[-1], self.x.shape[-1]
-        columns = [p.matrix.shape[0] for p in self.products]
-        own = [f"column - {sum(columns[:i])}u" if i else "column" for i in range(len(columns))]
-        if rows == 1:
-            return self._of_one_row(columns, own)
-        tiles = _RowTiles(rows, inner, columns)
+        if self.x.count == self.x.shape[-1]:
+            return self._of_one_row()
+        return self._of_several_rows()
 
-        def sums(product: MatrixProduct, column: str) -> str:
-            return tiles.sums(
-                lambda row: self.in_row(self.x, row, "k"),
-                lambda _, offset: self.element(product.matrix, sum_text(column, offset), "k"),
-            )
+    @property
+    def _columns(self) -> list[int]:
+        """The columns of each product."""
+        return [product.matrix.shape[0] for product in self.products]
+
+    @property
+    def _own_columns(self) -> list[str]:
+        """For each product the text of a column of its own matrix. ``column`` counts the columns of
+        all products, one after another.
+        """
+        texts = []
+        before = 0
+        for count in self._columns:
+            texts.append(f"column - {before}u" if before else "column")
+            before += count
+        return texts
+
+    def _of_several_rows(self) -> Kernel:
+        inner = self.x.shape[-1]
+        tiles = _RowTiles(self.x.count // inner, inner, self._columns)
+
+        def x(row: str) -> str:
+            return self.in_row(self.x, row, "k")
 
         def end(offset: int) -> str:
-            ends = self._ends([sum_text(column, offset) for column in own], "row", "part_sum")
-            return "\n".join(_by_column(ends, columns))
+            own_columns = [sum_text(column, offset) for column in self._own_columns]
+            ends = self._ends(own_columns, "row", "part_sum")
+            return "\n".join(_by_column(ends, self._columns))
 
-        body = "\n".join(_by_column([*map(sums, self.products, own)], columns))
+        sums = []
+        for product, column in zip(self.products, self._own_columns, strict=True):
+            factor = functools.partial(self._factor, product.matrix, column)
+            sums.append(tiles.sums(x, factor))
+        body = "\n".join(_by_column(sums, self._columns))
         return self.compose(tiles.body(body, end), tiles.groups, shared=tiles.shared)
 
-    def _of_one_row(self, columns: list[int], own: list[str]) -> Kernel:
-        row = _one_row(self, self.x, *(p.matrix for p in self.products))
+    def _factor(self, matrix: TensorView, column: str, array: str, offset: int) -> str:
+        """Number ``k`` of the matrix, in the column that is ``offset`` columns after this one. The
+        shared array is the same for all products, so ``array`` is not needed.
+        """
+        return self.element(matrix, sum_text(column, offset), "k")
+
+    def _of_one_row(self) -> Kernel:
+        row = _one_row(self, self.x, *(product.matrix for product in self.products))
 
         def sums(matrix: TensorView, column: str) -> str:
             def term(k: str) -> str:
-                return (
-                    "sum +="
-                    f" {row.product(self.in_row(row.x, '0u', k), self.element(matrix, column, k))};"
-                )
+                x = self.in_row(row.x, "0u", k)
+                return f"sum += {row.product(x, self.element(matrix, column, k))};"
 
             return row.statements(term)
 
+        sums_of_products = list(map(sums, row.matrices, self._own_columns))
+        ends = self._ends(self._own_columns, "0u", "part[0]")
         lines = [
             "u32 column = group;",
             "f32 sum = 0.0;",
-            *_by_column([*map(sums, row.matrices, own)], columns),
-        ]
-        lines += ["part[lane] = sum;", reduction("part", "x + y", row.threads), "if (lane == 0u) {"]
-        lines += [
-            indent("\n".join(_by_column(self._ends(own, "0u", "part[0]"), columns)), "  "),
+            *_by_column(sums_of_products, self._columns),
+            "part[lane] = sum;",
+            reduction("part", "x + y", row.threads),
+            "if (lane == 0u) {",
+            indent("\n".join(_by_column(ends, self._columns)), "  "),
             "}",
         ]
-        shared = (("part", row.threads),)
         return self.compose(
-            "\n".join(lines), sum(columns), threads=row.threads, shared=shared, fours=row.vectors
+            "\n".join(lines),
+            sum(self._columns),
+            threads=row.threads,
+            shared=(("part", row.threads),),
+            fours=row.vectors,
         )
 
-    def _ends(self, own: list[str], row: str, result: str) -> list[str]:
-        """For each product the statement that writes the result, with the bias."""
+    def _ends(self, columns: list[str], row: str, result: str) -> list[str]:
+        """For each product the statement that writes the result, with the bias.
+
+        ``columns``: for each product the text of the column; ``row`` and ``result``: the texts of
+        the row and of the sum.
+        """
         ends = []
-        for product, column in zip(self.products, own, strict=True):
+        for product, column in zip(self.products, columns, strict=True):
             bias = f" + {self.element(product.bias, column)}" if product.bias else ""
             ends.append(f"{self.in_row(product.output, row, column)} = {result}{bias};")
         return ends
@@ -307,38 +353,38 @@ class GatedGemv(Operation):
 
     def kernel(self) -> Kernel:
         """The kernel: a group computes one column, or a few columns of several rows."""
-        rows, inner, columns = (
-            self.x.count // self.x.shape[-1],
-            self.x.shape[-1],
-            self.gate.shape[0],
-        )
-        if rows > 1:
-            tiles, matrices = (
-                _RowTiles(rows, inner, [columns], ("gate", "up")),
-                {"gate": self.gate, "up": self.up},
-            )
-            sums = tiles.sums(
-                lambda row: self.in_row(self.x, row, "k"),
-                lambda array, offset: self.element(
-                    matrices[array], sum_text("column", offset), "k"
-                ),
-            )
+        if self.x.count == self.x.shape[-1]:
+            return self._of_one_row()
+        return self._of_several_rows()
 
-            def end(offset: int) -> str:
-                output = self.in_row(self.output, "row", sum_text("column", offset))
-                return f"f32 x0 = gate_sum;\n{output} = ({self.activation}) * up_sum;"
+    def _of_several_rows(self) -> Kernel:
+        inner = self.x.shape[-1]
+        columns = self.gate.shape[0]
+        tiles = _RowTiles(self.x.count // inner, inner, [columns], ("gate", "up"))
+        matrices = {"gate": self.gate, "up": self.up}
 
-            return self.compose(tiles.body(sums, end), tiles.groups, shared=tiles.shared)
+        def x(row: str) -> str:
+            return self.in_row(self.x, row, "k")
+
+        def factor(array: str, offset: int) -> str:
+            return self.element(matrices[array], sum_text("column", offset), "k")
+
+        def end(offset: int) -> str:
+            output = self.in_row(self.output, "row", sum_text("column", offset))
+            return f"f32 x0 = gate_sum;\n{output} = ({self.activation}) * up_sum;"
+
+        body = tiles.body(tiles.sums(x, factor), end)
+        return self.compose(body, tiles.groups, shared=tiles.shared)
+
+    def _of_one_row(self) -> Kernel:
         row = _one_row(self, self.x, self.gate, self.up)
+        gate, up = row.matrices
 
         def term(k: str) -> str:
-            gated, raised = (
-                row.product("x", self.element(matrix, "column", k)) for matrix in row.matrices
-            )
-            return (
-                f"{{ {row.number} x = {self.in_row(row.x, '0u', k)}; gated += {gated}; raised +="
-                f" {raised}; }}"
-            )
+            gated = row.product("x", self.element(gate, "column", k))
+            raised = row.product("x", self.element(up, "column", k))
+            x = self.in_row(row.x, "0u", k)
+            return f"{{ {row.number} x = {x}; gated += {gated}; raised += {raised}; }}"
 
         body = f"""\
 u32 column = group;
@@ -353,8 +399,13 @@ if (lane == 0u) {{
   f32 x0 = gates[0];
   {self.in_row(self.output, "0u", "column")} = ({self.activation}) * ups[0];
 }}"""
-        shared = (("gates", row.threads), ("ups", row.threads))
-        return self.compose(body, columns, threads=row.threads, shared=shared, fours=row.vectors)
+        return self.compose(
+            body,
+            self.gate.shape[0],
+            threads=row.threads,
+            shared=(("gates", row.threads), ("ups", row.threads)),
+            fours=row.vectors,
+        )
 
 
 def _by_column(statements: list[str], columns: list[int]) -> list[str]:

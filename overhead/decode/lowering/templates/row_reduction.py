@@ -12,8 +12,10 @@ from overhead.decode.lowering.buffers import TensorView
 from overhead.decode.lowering.kernel import Kernel, loop, reduction
 from overhead.decode.lowering.operation import Operation, threads_along
 
-_ARGMAX_THREADS, _ARGMAX_LOADS = 256, 16
-"""Threads of a group, and loads of a thread that do not wait for each other."""
+_ARGMAX_THREADS = 256
+"""Threads of a group: as many as every WebGPU device offers."""
+_ARGMAX_LOADS = 16
+"""Loads of a thread that do not wait for each other."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,22 +29,30 @@ class _RowOperation(Operation):
         """The numbers of a row."""
         return self.x.shape[-1]
 
+    @property
+    def row_count(self) -> int:
+        """The number of rows."""
+        return self.x.count // self.inner
+
     def along(self, statement: Callable[[str], str]) -> str:
         """Statements that run ``statement(k)`` for each number ``k`` of the row, shared by the
         threads.
         """
         return loop(self.inner, statement, threads=threads_along(self.inner))
 
-    def reduction(self, own: str, how: str) -> str:
-        """Statements after which ``part[0]`` has the combination of ``own`` of all threads."""
-        return f"part[lane] = {own};\n{reduction('part', how, threads_along(self.inner))}"
+    def reduction(self, variable: str, combined: str) -> str:
+        """Statements after which ``part[0]`` has the combination of the variable of all threads.
+
+        ``combined``: what two numbers ``x`` and ``y`` become, such as ``x + y``.
+        """
+        reduced = reduction("part", combined, threads_along(self.inner))
+        return f"part[lane] = {variable};\n{reduced}"
 
     def rows(self, body: str) -> Kernel:
         """The kernel that runs this for each row."""
         threads = threads_along(self.inner)
-        return self.compose(
-            body, self.x.count // self.inner, threads=threads, shared=(("part", threads),)
-        )
+        shared = (("part", threads),)
+        return self.compose(body, self.row_count, threads=threads, shared=shared)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,13 +69,21 @@ class RowReduction(_RowOperation):
 
     def kernel(self) -> Kernel:
         """The kernel: the threads of a group combine the numbers of one row."""
-        largest = self.kind == "max"
-        start, taken = ("-3.4e38", "max(found, {})") if largest else ("0.0", "found + {}")
-        mean = f" / {float(self.inner)!r}" * (self.kind == "mean")
+        mean = ""
+        if self.kind == "max":
+            start, added, combined = "-3.4e38", "max(found, {})", "max(x, y)"
+        else:
+            start, added, combined = "0.0", "found + {}", "x + y"
+        if self.kind == "mean":
+            mean = f" / {float(self.inner)!r}"
+
+        def take(k: str) -> str:
+            return f"found = {added.format(self.in_row(self.x, 'group', k))};"
+
         return self.rows(f"""\
 f32 found = {start};
-{self.along(lambda k: f"found = {taken.format(self.in_row(self.x, 'group', k))};")}
-{self.reduction("found", "max(x, y)" if largest else "x + y")}
+{self.along(take)}
+{self.reduction("found", combined)}
 if (lane == 0u) {{ {self.flat(self.output, "group")} = part[0]{mean}; }}""")
 
 
@@ -89,53 +107,59 @@ class Norm(_RowOperation):
     @property
     def label(self) -> str:
         """``rms_norm`` or ``layer_norm``, after ``residual_`` if two inputs are added first."""
-        return ("residual_" if self.residual else "") + (
-            "layer_norm" if self.centred else "rms_norm"
-        )
+        norm = "layer_norm" if self.centred else "rms_norm"
+        return f"residual_{norm}" if self.residual else norm
 
     def kernel(self) -> Kernel:
         """The kernel: a group normalises one row."""
-        source, residual, count = self.total or self.x, self.residual, repr(float(self.inner))
-
-        def x(k: str) -> str:
-            return self.in_row(source, "group", k)
-
-        lines, middle = [], "0.0"
-        if residual is not None:
-            # Each thread reads back only what it wrote itself, so no barrier is needed.
-            added = residual
-            lines.append(
-                self.along(
-                    lambda k: (
-                        f"{x(k)} = {self.in_row(self.x, 'group', k)} +"
-                        f" {self.in_row(added, 'group', k)};"
-                    )
-                )
-            )
+        count = repr(float(self.inner))
+        # What is subtracted from each number: the mean of the row, or nothing.
+        middle = "middle" if self.centred else "0.0"
+        lines: list[str] = []
+        if self.residual is not None:
+            lines.append(self._added(self.residual))
         if self.centred:
             lines += [
                 "f32 sum = 0.0;",
-                self.along(lambda k: f"sum += {x(k)};"),
+                self.along(lambda k: f"sum += {self._number(k)};"),
                 self.reduction("sum", "x + y"),
+                f"f32 middle = part[0] / {count};",
+                "workgroupBarrier();",
             ]
-            lines += [f"f32 middle = part[0] / {count};", "workgroupBarrier();"]
-            middle = "middle"
 
-        def scaled(k: str) -> str:
+        def add_square(k: str) -> str:
+            distance = f"({self._number(k)} - {middle})"
+            return f"squares += {distance} * {distance};"
+
+        def scale(k: str) -> str:
             weight = f" * {self.element(self.weight, k)}" if self.weight else ""
             bias = f" + {self.element(self.bias, k)}" if self.bias else ""
-            return (
-                f"{self.in_row(self.output, 'group', k)} = ({x(k)} - {middle}) *"
-                f" factor{weight}{bias};"
-            )
+            output = self.in_row(self.output, "group", k)
+            return f"{output} = ({self._number(k)} - {middle}) * factor{weight}{bias};"
 
         lines.append(f"""\
 f32 squares = 0.0;
-{self.along(lambda k: f"squares += ({x(k)} - {middle}) * ({x(k)} - {middle});")}
+{self.along(add_square)}
 {self.reduction("squares", "x + y")}
 f32 factor = inverseSqrt(part[0] / {count} + {self.epsilon!r});
-{self.along(scaled)}""")
+{self.along(scale)}""")
         return self.rows("\n".join(lines))
+
+    def _number(self, k: str) -> str:
+        """Number ``k`` of the row that is normalised: of the sum, if there is a residual."""
+        return self.in_row(self.total or self.x, "group", k)
+
+    def _added(self, residual: TensorView) -> str:
+        """Statements that write the sum of the row and its residual into ``total``.
+
+        Each thread reads back only what it wrote itself, so no barrier is needed.
+        """
+
+        def add(k: str) -> str:
+            x = self.in_row(self.x, "group", k)
+            return f"{self._number(k)} = {x} + {self.in_row(residual, 'group', k)};"
+
+        return self.along(add)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -148,16 +172,18 @@ class Argmax(_RowOperation):
     def kernel(self) -> Kernel:
         """The kernel: a group finds the column of one row."""
         # The shared arrays are f32. A float32 holds every integer up to 2^24, so a column is exact.
-        threads, step = _ARGMAX_THREADS, _ARGMAX_THREADS * _ARGMAX_LOADS
+        threads = _ARGMAX_THREADS
+        step = threads * _ARGMAX_LOADS
         whole = self.inner - self.inner % step
-        places = [f"k + {i * threads}u" for i in range(_ARGMAX_LOADS)]
-        loads = [
-            f"f32 x{i} = {self.in_row(self.x, 'group', f'({at})')};" for i, at in enumerate(places)
-        ]
-        larger = [
-            f"if (x{i} > highest) {{ highest = x{i}; column = {at}; }}"
-            for i, at in enumerate(places)
-        ]
+        loads: list[str] = []
+        larger: list[str] = []
+        for i in range(_ARGMAX_LOADS):
+            column = f"k + {i * threads}u"
+            loads.append(f"f32 x{i} = {self.in_row(self.x, 'group', f'({column})')};")
+            larger.append(f"if (x{i} > highest) {{ highest = x{i}; column = {column}; }}")
+
+        # First whole steps with many loads, then the rest of the row. At last the threads compare
+        # what they found; of equal numbers the earlier column wins, as in PyTorch.
         body = f"""\
 f32 highest = -3.4e38;
 u32 column = 0u;
@@ -188,4 +214,4 @@ for (u32 apart = {threads // 2}u; apart > 0u; apart = apart / 2u) {{
 workgroupBarrier();
 if (lane == 0u) {{ {self.flat(self.output, "group")} = i32(columns[0]); }}"""
         shared = (("values", threads), ("columns", threads))
-        return self.compose(body, self.x.count // self.inner, threads=threads, shared=shared)
+        return self.compose(body, self.row_count, threads=threads, shared=shared)

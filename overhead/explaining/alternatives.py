@@ -1,0 +1,292 @@
+"""Other ways to run a step: each is measured against the step as it is."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from overhead.results import Reason, Why, because
+from overhead.timing.waits import has_cuda_context
+
+StepFunction = Callable[[], Any]
+CUDA_GRAPH, PINNED, UNSYNCHRONISED = "CUDA graph", "pinned uploads", "without synchronisations"
+_RECORDED_STEPS = 4
+"""How many steps are recorded without synchronisations; they are handed out in turn. Chosen, not
+measured.
+"""
+_MOST_PINNED = 8
+"""So many uploaded tensors are kept pinned. Chosen, not measured; a step with more of them pins
+some again in each step.
+"""
+_READS = ("item", "tolist", "cpu", "to", "__bool__", "__int__", "__float__", "__index__")
+"""Methods of ``torch.Tensor`` that may copy from the device to the host and wait for it."""
+
+
+@dataclass(frozen=True)
+class StepChange:
+    """Another way to run the same step.
+
+    ``make``: gives the step in the other way, or raises what forbids it. ``why_not``: why it does
+    not apply to what has run in this process; '' if it does. ``label``: ``measured`` if it computes
+    the same, ``bound`` if it leaves out something that the program needs. ``captures``: it records
+    the step once, so Python values stay as they were then. ``compiles``: it translates the step
+    first, which may take minutes.
+    """
+
+    make: Callable[[StepFunction], StepFunction]
+    why_not: Callable[[], Why]
+    label: Literal["measured", "bound"] = "measured"
+    captures: bool = False
+    compiles: bool = False
+
+
+class ReadsDiffer(RuntimeError):
+    """A step that gets recorded values reads more of them than were recorded: it reads not the same
+    in each step.
+    """
+
+
+def no_torch() -> Reason:
+    """Why an alternative of PyTorch's does not apply to a step without PyTorch."""
+    return because("step-without-torch")
+
+
+def _without_cuda() -> Why:
+    """Why PyTorch's CUDA features do not apply to what runs in this process; '' if they do."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return no_torch()
+    if not torch.cuda.is_available():
+        return because("alternative-needs-cuda-device")
+    if torch.cuda.is_initialized() or has_cuda_context():
+        return ""
+    return because("step-without-torch-on-cuda")
+
+
+def capture_graph(step: StepFunction) -> StepFunction:
+    """A function that launches a CUDA graph of the whole step. Raises what the step or the capture
+    raises.
+    """
+    import torch
+
+    graph: Any = torch.cuda.CUDAGraph()
+    raised: Exception | None = None
+    try:
+        with torch.cuda.graph(graph):
+            try:
+                result = step()
+            except Exception as error:
+                raised = error
+                raise
+    except Exception as error:
+        # If the step raised, the end of the capture raises again, and only says that the capture is
+        # invalid.
+        raise raised or error from None
+
+    def replay() -> Any:
+        graph.replay()
+        return result
+
+    return replay
+
+
+def _compiled(mode: str, step: StepFunction) -> StepFunction:
+    """The step as ``torch.compile`` translates it in its first call."""
+    import torch
+
+    def call_step() -> Any:
+        return step()
+
+    # A function around the step, since dynamo refuses some callable objects.
+    compiled: StepFunction = torch.compile(call_step, mode=mode)
+    return compiled
+
+
+def _not_compiled(mode: str) -> Why:
+    """Why ``torch.compile`` in this mode does not apply; '' if it does."""
+    if "torch" not in sys.modules:
+        return no_torch()
+    if mode == "reduce-overhead" and _without_cuda():
+        return because("same-as-default-mode-on-cpu")
+    return ""
+
+
+def _without_synchronisations(step: StepFunction) -> StepFunction:
+    """The step with recorded values in place of reads and waits: a bound on their cost, and no
+    usable program.
+    """
+    import torch
+
+    tape = Tape()
+    for name in _READS:
+        setattr(torch.Tensor, name, tape.read(getattr(torch.Tensor, name)))
+    for owner in (torch.cuda, torch.cuda.Stream, torch.cuda.Event):
+        owner.synchronize = tape.wait(owner.synchronize)
+    for _ in range(_RECORDED_STEPS):
+        tape.record(step)
+    return lambda: tape.replay(step)
+
+
+class _PinnedTensors:
+    """Copies of tensors of the host in pinned memory, for as long as the tensors are not
+    written.
+    """
+
+    def __init__(self) -> None:
+        self._pinned = functools.lru_cache(_MOST_PINNED)(_pin)
+
+    def of(self, tensor: Any) -> Any:
+        """The pinned copy of a tensor; one on the GPU itself."""
+        if tensor.is_cuda:
+            return tensor
+        # PyTorch counts how often a tensor was written; it counts nothing for one of inference.
+        version = 0 if tensor.is_inference() else tensor._version
+        return self._pinned(tensor, version)
+
+
+def _pin(tensor: Any, version: int) -> Any:
+    """A copy in pinned memory. ``version``: tells a tensor from the same one as it was before."""
+    return tensor.pin_memory()
+
+
+def _pinned(step: StepFunction) -> StepFunction:
+    """The step with uploads from pinned memory, ``non_blocking``. A tensor is pinned again when it
+    is written.
+    """
+    import torch
+
+    pinned = _PinnedTensors()
+
+    def uploading(method: Callable[..., Any], always: bool) -> Callable[..., Any]:
+        """A method of a tensor that uploads from pinned memory. ``always``: each call uploads."""
+
+        def upload(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if always or _goes_to("cuda", args, kwargs):
+                return method(pinned.of(tensor), *args, **{**kwargs, "non_blocking": True})
+            return method(tensor, *args, **kwargs)
+
+        return upload
+
+    def copying(tensor: Any, source: Any, non_blocking: bool = False) -> Any:
+        if tensor.is_cuda:
+            return copy(tensor, pinned.of(source), True)
+        return copy(tensor, source, non_blocking)
+
+    kind = torch.Tensor
+    copy = torch.Tensor.copy_
+    usual = {"to": kind.to, "cuda": kind.cuda, "copy_": copy}
+    changed = {
+        "to": uploading(kind.to, False),
+        "cuda": uploading(kind.cuda, True),
+        "copy_": copying,
+    }
+
+    def changed_step() -> Any:
+        """Run the step with the changed methods of tensors."""
+        for name, method in changed.items():
+            setattr(kind, name, method)
+        try:
+            return step()
+        finally:  # the step as it is runs in turn in this process
+            for name, method in usual.items():
+                setattr(kind, name, method)
+
+    return changed_step
+
+
+class Tape:
+    """The values that some steps read from the device, in order."""
+
+    def __init__(self) -> None:
+        self._steps: list[list[Any]] = []
+        self._mode: Literal["off", "recording", "replaying"] = "off"
+        self._values: list[Any] = []
+
+    def record(self, step: StepFunction) -> Any:
+        """Run a step and keep the values that it reads from the device; returns what the step
+        returns.
+        """
+        self._steps.append([])
+        return self._run("recording", self._steps[-1], step)
+
+    def replay(self, step: StepFunction) -> Any:
+        """Run a step that gets recorded values instead of reading. Raises ``ReadsDiffer`` if it
+        reads more of them.
+        """
+        self._steps.append(self._steps.pop(0))
+        return self._run("replaying", [*self._steps[-1]], step)
+
+    def _run(
+        self, mode: Literal["recording", "replaying"], values: list[Any], step: StepFunction
+    ) -> Any:
+        """Run a step that records its reads in ``values``, or takes them from there."""
+        self._mode = mode
+        self._values = values
+        try:
+            return step()
+        finally:
+            self._mode = "off"
+
+    def read(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A tensor's ``method`` wrapped: it records what it reads from the device, and replays
+        it.
+        """
+
+        def reading(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            """Stand in for ``method``: what it reads from the device is kept while a step is
+            recorded, and given back while one is replayed.
+            """
+            if self._mode == "off" or not tensor.is_cuda:
+                return method(tensor, *args, **kwargs)
+            if self._mode == "recording":
+                value = method(tensor, *args, **kwargs)
+                if not getattr(value, "is_cuda", False):
+                    self._values.append(value)
+                return value
+            if method.__name__ == "to" and not _goes_to("cpu", args, kwargs):
+                return method(tensor, *args, **kwargs)
+            if not self._values:
+                raise ReadsDiffer
+            return self._values.pop(0)
+
+        return reading
+
+    def wait(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A ``function`` that waits, wrapped: while a step is replayed it does nothing and returns
+        None.
+        """
+
+        def waiting(*args: Any, **kwargs: Any) -> Any:
+            if self._mode == "replaying":
+                return None
+            return function(*args, **kwargs)
+
+        return waiting
+
+
+def _goes_to(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether these arguments of ``Tensor.to`` name a device of this kind, or a tensor there."""
+    for argument in [*args, *kwargs.values()]:
+        device = getattr(argument, "device", argument)
+        if str(device).startswith(kind):
+            return True
+    return False
+
+
+def _compile_in(mode: str) -> StepChange:
+    """The alternative that compiles the step in this mode of ``torch.compile``."""
+    make = functools.partial(_compiled, mode)
+    return StepChange(make, functools.partial(_not_compiled, mode), compiles=True)
+
+
+ALTERNATIVES: dict[str, StepChange] = {
+    CUDA_GRAPH: StepChange(capture_graph, _without_cuda, captures=True),
+    "torch.compile": _compile_in("default"),
+    "torch.compile reduce-overhead": _compile_in("reduce-overhead"),
+    PINNED: StepChange(_pinned, _without_cuda),
+    UNSYNCHRONISED: StepChange(_without_synchronisations, _without_cuda, "bound"),
+}
+"""By name, in the order in which they are tried and shown."""

@@ -1,0 +1,359 @@
+"""Try an alternative in a process of its own: is it possible, how long does it take to make, are
+its results the same.
+
+Each process loads the program with fixed seeds and runs the same number of steps first, so all
+start from one state.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import mmap
+import os
+import random
+import shutil
+import sys
+import time
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from overhead import scratch
+from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
+from overhead.errors import one_line
+from overhead.explaining import state
+from overhead.explaining.alternatives import ALTERNATIVES, ReadsDiffer, StepFunction
+from overhead.explaining.outcome import (
+    MOST_BYTES,
+    LaterSteps,
+    NotCompared,
+    StepOutcome,
+    StepValue,
+    checksums,
+    result_values,
+    state_values,
+    vary_values,
+)
+from overhead.results import Reason, Why, because
+from overhead.timing.steps import error_text, program_line
+
+_MOST_NAMED = 3
+"""Values that change on the host, which a refusal names."""
+_WARM_STEPS = 3
+_COMPARED_STEPS = 3
+_SOON_STEPS = 50
+"""After so many more steps the results are compared again: an alternative may work at first and
+then stop. Chosen, not measured; an alternative that stops later is found after ``later_s``.
+"""
+_SOON_S = 5.0
+"""Longer steps get so many seconds more for that. Chosen, not measured."""
+_MEMORY_PART, _DISK_PART, _LATER_PART = 32, 8, 4
+"""The compared values of one process take at most these parts of the free memory and of the free
+disk; those of later steps this part of what is left. Values are held twice. Chosen, not measured.
+"""
+_SEED = 1
+_ADVICE = (" Search for `cuda", " CUDA kernel errors might")
+"""How the advice begins that PyTorch adds to an error of CUDA's."""
+
+
+class AttemptJob(Struct, frozen=True, kw_only=True):
+    """What to try. ``setup``: Python text that defines ``step``. ``alternative``: its name; empty
+    for the step itself.
+
+    ``against``: Python text that defines the user's own alternative as ``step``. ``path``: entries
+    of ``sys.path`` that the program needs. ``file``: where the answer goes. ``torch``: the program
+    imports PyTorch, which is seeded before. ``vary``: see whether the step responds to other values
+    of what it reaches, after it ran for ``later_s`` seconds.
+    """
+
+    setup: str
+    alternative: str = ""
+    against: str = ""
+    path: list[str] = []
+    file: str = ""
+    torch: bool = False
+    vary: bool = False
+    later_s: float = 0.5
+
+
+class Attempt(Struct, frozen=True):
+    """What became of an attempt. ``reason``: why there is no outcome. ``where``: the line that
+    forbids it.
+
+    ``refused``: the alternative does not apply. ``making_s``: seconds to make it, with its first
+    step, which compiles.
+    """
+
+    outcome: StepOutcome | None = None
+    reason: Why = ""
+    where: str = ""
+    refused: bool = False
+    making_s: float = 0.0
+
+
+class PreparedStep(NamedTuple):
+    """An alternative that can be run. ``run``: runs one step. ``program``: the function of the
+    program that holds the state. ``making_s``: how long it took to make the first.
+    """
+
+    run: StepFunction
+    program: StepFunction
+    making_s: float
+
+
+class NotPossible(Exception):
+    """The alternative does not apply to this step."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
+    """The result of a job, in a child process that gets ``limit_s`` seconds and three quarters of
+    the memory.
+    """
+    limits = ChildLimits(limit_s, count_descendants=True)
+    decode = msgspec.json.Decoder(str).decode
+    with scratch.subfolder() as folder:
+        placed = msgspec.structs.replace(job, file=f"{folder}/attempt")
+        try:
+            with ChildProcess("overhead.explaining.attempts", placed, decode, limits) as child:
+                file = child.receive()
+        except ChildEnded as ended:
+            file = placed.file
+            # A child that saved its answer worked until the values of the step were varied.
+            if not job.vary or not os.path.exists(file):
+                return Attempt(reason=ended.reason)
+        with open(file, "rb") as written:
+            mapped = mmap.mmap(written.fileno(), 0, access=mmap.ACCESS_READ)
+            return msgspec.msgpack.decode(mapped, type=Attempt)  # the values stay in the file
+
+
+@functools.cache
+def load_steps(text: str) -> list[StepFunction]:
+    """The step of each ``AttemptJob`` in a JSON text, loaded and warm, in the process that times
+    them.
+
+    Calling one that cannot be made raises why: so one alternative that fails does not end the
+    process that times the others. Kept by the text, since each statement asks for all of them.
+    """
+    jobs = msgspec.json.decode(text, type=list[AttemptJob])
+    return [_ready_to_time(job) for job in jobs]
+
+
+def _ready_to_time(job: AttemptJob) -> StepFunction:
+    """A function that runs one step of a job, after the first steps; if it cannot be made, a
+    function that raises why.
+    """
+    try:
+        run = prepare_step(job).run
+        for _ in range(_WARM_STEPS):
+            run()
+        wait_for_device()
+        return run
+    except Exception as error:
+        reason = error_text(error)
+
+    def raise_reason() -> None:
+        raise RuntimeError(reason)
+
+    return raise_reason
+
+
+def prepare_step(job: AttemptJob) -> PreparedStep:
+    """Seed, load and warm up the step, and make the alternative.
+
+    Raises ``NotPossible``, or what the step or the alternative raises.
+    """
+    import numpy as np
+
+    random.seed(_SEED)
+    np.random.seed(_SEED)
+    if job.torch:
+        import torch
+
+        torch.manual_seed(_SEED)
+    sys.path += [entry for entry in job.path if entry not in sys.path]
+    module = types.ModuleType(f"overhead_program_{len(sys.modules)}")
+    sys.modules[module.__name__] = module  # torch.compile imports the module of what it compiles
+    exec(job.against or job.setup, module.__dict__)
+    step: StepFunction = module.step
+    changing = _warm(step)
+    if not job.alternative:
+        return PreparedStep(step, step, 0.0)
+
+    alternative = ALTERNATIVES[job.alternative]
+    reason = alternative.why_not()
+    if isinstance(reason, Reason):
+        raise NotPossible(reason)
+    if alternative.captures and changing:
+        raise NotPossible(_not_capturable(changing))
+
+    began = time.perf_counter()
+    run = alternative.make(step)
+    wait_for_device()
+    return PreparedStep(run, step, time.perf_counter() - began)
+
+
+def _not_capturable(changing: list[str]) -> Reason:
+    """Why a step that changes these values on the host cannot be captured."""
+    named = "; ".join(changing[:_MOST_NAMED])
+    more = max(0, len(changing) - _MOST_NAMED)
+    has_optimiser = any(".state." in name and name.endswith(".step") for name in changing)
+    if has_optimiser:
+        return because("optimiser-not-capturable", names=named, more=more)
+    return because("step-not-capturable", names=named, more=more)
+
+
+def _warm(step: StepFunction) -> list[str]:
+    """Run the first steps. The names of the values on the host that the last of them changed."""
+    torch = sys.modules.get("torch")
+    stream = contextlib.nullcontext()
+    # To make a stream would start CUDA, where the step uses another library.
+    if torch is not None and torch.cuda.is_initialized():
+        # A capture needs the warm-up of a backward pass to happen on another stream than the
+        # default one.
+        torch.cuda.synchronize()
+        stream = torch.cuda.stream(torch.cuda.Stream())
+    with stream:
+        for _ in range(_WARM_STEPS - 1):
+            step()
+        before = state.host_values(step)
+        step()
+    wait_for_device()
+    return state.changed_names(before, state.host_values(step))
+
+
+def wait_for_device() -> None:
+    """Wait until PyTorch's CUDA work is done, if there is any."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def run_attempt(job: AttemptJob, save: Callable[[Attempt], object] = lambda found: None) -> Attempt:
+    """Make the alternative and run the compared steps, in the child; an error becomes the reason of
+    the result.
+
+    ``save`` gets what is known before values are varied: a step with values that it never had may
+    end the process.
+    """
+    room = _room(job.file)
+    results: list[StepValue] = []
+    left_out = NotCompared()
+    try:
+        made, step, making_s = prepare_step(job)
+        before = checksums(step)
+        began = time.perf_counter()
+        for index in range(_COMPARED_STEPS):
+            result = made()
+            if index == 0:  # the first step of an alternative may compile
+                wait_for_device()
+                making_s += time.perf_counter() - began
+            values, unread = result_values(f"step {index + 1}", result, room)
+            results += values
+            room -= sum(value.data.nbytes for value in values)
+            left_out |= unread
+        state_after, unread = state_values(step, before, room)
+        left_out |= unread
+    except NotPossible as error:
+        return Attempt(reason=error.reason, refused=True)
+    except ReadsDiffer as error:
+        where = program_line(error, texts=True)
+        return Attempt(reason=because("reads-differ-between-steps"), where=where)
+    except Exception as error:
+        where = program_line(error, texts=True)
+        return Attempt(reason=_without_advice(one_line(error)), where=where)
+
+    outcome = StepOutcome(results, state_after, left_out)
+    attempt = Attempt(outcome, making_s=making_s)
+    if not job.vary:
+        return attempt
+    save(attempt)
+    responds, later = _later_steps(step, job.later_s, room // _LATER_PART)
+    outcome = msgspec.structs.replace(outcome, responds=responds, later=later)
+    return Attempt(outcome, making_s=making_s)
+
+
+def _room(file: str) -> int:
+    """How many bytes the compared values may take, by the free memory and the free disk."""
+    import psutil
+
+    memory: int = psutil.virtual_memory().available
+    disk = shutil.disk_usage(Path(file).parent).free
+    return min(MOST_BYTES, memory // _MEMORY_PART, disk // _DISK_PART)
+
+
+def _without_advice(text: str) -> str:
+    """What an error says, without what PyTorch adds for who debugs CUDA."""
+    for beginning in _ADVICE:
+        text = text.partition(beginning)[0]
+    return text
+
+
+def _later_steps(
+    step: StepFunction, later_s: float, room: int
+) -> tuple[bool | None, LaterSteps | None]:
+    """Whether a step computes something else once what it reaches has other values, and its later
+    results.
+
+    What it returns tells that, or what it changes if it returns nothing. None if it raises.
+    """
+    try:
+        soon = _run_for(step, later_s, room)
+        usual, _ = result_values("step", step(), room)
+        varied = vary_values(step, middle=True)
+        middle, _ = result_values("step", step(), room)
+        varied += vary_values(step, middle=False)
+        before = checksums(step)
+        whole, _ = result_values("step", step(), room)
+        later = LaterSteps(soon, usual, middle, whole, varied)
+        if any(value.count for value in usual):
+            return _contents(usual) != _contents(whole), later
+        return checksums(step) != before, later
+    except Exception:  # the step of a user, whose values it never had
+        return None, None
+
+
+def _run_for(step: StepFunction, seconds: float, room: int) -> list[StepValue] | None:
+    """Run a step for this long, and at least ``_SOON_STEPS`` times. What that one of them returned;
+    None if there was no time for so many.
+    """
+    soon = None
+    steps = 0
+    ends = time.perf_counter() + seconds
+    while steps < _SOON_STEPS or time.perf_counter() < ends:
+        result = step()
+        steps += 1
+        if steps == _SOON_STEPS:
+            soon, _ = result_values("step", result, room)
+        elif steps < _SOON_STEPS and time.perf_counter() > ends + _SOON_S:
+            break
+    return soon
+
+
+def _contents(values: list[StepValue]) -> list[tuple[str, str, bytes]]:
+    """What makes two results equal bit by bit: names, texts and bytes."""
+    return [(value.name, value.text, bytes(value.data)) for value in values]
+
+
+def _answer(job: AttemptJob, send: Send) -> None:
+    """Run the attempt in the child. The answer goes to a file, since values may be large."""
+
+    def save(found: Attempt) -> None:
+        part = Path(f"{job.file}.part")
+        part.write_bytes(msgspec.msgpack.encode(found))
+        part.replace(job.file)
+
+    save(run_attempt(job, save))
+    send(job.file)
+
+
+if __name__ == "__main__":
+    serve(AttemptJob, _answer)

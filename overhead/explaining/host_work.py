@@ -1,0 +1,458 @@
+"""What a profile says of a step: host work without the profiler's cost and without waits; counts;
+and the rows. Pure.
+
+CUPTI, which profiles the device's work, slows each runtime call of the host by another amount. So
+the host's times come from another profile of the same operations, without the device.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+
+from overhead.explaining import record
+from overhead.explaining.record import BETWEEN, missing
+from overhead.results import Figure, Why, because
+from overhead.traces.trace import (
+    NO_SITE,
+    CallKind,
+    CallSite,
+    HostOperation,
+    StepTrace,
+    Trace,
+    quiet_mean,
+    union_of_spans,
+)
+
+
+@dataclass(frozen=True)
+class ProfilerCost:
+    """What the profiler costs, ns. ``operation_ns``: for each operation, nested ones too.
+
+    ``entry_ns``: the time that PyTorch needs to get from Python into an operation.
+    """
+
+    operation_ns: float = 0.0
+    entry_ns: float = 0.0
+
+
+class ReturnTimes(Struct, frozen=True):
+    """Times of calls without a profiler, ns, each on an idle device: of the step, and of a loop of
+    one operation.
+    """
+
+    step: Sequence[float] = ()
+    loop: Sequence[float] = ()
+
+
+_MUCH_WAITING = 0.05
+"""A step that waits for a larger share of its time than this may hide the profiler's cost in its
+waits. Chosen, not measured; docs/explain.md tells it.
+"""
+
+
+def profiler_cost(
+    alone: Trace, loop: Trace, returns: ReturnTimes, blocked_ns: float = 0.0
+) -> ProfilerCost:
+    """The cost of the profiler, from calls with it (``alone``: steps, ``loop``) and without it
+    (``returns``).
+
+    ``blocked_ns``: how long a step waits for the device. If that is much, the cost is taken from
+    the loop, which does not wait: what the profiler adds while the host would wait anyway is not
+    seen in the time of the step.
+    """
+    gaps_ns = []
+    for step in loop.steps:
+        for before, after in itertools.pairwise(step.operations):
+            gaps_ns.append(after.start - before.end)
+    entry_ns = statistics.median(gaps_ns) if gaps_ns else 0.0
+
+    if blocked_ns > _MUCH_WAITING * quiet_mean(returns.step):
+        return ProfilerCost(_added_ns(loop, returns.loop), entry_ns)
+    return ProfilerCost(_added_ns(alone, returns.step), entry_ns)
+
+
+def _added_ns(profiled: Trace, returns: Sequence[float]) -> float:
+    """What the profiler adds to an operation, ns: how much longer the profiled steps take than
+    without it (``returns``), over the number of their operations.
+    """
+    steps = profiled.quiet().steps
+    operations = 0
+    for step in steps:
+        operations += sum(1 + operation.inner for operation in step.operations)
+    if not operations or not returns:
+        return 0.0
+    plain_ns = quiet_mean(returns) if profiled.alike else statistics.fmean(returns)
+    added_ns = sum(step.end - step.start - plain_ns for step in steps)
+    return max(0.0, added_ns / operations)
+
+
+HostWork = Callable[[float, float], float]
+"""The host's work in one step from one time of the profile to another, ns."""
+_NO_TRACE, _NO_COST = Trace(()), ProfilerCost()
+
+
+@dataclass(frozen=True)
+class _ProfiledParts:
+    """For each part of a step (``_CutStep``), ns: its time with a profiler, and how much of that is
+    the profiler's cost.
+    """
+
+    part_ns: Sequence[float]
+    cost_ns: Sequence[float]
+
+
+@dataclass(frozen=True)
+class HostTimes:
+    """The times of the host. ``alone``: steps profiled without the device, each of which began on
+    an idle device.
+
+    They tell the work of steps with the same operations in the same order. ``cost``: what the
+    profiler adds, ns.
+    """
+
+    alone: Trace = _NO_TRACE
+    cost: ProfilerCost = _NO_COST
+
+    def work_of(self, step: StepTrace, call_ns: float) -> HostWork:
+        """A function of two times of ``step``: the host's work between them, ns.
+
+        The step was profiled with the device, by CUPTI, which makes each runtime call ``call_ns``
+        longer. The work in each of its parts comes from steps that were profiled without the
+        device. Within a part the work is spread as the time of the host in ``step``.
+        """
+        cut = _CutStep(step, call_ns)
+        usual = self._usual.get(_names(step))
+        if usual is None:
+            # No step with the same operations was profiled without the device.
+            usual = _ProfiledParts(cut.part_ns, self._costs(step))
+        work_ns = _work_of_parts(cut, usual, call_ns)
+        time_until_edge = np.asarray(cut.time_until_edge)
+        work_until_edge = np.asarray([0.0, *itertools.accumulate(work_ns)])
+
+        def work_between(start: float, end: float) -> float:
+            times = (cut.time_until(start), cut.time_until(end))
+            work_until_start, work_until_end = np.interp(times, time_until_edge, work_until_edge)
+            return float(work_until_end - work_until_start)
+
+        return work_between
+
+    def call_ns(self, trace: Trace) -> float:
+        """How much longer CUPTI makes a runtime call that does not wait, ns: the median over steps;
+        0 without calls.
+
+        In a step that is known from the profile without the device, it is what the parts without
+        waits take longer in ``trace``, over the number of calls in them.
+        """
+        longer_ns_per_call = []
+        for step in trace.steps:
+            usual = self._usual.get(_names(step))
+            if usual is None:
+                continue
+            cut = _CutStep(step, 0.0)
+            unwaited = [index for index, waits in enumerate(cut.waits) if not waits]
+            calls = sum(cut.free_calls[index] for index in unwaited)
+            longer_ns = sum(cut.part_ns[index] - usual.part_ns[index] for index in unwaited)
+            if calls:
+                longer_ns_per_call.append(longer_ns / calls)
+        return max(0.0, statistics.median(longer_ns_per_call)) if longer_ns_per_call else 0.0
+
+    def count_unknown_steps(self, trace: Trace) -> int:
+        """How many steps of the trace run other operations than the steps that were profiled
+        without the device.
+        """
+        unknown = [step for step in trace.steps if _names(step) not in self._usual]
+        return len(unknown)
+
+    @cached_property
+    def _usual(self) -> dict[tuple[str, ...], _ProfiledParts]:
+        """The parts of the steps that were profiled without the device, by the names of their
+        operations in order: the means over the quickest steps of each kind.
+        """
+        steps_by_names: dict[tuple[str, ...], list[StepTrace]] = {}
+        for step in self.alone.steps:
+            steps_by_names.setdefault(_names(step), []).append(step)
+
+        usual = {}
+        for names, steps in steps_by_names.items():
+            quickest = Trace(steps).quiet().steps
+            parts_of_steps = [_CutStep(step, 0.0).part_ns for step in quickest]
+            times_of_parts = zip(*parts_of_steps, strict=True)
+            part_ns = [statistics.fmean(times) for times in times_of_parts]
+            usual[names] = _ProfiledParts(part_ns, self._costs(quickest[0]))
+        return usual
+
+    def _costs(self, step: StepTrace) -> list[float]:
+        """The cost of the profiler in each part of a step, ns: only operations cost something, and
+        those inside of them too.
+        """
+        costs_ns = [0.0]  # before the first operation
+        for operation in step.operations:
+            costs_ns.append(self.cost.operation_ns * (1 + operation.inner))
+            costs_ns.append(0.0)  # between this operation and the next one
+        return costs_ns
+
+
+def _names(step: StepTrace) -> tuple[str, ...]:
+    return tuple(operation.name for operation in step.operations)
+
+
+class _CutStep:
+    """A profiled step, cut into parts at the start and at the end of each operation.
+
+    So the parts are by turns outside and inside of an operation; the first and the last one are
+    outside. Operations of several threads may overlap: then one counts from the end of those before
+    it. Times are ns of the host, without waits and without the cost of calls. ``part_ns``: of each
+    part. ``time_until_edge``: from the start of the step to each cut. ``free_calls``: how many
+    runtime calls in a part do not block. ``waits``: how many may wait for the device.
+    """
+
+    def __init__(self, step: StepTrace, call_ns: float) -> None:
+        """Cut ``step``, and find the time of the host in each part. ``call_ns``: how much longer
+        the profiler makes each call that does not block.
+        """
+        self._start = step.start
+        waiting = [call for call in step.calls if call.no_work > 0]
+        free_spans = [
+            (call.start, call.end - call.queue_full) for call in step.calls if not call.blocked
+        ]
+        # In these spans the host does no work of the program. The cost of a call is taken from its
+        # end, and a call shorter than that is all cost.
+        waits = [(call.end - call.no_work, call.end) for call in waiting]
+        costs = [(max(start, end - call_ns), end) for start, end in free_spans]
+        self._lost = union_of_spans([*waits, *costs])
+        self._lost_until = [0.0, *itertools.accumulate(end - start for start, end in self._lost)]
+
+        edges = _edges(step)
+        self.time_until_edge = [self.time_until(at) for at in edges]
+        self.part_ns = [end - start for start, end in itertools.pairwise(self.time_until_edge)]
+        self.free_calls = _count_in_parts([start for start, _ in free_spans], edges)
+        may_wait = [call.start for call in (*waiting, *step.synchronisations)]
+        self.waits = _count_in_parts(may_wait, edges)
+
+    def time_until(self, at: float) -> float:
+        """The time of the host from the start of the step to ``at``, ns, without waits and without
+        the cost of calls.
+        """
+        begun = bisect.bisect_right(self._lost, at, key=_start_of)
+        # The last lost span that has begun may go on after ``at``.
+        lost_later = max(0.0, self._lost[begun - 1][1] - at) if begun else 0.0
+        return at - self._start - self._lost_until[begun] + lost_later
+
+
+def _start_of(span: tuple[float, float]) -> float:
+    return span[0]
+
+
+def _edges(step: StepTrace) -> list[float]:
+    """Where a step is cut: its start, the start and end of each operation, and its end. None lies
+    before an earlier one.
+    """
+    times = [step.start]
+    for operation in step.operations:
+        times += [operation.start, operation.end]
+    times.append(step.end)
+    return [min(latest, step.end) for latest in itertools.accumulate(times, max)]
+
+
+def _count_in_parts(times: Sequence[float], edges: Sequence[float]) -> list[int]:
+    """How many of these times lie in each part, from one edge to the next."""
+    before_edges = np.searchsorted(sorted(times), edges)
+    counts: list[int] = np.diff(before_edges).tolist()
+    return counts
+
+
+def _work_of_parts(cut: _CutStep, usual: _ProfiledParts, call_ns: float) -> list[float]:
+    """The host's work in each part of a step, ns: the usual time of the part in a profile without
+    the device, less the waits and the profiler's cost in it.
+    """
+    work_ns: list[float] = []
+    cost_left_ns = 0.0  # of this part and those before, what is not subtracted yet
+    for index, part_ns in enumerate(cut.part_ns):
+        usual_ns = usual.part_ns[index]
+        calls = cut.free_calls[index]
+        # A profile without the device cannot tell a wait from work. With CUPTI this part took
+        # ``part_ns`` and what CUPTI adds to its calls. Only a wait, for room in the queue, makes it
+        # longer without CUPTI.
+        waited_without_device = calls > 0 and usual_ns > part_ns + calls * call_ns
+        time_ns = usual_ns
+        if cut.waits[index] > 0 or waited_without_device:
+            time_ns = min(usual_ns, part_ns)
+
+        # If a part is shorter than the profiler's cost in it, the rest of the cost is subtracted
+        # from the next parts, so that the sum over the step is right.
+        cost_left_ns += usual.cost_ns[index]
+        part_work_ns = max(0.0, time_ns - cost_left_ns)
+        cost_left_ns -= time_ns - part_work_ns
+        work_ns.append(part_work_ns)
+    return work_ns
+
+
+_KIND_OF_COUNT: dict[str, CallKind] = {
+    "launches": "launch",
+    "copies": "copy",
+    "fills": "set",
+    "driver_allocations": "allocation",
+    "synchronisations": "synchronisation",
+}
+"""The kind of calls that each count is of."""
+FROM_PAGEABLE = "from-pageable-memory"
+"""The code in the name of an upload that waits for the work before it."""
+NO_STEP = because("no-step-was-profiled")
+_MOST_GAPS = 10
+_LONGEST_NAME = 4000
+"""Names of kernels are cut there: a field of the file holds no longer text."""
+_Key = tuple[str, CallSite]
+
+
+def step_counts(trace: Trace, reason: Why = NO_STEP) -> record.StepCounts:
+    """The counts of a step: medians of the steps, with the fewest and the most. ``reason``: why
+    there are no steps.
+    """
+    if not trace.steps:
+        names = ("allocations", *_KIND_OF_COUNT)
+        return record.StepCounts(**{name: missing(name, reason, "count") for name in names})
+
+    allocations = [len(step.allocations) for step in trace.steps]
+    figures = {"allocations": _count("allocations", allocations)}
+    has_calls = trace.has_device or any(step.calls for step in trace.steps)
+    for name, kind in _KIND_OF_COUNT.items():
+        if has_calls:
+            figures[name] = _count(name, [step.count(kind) for step in trace.steps])
+        else:
+            figures[name] = missing(name, because("no-work-on-a-device"), "count")
+    return record.StepCounts(**figures)
+
+
+def _count(name: str, counts: Sequence[int]) -> Figure:
+    """A figure of the counts of several steps: their median, and the fewest and the most."""
+    return Figure(
+        name=name, unit="count", value=statistics.median(counts), low=min(counts), high=max(counts)
+    )
+
+
+@dataclass
+class _OperationSums:
+    """Sums over all profiled steps for the operations of one name and line, times in ns."""
+
+    count: int = 0
+    host_ns: float = 0.0
+    device_ns: float = 0.0
+
+
+def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
+    """A row for each outermost operation by name and line, most host work first, and one for the
+    work between them.
+
+    The time that PyTorch needs to get from Python into an operation belongs to the operation.
+    """
+    sums: dict[_Key, _OperationSums] = defaultdict(_OperationSums)
+    between_ns = 0.0
+    call_ns = host.call_ns(trace)
+    for step in trace.steps:
+        _add_device_work(sums, step)
+        work_of = host.work_of(step, call_ns)
+        last_end = step.start
+        for operation in step.operations:
+            # Operations of several threads may overlap.
+            start = max(last_end, operation.start)
+            end = max(start, operation.end)
+            before_ns = work_of(last_end, start)
+            entry_ns = min(before_ns, host.cost.entry_ns)
+            own = sums[_key(operation)]
+            own.count += 1
+            own.host_ns += entry_ns + work_of(start, end)
+            between_ns += before_ns - entry_ns
+            last_end = end
+        between_ns += work_of(last_end, step.end)
+
+    steps = len(trace.steps)
+    if sums or between_ns:
+        sums[BETWEEN, NO_SITE] = _OperationSums(steps, between_ns)
+    rows = [_operation_row(key, own, steps) for key, own in sums.items()]
+    return sorted(rows, key=lambda row: -row.host_ns)[: record.MOST_ROWS]
+
+
+def _add_device_work(sums: dict[_Key, _OperationSums], step: StepTrace) -> None:
+    """Add the device work of a step to the operations whose calls issued it."""
+    for call in step.calls:
+        if call.operation is None or not call.correlation:
+            continue
+        issued = step.by_correlation.get(call.correlation, ())
+        sums[_key(call.operation)].device_ns += sum(work.end - work.start for work in issued)
+
+
+def _operation_row(key: _Key, sums: _OperationSums, steps: int) -> record.OperationRow:
+    """The row of one operation: its sums as means over the steps."""
+    name, site = key
+    return record.OperationRow(
+        name=name,
+        count=sums.count / steps,
+        host_ns=sums.host_ns / steps,
+        device_ns=sums.device_ns / steps,
+        site=site,
+    )
+
+
+def _key(operation: HostOperation) -> _Key:
+    """What operations of one row have in common: their name and their line in the program."""
+    return operation.name, operation.site
+
+
+def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
+    """The synchronisations by kind and line, the one that blocks longest first."""
+    blocked: dict[tuple[str, bool, CallSite], list[float]] = defaultdict(list)
+    for step in trace.steps:
+        for call in step.synchronisations:
+            name = call.name
+            if call.operation is not None:
+                name = f"{call.operation.name}, {call.name}"
+            issued = step.by_correlation.get(call.correlation, ())
+            is_pageable = any(work.uploads_pageable for work in issued)
+            blocked[name, is_pageable, call.site].append(call.blocked)
+
+    steps = len(trace.steps)
+    rows = []
+    for (name, is_pageable, site), times in blocked.items():
+        what = because("from-pageable-memory", what=name) if is_pageable else name
+        count = len(times) / steps
+        blocked_ns = sum(times) / steps
+        rows.append(
+            record.SynchronisationRow(what=what, count=count, blocked_ns=blocked_ns, site=site)
+        )
+    return sorted(rows, key=lambda row: -row.blocked_ns)[: record.MOST_ROWS]
+
+
+def gap_rows(trace: Trace) -> list[record.DeviceGap]:
+    """The longest times without device work, between the first and the last work of the step of
+    median length.
+    """
+    if not trace.steps:
+        return []
+    by_length = sorted(trace.steps, key=lambda step: step.end - step.start)
+    step = by_length[len(by_length) // 2]
+
+    starts = [operation.start for operation in step.operations]
+    gaps = []
+    idle_from = math.inf  # until the first work is seen
+    for work in step.device:
+        if work.start > idle_from:
+            middle = (idle_from + work.start) / 2
+            index = bisect.bisect_right(starts, middle) - 1
+            name, site = BETWEEN, NO_SITE
+            if index >= 0 and step.operations[index].end >= middle:
+                name, site = _key(step.operations[index])
+            gap_ns = work.start - idle_from
+            before = work.name[:_LONGEST_NAME]
+            gaps.append(record.DeviceGap(ns=gap_ns, before=before, host=name, site=site))
+        idle_from = work.end if idle_from == math.inf else max(idle_from, work.end)
+    return sorted(gaps, key=lambda gap: -gap.ns)[:_MOST_GAPS]

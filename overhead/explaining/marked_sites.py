@@ -1,0 +1,102 @@
+"""Write the lines of the program into PyTorch's profile while a step runs, and find them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from overhead.timing.own_code import EXAMPLE, SUITE, is_own_code
+from overhead.traces.chrome_trace import SITE_MARK
+from overhead.traces.trace import CallSite
+
+
+def call_site(frame: types.FrameType | None, folder: str, libraries: Sequence[str]) -> CallSite:
+    """The line of the program that leads to this frame, and the innermost line of a library outside
+    ``libraries``.
+    """
+    inside = ""
+    while frame is not None:
+        code = frame.f_code
+        file = code.co_filename
+        is_passed_over = file.startswith((*libraries, SUITE, "<")) and file != EXAMPLE
+        if not is_passed_over:
+            source_line = f"{_shown(file, folder)}:{frame.f_lineno}"
+            if is_own_code(code):
+                return CallSite(line=source_line, inside=inside)
+            inside = inside or source_line
+        frame = frame.f_back
+    return CallSite(inside=inside)
+
+
+def _shown(file: str, folder: str) -> str:
+    """A file without what names the machine: relative to the program, or below
+    ``site-packages``.
+    """
+    if folder and file.startswith(folder + os.sep):
+        return os.path.relpath(file, folder).replace(os.sep, "/")
+    _, packages, rest = file.replace(os.sep, "/").rpartition("/site-packages/")
+    return rest if packages else os.path.basename(file)
+
+
+def torch_folders(torch: Any) -> list[str]:
+    """The folders of torch and its libraries, each with a separator at its end; their lines tell a
+    user nothing.
+    """
+    home = Path(torch.__file__).parents[1]
+    return [str(home / name) + os.sep for name in ("torch", "triton", "functorch")]
+
+
+@contextlib.contextmanager
+def marked_sites(torch: Any, folder: str) -> Iterator[None]:
+    """A context that writes the program's line of each operation and wait into PyTorch's profile,
+    for later reading.
+
+    ``folder``: lines are written relative to it.
+    """
+    from unittest import mock
+
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    libraries = torch_folders(torch)
+    mark = torch._C._profiler._RecordFunctionFast
+    main = threading.main_thread().ident
+
+    def marked(frame: Any) -> Any:
+        site = call_site(frame, folder, libraries)
+        if not site.line and threading.get_ident() != main and main is not None:
+            # A backward pass on a device runs in a thread of its own, while the program waits in
+            # its line.
+            site = call_site(sys._current_frames().get(main), folder, libraries)
+        return mark(f"{SITE_MARK}{site.line}|{site.inside}")
+
+    class Sites(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            with marked(sys._getframe(1)):
+                return func(*args, **(kwargs or {}))
+
+    def waiting(call: Callable[..., Any]) -> Callable[..., Any]:
+        def wait(*args: Any, **kwargs: Any) -> Any:
+            with marked(sys._getframe(1)):
+                return call(*args, **kwargs)
+
+        return wait
+
+    waits = [
+        (torch.cuda.Stream, "synchronize"),
+        (torch.cuda.Event, "synchronize"),
+        (torch._C, "_cuda_synchronize"),
+    ]
+    with contextlib.ExitStack() as ends:
+        for owner, name in waits:
+            if hasattr(owner, name):
+                ends.enter_context(mock.patch.object(owner, name, waiting(getattr(owner, name))))
+        with Sites():
+            yield

@@ -1,0 +1,515 @@
+"""A step replayed as a queue: does what the profile shows account for the time that was measured
+without it? Pure.
+
+The host issues work in order. Work starts at ``max(end of the one before on its stream, issued +
+latency)``. The queue has a bounded depth. A synchronisation blocks the host until the device has
+finished; blocking is no host work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import itertools
+import math
+import re
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from overhead.explaining.host_work import HostTimes, HostWork
+from overhead.reading.plain_text import plain
+from overhead.results import Why, because
+from overhead.traces.chrome_trace import QUEUE_DEPTH
+from overhead.traces.trace import DeviceWork, HostCall, StepTrace, Trace, busiest_ns
+
+_WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent|StreamWaitValue")
+_LONG_TIMES, _LONG_NS = 10, 100_000.0
+"""The longest latency is named if it is so many times the median, and so many ns, or more: a kernel
+loads so long. Chosen, not measured; lower values would name usual latencies too.
+"""
+_ROUNDS = 4
+"""Each of the two lengths, whose difference gives a step, repeats the profiled steps this often
+more. Chosen, not measured; more of them take longer to replay.
+"""
+
+
+class Job(NamedTuple):
+    """Device work of one call on one stream: how long the stream works on it, ns."""
+
+    stream: str
+    ns: float
+
+
+@dataclass(frozen=True)
+class QueueAction:
+    """One piece of a replayed step: host work, then ``jobs`` for the device, then a wait for the
+    streams in ``waits_for``.
+
+    ``latency_ns``: from the call that issues the work to its start on an idle device. ``call``,
+    ``kernel``: names.
+    """
+
+    work_ns: float
+    jobs: Sequence[tuple[str, float]] = ()
+    latency_ns: float = 0.0
+    waits_for: Sequence[str] = ()
+    call: Why = ""
+    kernel: str = ""
+
+
+@dataclass(frozen=True)
+class QueueModel:
+    """The steps as actions. ``wake_ns``: from the end of the work to the return of a call that
+    waits for it.
+    """
+
+    steps: Sequence[Sequence[QueueAction]]
+    wake_ns: float = 0.0
+
+
+@dataclass(frozen=True)
+class StepParts:
+    """One replayed step, ns. ``host``: host work. ``device``: how long the device works.
+    ``without_waits``: the step without its synchronisations.
+    """
+
+    step: float
+    host: float
+    device: float
+    without_waits: float
+
+    @property
+    def synchronisation_share(self) -> float:
+        """The share of the step that synchronisations cost, from 0 to 1."""
+        if self.step <= 0:
+            return 0.0
+        return max(0.0, 1 - self.without_waits / self.step)
+
+
+@dataclass(frozen=True)
+class ReplayedSpan:
+    """What a replayed step does from ``start`` to ``end``, ns. ``track``: ``host``, ``wait``, or
+    ``stream`` and a name.
+
+    ``name``: of the call or kernel, or a code where there is none. ``issued``: when its call was
+    made, or None.
+    """
+
+    track: str
+    name: Why
+    start: float
+    end: float
+    issued: float | None = None
+
+
+class _Queue:
+    """The state of host and device while actions are replayed. ``now``: the time of the host, ns.
+
+    ``stream_ends``: when each stream becomes free. ``spans``: what host and device did; None where
+    nobody asks for it.
+    """
+
+    def __init__(self, model: QueueModel) -> None:
+        self.wake_ns = model.wake_ns
+        self.now = 0.0
+        self.spans: list[ReplayedSpan] | None = None
+        self.stream_ends: dict[str, float] = {}
+        self.queued_ends: list[float] = []  # the ends of the work in the queue, as a heap
+
+    def run(self, actions: Iterable[QueueAction]) -> float:
+        """Replay these actions after those before. Returns when all work is done, ns."""
+        for action in actions:
+            self._run(action)
+        return max([self.now, *self.stream_ends.values()])
+
+    def _run(self, action: QueueAction) -> None:
+        """Replay one action: the host works, issues the jobs, and waits for streams."""
+        host_end = self.now + action.work_ns
+        self._note("host", action.call, self.now, host_end)
+        self.now = host_end
+
+        for stream, duration_ns in action.jobs:
+            self._wait_for_room()
+            start = max(self.stream_ends.get(stream, 0.0), self.now + action.latency_ns)
+            end = start + duration_ns
+            self.stream_ends[stream] = end
+            self._note(f"stream {stream}", action.kernel, start, end, issued=self.now)
+            heapq.heappush(self.queued_ends, end)
+
+        ends = [self.stream_ends.get(stream, 0.0) for stream in action.waits_for]
+        done = max(ends, default=0.0)
+        if done > self.now:
+            returned = done + self.wake_ns
+            self._note("wait", action.call, self.now, returned)
+            self.now = returned
+
+    def _wait_for_room(self) -> None:
+        """Take finished work out of the queue. If the queue is still full, the host waits for the
+        work that ends first, as CUDA blocks a launch then.
+        """
+        while self.queued_ends and self.queued_ends[0] <= self.now:
+            heapq.heappop(self.queued_ends)
+        if len(self.queued_ends) < QUEUE_DEPTH:
+            return
+        has_room = heapq.heappop(self.queued_ends)
+        self._note("wait", because("queue-is-full"), self.now, has_room)
+        self.now = has_room
+
+    def _note(
+        self, track: str, name: Why, start: float, end: float, issued: float | None = None
+    ) -> None:
+        """Keep what host or device did from ``start`` to ``end``, if anybody asks for it."""
+        if self.spans is not None:
+            self.spans.append(ReplayedSpan(track, name, start, end, issued))
+
+
+def replayed_step_ns(model: QueueModel, rounds: int = _ROUNDS) -> float:
+    """The time of one replayed step until its work is done, ns: the slope over the number of
+    steps.
+
+    The steps are replayed ``rounds`` times, and as often again. The second half counts: it holds no
+    start on an idle device.
+    """
+    queue = _Queue(model)
+    actions = list(itertools.chain.from_iterable(model.steps)) * rounds
+    first_half_end = queue.run(actions)
+    second_half_end = queue.run(actions)
+    steps = max(1, rounds * len(model.steps))
+    return (second_half_end - first_half_end) / steps
+
+
+def replayed_spans(trace: Trace, host: HostTimes) -> list[ReplayedSpan]:
+    """What host and device do in one replayed step, the one in the middle of the trace. Times are
+    from its start; the same step runs before it.
+    """
+    model = queue_model(trace, host)
+    step = model.steps[len(model.steps) // 2]
+    queue = _Queue(model)
+    queue.run([*step] * _ROUNDS)
+    begin = queue.now
+    queue.spans = []
+    queue.run(step)
+
+    from_zero = []
+    for span in queue.spans:
+        issued = span.issued - begin if span.issued is not None else None
+        start = span.start - begin
+        end = span.end - begin
+        from_zero.append(dataclasses.replace(span, start=start, end=end, issued=issued))
+    return from_zero
+
+
+def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
+    """The profiled steps as host work, device work and waits, to be replayed; the host's work comes
+    from ``host``.
+    """
+    call_ns = host.call_ns(trace)
+    latencies = {}
+    for name, latency_ns in launch_latencies_ns(trace).items():
+        # As recorded, a latency holds what the profiler adds to the call.
+        latencies[name] = max(0.0, latency_ns - call_ns)
+    steps = [
+        list(_actions(step, host.work_of(step, call_ns), call_ns, latencies))
+        for step in trace.steps
+    ]
+    wakes_ns = []
+    for step in trace.steps:
+        waits = [call for call in step.calls if call.blocked > 0]
+        wakes_ns += [call.end - call.start - call.blocked for call in waits]
+    return QueueModel(steps, statistics.median(wakes_ns) if wakes_ns else 0.0)
+
+
+def step_parts(trace: Trace, host: HostTimes) -> StepParts:
+    """The parts of a typical step: the medians over the profiled steps, each of which is replayed
+    alone.
+    """
+    return _typical(_each_step(trace, host, _ROUNDS), statistics.median)
+
+
+def mean_parts(trace: Trace, host: HostTimes, first: int = 0) -> StepParts:
+    """The parts of the mean step, from the step with this index on: each step counts by the time
+    that it takes.
+    """
+    # Latencies are known from the first launch on, when the device is idle.
+    return _typical(_each_step(trace, host, 1)[first:], statistics.fmean)
+
+
+def _typical(parts: Sequence[StepParts], typical: Callable[[Sequence[float]], float]) -> StepParts:
+    """The parts of a step that stands for all of these: each part is the median or the mean
+    (``typical``) of that part.
+    """
+    return StepParts(
+        step=typical([each.step for each in parts]),
+        host=typical([each.host for each in parts]),
+        device=typical([each.device for each in parts]),
+        without_waits=typical([each.without_waits for each in parts]),
+    )
+
+
+def _each_step(trace: Trace, host: HostTimes, rounds: int) -> list[StepParts]:
+    """The parts of each step, which is replayed alone, so often."""
+    whole = queue_model(trace, host)
+    parts: list[StepParts] = []
+    for step, actions in zip(trace.steps, whole.steps, strict=True):
+        model = dataclasses.replace(whole, steps=[actions])
+        parts.append(
+            StepParts(
+                step=replayed_step_ns(model, rounds),
+                host=sum(action.work_ns for action in actions),
+                device=busiest_ns(step.device),
+                without_waits=replayed_step_ns(_without_waits(model), rounds),
+            )
+        )
+    return parts
+
+
+def _without_waits(model: QueueModel) -> QueueModel:
+    """The steps without their synchronisations. It is a bound, since the program may need their
+    values.
+    """
+    steps = []
+    for actions in model.steps:
+        steps.append([dataclasses.replace(action, waits_for=()) for action in actions])
+    return dataclasses.replace(model, steps=steps)
+
+
+def launch_latencies_ns(trace: Trace) -> dict[str, float]:
+    """By the name of the call: the median time from its start to that of its work on an idle
+    device, ns; '' for all.
+    """
+    latencies: dict[str, list[float]] = {}
+    idle_from = -math.inf
+    for step in trace.steps:
+        for call in step.calls:
+            work = _issued_by(step, call)
+            if work and idle_from <= call.start:
+                latency_ns = max(0.0, work[0].start - call.start)
+                latencies.setdefault(call.name, []).append(latency_ns)
+            idle_from = max([idle_from, *(each.end for each in work)])
+
+    medians: dict[str, float] = {}
+    if latencies:
+        # A copy after a launch never finds the device idle. Then the latency of the other calls
+        # stands for its own.
+        medians[""] = statistics.median(itertools.chain.from_iterable(latencies.values()))
+    for name, of_call in latencies.items():
+        medians[name] = statistics.median(of_call)
+    return medians
+
+
+def _issued_by(step: StepTrace, call: HostCall) -> Sequence[DeviceWork]:
+    """The device work that a call issued, by start; nothing if the call has no number."""
+    if not call.correlation:
+        return ()
+    return step.by_correlation.get(call.correlation, ())
+
+
+def _actions(
+    step: StepTrace, host: HostWork, call_ns: float, latencies: Mapping[str, float]
+) -> Iterator[QueueAction]:
+    """A profiled step as actions: one for each call that issues work or waits, and the rest of the
+    host's work as the last one.
+
+    ``host``: the host's work between two times. ``call_ns``: what the profiler adds to a call.
+    ``latencies``: by the name of the call, '' for a call whose own is not known.
+    """
+    last = step.start
+    for call in step.calls:
+        issued = _issued_by(step, call)
+        if not issued and not call.waits_for:
+            continue
+        # A launch is host work after its own action: the device may start before the launch
+        # returns.
+        latency_ns = latencies.get(call.name, latencies.get("", 0.0))
+        if issued:  # no call has a longer latency than what passed until its own work began
+            passed_ns = issued[0].start - call.start - call_ns
+            latency_ns = max(0.0, min(latency_ns, passed_ns))
+        yield QueueAction(
+            host(last, call.start),
+            _jobs(issued),
+            latency_ns,
+            call.waits_for,
+            call=call.operation.name if call.operation else call.name,
+            kernel=issued[0].name if issued else "",
+        )
+        last = call.start
+    yield QueueAction(host(last, step.end), call=because("end-of-step"))
+
+
+def _jobs(issued: Iterable[DeviceWork]) -> list[Job]:
+    """The work of a call as one job for each of its streams; a graph's nodes keep the pauses
+    between them.
+    """
+    starts: dict[str, float] = {}
+    ends: dict[str, float] = {}
+    for work in issued:
+        starts[work.stream] = min(starts.get(work.stream, work.start), work.start)
+        ends[work.stream] = max(ends.get(work.stream, work.end), work.end)
+    return [Job(stream, ends[stream] - start) for stream, start in starts.items()]
+
+
+@dataclass(frozen=True)
+class LaunchDelay:
+    """From a call to the start of the first work that it issues, as recorded, ns. ``kernel``: the
+    name of that work.
+
+    ``own``: the part while its stream still works; ``others``: while another stream works for which
+    it waits. ``first``: whether it is the first work of that name.
+    """
+
+    delay: float
+    own: float
+    others: float
+    kernel: str
+    first: bool
+
+    @property
+    def latency(self) -> float:
+        """The part for which no recorded work is the cause."""
+        return self.delay - self.own - self.others
+
+
+class _StreamHistory:
+    """What is known of the streams when a call is made, from the calls before it.
+
+    ``free_at``: when the recorded work of each stream ends. ``last_call``: when a call last issued
+    work to it. ``event_wait_at``: when any stream was last told to wait for an event.
+    """
+
+    def __init__(self) -> None:
+        self.free_at: dict[str, float] = {}
+        self.last_call: dict[str, float] = {}
+        self.event_wait_at = -math.inf
+
+    def others_free_at(self, work: DeviceWork) -> float | None:
+        """When the last work of other streams ended that ``work`` may have waited for; None if no
+        stream was told to wait since the last call of its own stream.
+        """
+        if self.event_wait_at < self.last_call.get(work.stream, -math.inf):
+            return None
+        # Which of the other streams it waits for is not recorded. That one is free when the last
+        # work there before this has ended.
+        ends = []
+        for stream, end in self.free_at.items():
+            if stream != work.stream and end <= work.start:
+                ends.append(end)
+        return max(ends, default=0.0)
+
+    def add(self, call: HostCall, issued: Iterable[DeviceWork]) -> None:
+        """Add a call and the work that it issued."""
+        for work in issued:
+            self.free_at[work.stream] = max(self.free_at.get(work.stream, 0.0), work.end)
+            self.last_call[work.stream] = call.start
+
+
+def launch_delays(trace: Trace) -> list[LaunchDelay]:
+    """How long the device's work waits after each call that issues some, in order."""
+    streams = _StreamHistory()
+    seen = set[str]()
+    delays: list[LaunchDelay] = []
+    for step in trace.steps:
+        for call in step.calls:
+            if _WAITS_FOR_EVENT.search(call.name):
+                streams.event_wait_at = call.start
+            issued = _issued_by(step, call)
+            if not issued:
+                continue
+            work = min(issued, key=_start)  # the other nodes of a graph wait for this one
+            delay_ns = max(0.0, work.start - call.start)
+            stream_works_ns = max(0.0, streams.free_at.get(work.stream, 0.0) - call.start)
+            own_ns = min(delay_ns, stream_works_ns)
+            others_ns = 0.0
+            others_free_at = streams.others_free_at(work)
+            if others_free_at is not None:
+                others_ns = max(0.0, min(delay_ns, others_free_at - call.start) - own_ns)
+            is_first = work.name not in seen
+            delays.append(LaunchDelay(delay_ns, own_ns, others_ns, work.name, is_first))
+            seen.add(work.name)
+            streams.add(call, issued)
+    return delays
+
+
+def _start(work: DeviceWork) -> float:
+    return work.start
+
+
+def delays_reason(delays: Sequence[LaunchDelay]) -> Why:
+    """How long the device's work waits after its launch; '' without launches."""
+    if not delays:
+        return ""
+    median_latency_ns = statistics.median(each.latency for each in delays)
+    values = {
+        "delay_ns": statistics.fmean(each.delay for each in delays),
+        "own_ns": statistics.fmean(each.own for each in delays),
+        "latency_ns": median_latency_ns,
+        "longest": _longest_latency(delays, median_latency_ns),
+    }
+    if any(each.others for each in delays):
+        others_ns = statistics.fmean(each.others for each in delays)
+        return because("launch-delays-of-streams", others_ns=others_ns, **values)
+    return because("launch-delays", **values)
+
+
+def _longest_latency(delays: Sequence[LaunchDelay], median_latency_ns: float) -> Why:
+    """The longest latency, if it is far from the median one, and whose it is; else ''."""
+    longest = max(delays, key=_latency)
+    latency_ns = longest.latency
+    if latency_ns < max(_LONG_TIMES * median_latency_ns, _LONG_NS):
+        return ""
+    if longest is delays[0]:
+        # Work that was issued before the recording is not in it.
+        return because("longest-latency-is-the-first", latency_ns=latency_ns)
+    kernel = plain(longest.kernel, 60)
+    if longest.first:
+        return because("longest-latency-loads-a-kernel", latency_ns=latency_ns, kernel=kernel)
+    return because("longest-latency", latency_ns=latency_ns, kernel=kernel)
+
+
+def _latency(delay: LaunchDelay) -> float:
+    return delay.latency
+
+
+class RecordedAndReplayed(NamedTuple):
+    """The mean time of a step in two ways, ns: as it was recorded, and in one replay of all
+    steps.
+    """
+
+    recorded_ns: float
+    replayed_ns: float
+
+
+def recorded_and_replayed_ns(trace: Trace) -> RecordedAndReplayed:
+    """The mean time of a step, as recorded, without the time between steps, and in one replay of
+    all steps.
+
+    From the end of the first step to the end of the last one, so that work of the last step which
+    runs after it, and the start on an idle device, are not spread over the steps. A single step
+    counts whole.
+    """
+    model = queue_model(trace, HostTimes())
+    queue = _Queue(model)
+    replayed_ends = [queue.run(actions) for actions in model.steps]
+    recorded_ends = _recorded_ends(trace)
+    if len(recorded_ends) == 1:
+        recorded_ns = recorded_ends[0] - trace.steps[0].start
+        return RecordedAndReplayed(recorded_ns, replayed_ends[0])
+
+    between_steps = []
+    for before, after in itertools.pairwise(trace.steps):
+        between_steps.append(max(0.0, after.start - before.end))
+    recorded_ns = recorded_ends[-1] - recorded_ends[0] - sum(between_steps)
+    replayed_ns = replayed_ends[-1] - replayed_ends[0]
+    steps = len(trace.steps) - 1
+    return RecordedAndReplayed(recorded_ns / steps, replayed_ns / steps)
+
+
+def _recorded_ends(trace: Trace) -> list[float]:
+    """When each step and all work before it had ended, on the host and on the device."""
+    ends: list[float] = []
+    latest = -math.inf
+    for step in trace.steps:
+        latest = max([latest, step.end, *(work.end for work in step.device)])
+        ends.append(latest)
+    return ends

@@ -1,0 +1,339 @@
+"""The state that a step reaches: every array and every Python value, under the name by which the
+step reaches it.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import itertools
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from overhead.errors import one_line
+from overhead.results import Reason, Why, because
+from overhead.timing.own_code import is_own_code
+
+_MOST = 100_000
+"""How many objects are visited. A step that reaches more is described in part. Chosen, not
+measured: a higher number takes longer for a step that reaches a large data set.
+"""
+_HIDDEN = ("_parameters", "_buffers", "_modules")
+"""Attributes of a PyTorch module that hold what the program reaches without them:
+``model.weight``.
+"""
+_PLAIN = (bool, int, float, complex, str, bytes, bytearray, type(None), range, enum.Enum)
+"""Types whose ``repr`` tells the value, and is the same in every process."""
+
+
+def reachable_values(
+    root: Any, unread: dict[str, Why] | None = None, holders: list[Any] | None = None
+) -> dict[str, Any]:
+    """What a step or its result reaches, by name (``model.weight``): arrays, plain values, objects
+    without known parts.
+
+    Visits closures, bound objects, containers, attributes, and the global variables that the
+    program's own functions name, but not those of installed packages. A gradient is a part of its
+    tensor, the state one of a random generator. ``unread`` gets the reason for each object whose
+    parts are not all read, ``holders`` each object that is no value.
+    """
+    values: dict[str, Any] = {}
+    seen = {id(root)}
+    # An object that was freed during the walk could give its id to another one.
+    keep: list[Any] = [root]
+    todo = deque([("", root)])
+    while todo and len(seen) < _MOST:
+        name, value = todo.popleft()
+        if isinstance(value, _PLAIN):
+            values.setdefault(name, value)
+            continue
+        children, reason = _known_children(value)
+        if holders is not None and not is_array(value):
+            holders.append(value)
+        has_known_parts = bool(children or reason)
+        if is_array(value) or not has_known_parts:
+            values.setdefault(name, value)
+        if reason and unread is not None:
+            unread[name] = reason
+        for part, child in children:
+            # Equal plain values may be one object, and each has its own name.
+            if is_plain(child) or id(child) not in seen:
+                seen.add(id(child))
+                keep.append(child)
+                todo.append((_name_of_part(name, part), child))
+    if todo and unread is not None:
+        first_unvisited, _ = todo[0]
+        unread[first_unvisited] = because("reaches-too-many-objects", most=_MOST)
+    return values
+
+
+def _name_of_part(name: str, part: str) -> str:
+    """The name of a part of what ``name`` is: both with a dot between them. An attribute in which a
+    PyTorch module keeps its parts has no name of its own.
+    """
+    if part in _HIDDEN:
+        return name
+    return f"{name}.{part}".strip(".")
+
+
+def is_plain(value: Any) -> bool:
+    """Whether this is a value of a plain Python type, such as a number or a text, or an empty
+    container.
+    """
+    try:
+        if isinstance(value, _PLAIN):
+            return True
+        return isinstance(value, Mapping | Sequence | Set) and not len(value)
+    except Exception:  # the class of the program may raise anything
+        return False
+
+
+def why_unread(error: Exception) -> Reason:
+    """Why a part of the state is not known: what the class of the program raised."""
+    return because("part-unreadable", error=one_line(error)[:200])
+
+
+def is_array(value: Any) -> bool:
+    """Whether this is an array of any library: NumPy, PyTorch, JAX, CuPy."""
+    try:
+        return hasattr(type(value), "__array__") and hasattr(value, "shape")
+    except Exception:  # an attribute of the program's class may raise anything
+        return False
+
+
+def host_values(step: Callable[..., Any]) -> dict[str, Any]:
+    """The state of a step that device work cannot change, by name: Python values, and copies of
+    arrays on the host.
+    """
+    values = {}
+    for name, value in reachable_values(step).items():
+        if is_array(value):
+            if not _is_on_device(value):
+                values[name] = _copied(value)
+        elif is_plain(value):
+            values[name] = value
+    return values
+
+
+def _is_on_device(array: Any) -> bool:
+    """Whether an array of PyTorch or CuPy lies in the memory of a GPU."""
+    is_cupy = type(array).__module__.partition(".")[0] == "cupy"
+    return bool(getattr(array, "is_cuda", False)) or is_cupy
+
+
+def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The names with another value in ``after`` than in ``before``, or only in ``after`` (both by
+    ``host_values``).
+    """
+    changed = []
+    for name, value in after.items():
+        if name not in before or not _same(before[name], value):
+            changed.append(name)
+    return changed
+
+
+@dataclass(frozen=True)
+class _Unreadable:
+    """Stands for an array that cannot be read; equal to that of another array of this type."""
+
+    type_name: str
+
+
+def _copied(value: Any) -> Any:
+    """A copy of an array, to compare later values with."""
+    try:
+        return np.array(to_numpy(value))
+    except Exception:  # the class of the program may raise anything
+        return _Unreadable(type(value).__name__)
+
+
+def to_numpy(value: Any) -> Any:
+    """An array of any library as a NumPy array. Floating point types that NumPy lacks become
+    float32.
+    """
+    if hasattr(value, "detach"):  # PyTorch
+        return _tensor_to_numpy(value)
+    if hasattr(value, "get") and type(value).__module__.startswith("cupy"):
+        return value.get()
+    array = np.asarray(value)
+    if array.dtype.kind in "biufcSUOMm" or array.dtype.names:
+        return array
+    return array.astype(np.float32)
+
+
+def _tensor_to_numpy(tensor: Any) -> Any:
+    """A tensor of PyTorch as a NumPy array, also one of a type that NumPy lacks."""
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    try:
+        return tensor.numpy(force=True)
+    except TypeError:  # 16-bit complex, bfloat16 and the 8-bit types
+        wider = tensor.cfloat() if tensor.is_complex() else tensor.float()
+        return wider.numpy(force=True)
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Whether two values of a step's state are equal. A NaN is equal to a NaN."""
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, np.ndarray):
+        may_hold_nan = first.dtype.kind in "fc"
+        return first.dtype == second.dtype and np.array_equal(first, second, equal_nan=may_hold_nan)
+    try:
+        if first == second:
+            return True
+        is_nan = first != first and second != second
+        return bool(is_nan)
+    except Exception:  # a comparison of the program's class may raise anything
+        return False
+
+
+class _WithoutOrder(Exception):
+    """A set of objects, which are in another order in another process."""
+
+
+def _known_children(value: Any) -> tuple[list[tuple[str, Any]], Why]:
+    """The parts of a value, and why they are not all of them: reading one raises, or there are over
+    ``_MOST``.
+    """
+    children = []
+    try:
+        # One by one, so that those before an error are known.
+        for child in itertools.islice(_children(value), _MOST + 1):
+            children.append(child)
+    except _WithoutOrder:
+        return children, because("set-without-order")
+    except Exception as error:  # the class of the program may raise anything
+        return children, why_unread(error)
+    if len(children) > _MOST:
+        return children[:_MOST], because("too-many-parts", most=_MOST)
+    return children, ""
+
+
+def _children(value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a value by name, as far as the kind of the value tells how to read them. Raises
+    ``_WithoutOrder``, and whatever the class of the program raises.
+    """
+    if is_array(value):
+        yield from _of_array(value)
+    elif isinstance(value, types.FunctionType):
+        yield from _of_function(value)
+    elif isinstance(value, types.MethodType):
+        yield "self", value.__self__
+        yield from _of_function(value.__func__)
+    elif isinstance(value, functools.partial):
+        yield "", value.func
+        yield from _numbered(value.args)
+        yield from value.keywords.items()
+    elif isinstance(value, Mapping):
+        yield from _of_mapping(value)
+    elif isinstance(value, Sequence):
+        yield from _numbered(value)
+    elif isinstance(value, Set):
+        if not _is_plain_key(tuple(value)):
+            raise _WithoutOrder
+        yield from _numbered(sorted(value, key=repr))
+    elif not isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
+        yield from _of_object(value)
+
+
+def _numbered(values: Iterable[Any], name: str = "") -> Iterator[tuple[str, Any]]:
+    """The values in order, each named after its place."""
+    for index, value in enumerate(values):
+        yield f"{name}{index}", value
+
+
+def _of_array(array: Any) -> Iterator[tuple[str, Any]]:
+    """The gradient of an array, if it has one."""
+    # PyTorch warns where a tensor that is no leaf is asked for its gradient.
+    gradient = getattr(array, "grad", None) if getattr(array, "is_leaf", False) else None
+    if gradient is not None:
+        yield "grad", gradient
+
+
+def _of_mapping(mapping: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """The values of a mapping, each named after its key."""
+    for index, (key, value) in enumerate(mapping.items()):
+        yield _name_of_key(key, index), value
+
+
+def _name_of_key(key: Any, index: int) -> str:
+    """The name of the value under a key of a mapping. A key whose text may differ in another
+    process is named by its type and place (``index``).
+    """
+    if isinstance(key, str):
+        return key
+    if _is_plain_key(key):
+        return f"[{key!r}]"
+    return f"{type(key).__name__}{index}"
+
+
+def _is_plain_key(value: Any) -> bool:
+    """Whether this is a plain value, or a tuple of them on all levels."""
+    if isinstance(value, tuple):
+        return all(_is_plain_key(part) for part in value)
+    return isinstance(value, _PLAIN)
+
+
+def _of_function(function: Any) -> Iterator[tuple[str, Any]]:
+    """The variables that a function of Python reaches: of its closure, its defaults, and global
+    ones.
+    """
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    yield from _numbered(function.__defaults__ or (), "default")
+    yield from (function.__kwdefaults__ or {}).items()
+    for name in named_globals(function):
+        yield name, function.__globals__[name]
+
+
+def named_globals(function: Any) -> list[str]:
+    """The global variables that one of the program's own functions names; none for a function of a
+    package.
+    """
+    code = function.__code__
+    if not is_own_code(code):
+        return []
+    return [name for name in _names(code) if name in function.__globals__]
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """The global names in the code of a function and of the functions inside it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
+    """The state of an object of any class: what is known of its kind, its attributes, and its
+    slots.
+    """
+    if isinstance(value, types.GeneratorType) and value.gi_frame is not None:
+        frame = value.gi_frame
+        yield from {"line": frame.f_lineno, **frame.f_locals}.items()
+    elif isinstance(value, np.random.Generator):
+        yield "state", repr(value.bit_generator.state)
+    elif hasattr(value, "getstate") and type(value).__module__ == "random":
+        yield "state", repr(value.getstate())
+    elif hasattr(value, "__length_hint__") and hasattr(value, "__reduce__"):
+        yield "left", value.__length_hint__()  # an iterator over a container
+    if hasattr(value, "__dict__"):
+        yield from vars(value).items()
+    for kind in type(value).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        names = [slots] if isinstance(slots, str) else slots
+        for name in names:
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                yield name, getattr(value, name)

@@ -1,0 +1,774 @@
+"""What bounds a step, by rule. Pure: times in, a verdict out.
+
+If a third or more of the replayed step goes away without its synchronisations, it is bound by them.
+Under a tenth, it is bound by the host or the device, whichever works 15 % longer. Anything else is
+mixed. If a measured alternative contradicts that, the measurement holds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from overhead.explaining import record
+from overhead.explaining.alternatives import CUDA_GRAPH, PINNED, UNSYNCHRONISED
+from overhead.explaining.conditions import WITHOUT_COLLECTION
+from overhead.explaining.host_work import FROM_PAGEABLE
+from overhead.explaining.record import BETWEEN, OperationRow, ReplayCheck, StepVerdict
+from overhead.explaining.replay import StepParts
+from overhead.reading.precision import two_speeds
+from overhead.results import VALUED, Figure, Reason, Value, Why, because, codes_of, together
+from overhead.traces.trace import LOADER
+
+WITHIN = 0.15
+"""How far the replayed step may lie from the measured one, as a share of the measured one.
+
+In reports/explained.json the replay takes 0.91 to 1.04 of the measured step in the 22 runs whose
+streams do not wait for each other, and 0.50 in the two runs of ``two_streams``, which it does not
+model. A wider allowance lets a replay judge that does not describe the step.
+"""
+_BOUND_BY_WAITS, _FEW_WAITS = 1 / 3, 0.1
+"""Shares of the step that synchronisations cost. From the first one on they bound the step, below
+the second one they count for nothing. Chosen, not measured; between the two a step is ``mixed``.
+"""
+_LITTLE = 0.1
+"""A share of the host's work, or a gain, below this is too little to name. Chosen, not measured."""
+_EQUAL = 1.15
+"""Host and device bound a step together up to this factor between their times. It is 1 + WITHIN:
+a replay may be that far off, so it cannot order times that lie closer.
+"""
+_BLOCKING = 0.9
+"""If a step takes at least this share of its time until it returns, it returns only when its work
+is almost done. Chosen, not measured; a lower share calls steps bound by the device less often.
+"""
+_LEAST_SHARE = 0.02
+"""A cause on the host is named from this share of the time on. Chosen between the runs in
+reports/explained.json: the thread waited for a processor for at most 0.13 % of the time on an
+idle host, and for up to 28 % beside busy processes.
+"""
+_SLOWER = 1.12
+"""The processor's clock is named if the reference loop takes this many times its best time. Chosen,
+not measured; the 12 runs on an idle host in reports/explained.json lie below 1.07 or above 1.48.
+"""
+_OTHER_THREADS = 0.001
+"""Other threads of the process count from this share of the time on. A thread that sleeps for 1 ms
+at a time, in turn, ran for 0.6 % of it on a busy host with two cores; where steps hand nothing to a
+thread it was below 0.01 %.
+"""
+UNCHECKED = because("replay-unchecked")
+_SPAN = 2
+"""A time is not resolved if the upper end of its interval is at least this many times the lower
+end. Chosen, not measured: docs/explain.md calls such a time too uncertain.
+"""
+_APART = 1.3
+"""The first lines name a gain of this factor or more, and an unpinned time that is as far from the
+undisturbed one. Chosen, not measured; ``overhead time`` names the latter from the same factor on.
+"""
+_MOST_GAINS = 3
+_MOST_WAITS = 3
+"""A verdict names at most so many calls that wait."""
+_LEAST_SYNCHRONISED = 0.01
+"""Synchronisations are counted in words from this share of the step on. Chosen, not measured."""
+Gains = Mapping[str, Figure]
+"""By the name of an alternative, or the code of a condition: its measured gain, with an
+interval.
+"""
+_NO_GAINS: Gains = {}
+
+
+def resolved_times(time: Figure) -> Sequence[float]:
+    """The time of a figure as numbers that a verdict may use, ns.
+
+    One number as a rule, two for a time with two speeds. None if the figure has no value or its
+    interval is too wide.
+    """
+    speeds = two_speeds(time)
+    if speeds:
+        return speeds if speeds[0] > 0 else ()
+
+    measured = time.measured
+    if measured is None or not measured.resolved:
+        return ()
+    if measured.high is not None and measured.high >= _SPAN * measured.floor:
+        return ()
+    return [measured.value]
+
+
+def value_named(name: str, value: Value) -> dict[str, float]:
+    """A value with the known ends of its interval, as keyword arguments of a reason."""
+    values = {name: value.value}
+    if value.low is not None:
+        values[f"{name}_low"] = value.low
+    if value.high is not None:
+        values[f"{name}_high"] = value.high
+    return values
+
+
+def _time_named(name: str, time: Figure) -> dict[str, float]:
+    """A time that is resolved, as keyword arguments of a reason; of a time with two speeds both."""
+    times = resolved_times(time)
+    if len(times) > 1:
+        return {name: times[0], f"{name}_other": times[1]}
+    return value_named(name, time.measured) if time.measured else {}
+
+
+def _gain_named(gain: Figure) -> dict[str, float]:
+    """A gain and its interval, as keyword arguments of a reason."""
+    return value_named("gain", gain.measured) if gain.measured else {}
+
+
+def gains_of(alternatives: Sequence[record.Alternative]) -> Gains:
+    """The gains that were measured and have an interval."""
+    gains = {}
+    for alternative in alternatives:
+        if not _has_gain(alternative):
+            continue
+        condition = alternative.condition
+        name = condition.code if condition is not None else alternative.name
+        gains[name] = alternative.gain
+    return gains
+
+
+def _has_gain(alternative: record.Alternative) -> bool:
+    """Whether the gain of an alternative is known well enough to base a sentence on it."""
+    gain = alternative.gain.measured
+    if alternative.status != "ok" or gain is None:
+        return False
+    return gain.bounded and gain.floor > 0 and bool(resolved_times(alternative.step))
+
+
+def _itself(reason: Why) -> Hashable:
+    return reason
+
+
+def verdict_reasons(
+    found: record.Explanation, known_by: Callable[[Why], Hashable] = _itself
+) -> list[Why]:
+    """All that is said of the step, the most important first. If its time is not known well enough,
+    that comes first, then why.
+
+    ``found`` may hold this result already, as one that was read from a file does: its sentences are
+    put in order again, and none is said twice. ``known_by``: what is equal for two that say the
+    same. An older file holds texts, which are known by the sentences of what is found again.
+    """
+    wall = found.step.wall
+    no_verdict = found.verdict.kind == "unclear"
+    unresolved = bool(wall.measured) and not resolved_times(wall)
+
+    causes = _host_causes_of(found, unresolved=unresolved)
+    causes_first = causes if unresolved or no_verdict else []
+    gains = _large_gains(found.alternatives)
+    known_instead = _known_of_unresolved_time(found) if unresolved else ""
+    lead = _first_reasons(found, unresolved=unresolved)
+
+    placed = {known_by(reason) for reason in [*lead, *gains, known_instead, *causes_first]}
+    rest = [reason for reason in found.verdict.sentences if known_by(reason) not in placed]
+    if not unresolved or no_verdict:
+        # The first sentence of a verdict says what bounds the step.
+        lead += rest[:1]
+        rest = rest[1:]
+
+    ordered = [*lead, known_instead, *causes_first, *gains, *rest, *own_python(found), *causes]
+    once: dict[Hashable, Why] = {}
+    for reason in ordered:
+        if reason:
+            once.setdefault(known_by(reason), reason)
+    return list(once.values())
+
+
+def _host_causes_of(found: record.Explanation, *, unresolved: bool) -> list[Why]:
+    """What on the host makes the steps uneven; if they are uneven, also that no cause is known."""
+    shares = {figure.name: figure.value for figure in found.host if figure.value is not None}
+    causes = host_causes(shares, gains_of(found.alternatives))
+    replay_fails = found.replay.ratio is not None and not found.replay.ok
+    uneven = unresolved or replay_fails
+    if uneven and found.host and not causes:
+        return [because("no-cause-on-the-host")]
+    return causes
+
+
+def _first_reasons(found: record.Explanation, *, unresolved: bool) -> list[Why]:
+    """What is said before the verdict itself: what is known without one, and which time of the step
+    is not the one to plan with.
+    """
+    no_verdict = found.verdict.kind == "unclear"
+    lead: list[Why] = _known_without_verdict(found) if no_verdict else []
+    if unresolved and not no_verdict:
+        lead.append(because("untold-time", why=_untold_step(found.step.wall)))
+        return lead
+
+    apart = _slow_steps(found) or _unpinned_apart(found) or _disturbed(found)
+    if apart:
+        lead.append(apart)
+    return lead
+
+
+def _known_without_verdict(found: record.Explanation) -> list[Why]:
+    """What holds of a step although its replay fails the check: the work of the device, and the
+    calls that wait.
+    """
+    wall = found.step.wall.measured
+    busy = found.step.busy.measured
+    if found.replay.ok or found.replay.ratio is None or wall is None or busy is None:
+        return []
+
+    reasons: list[Why] = []
+    if len(resolved_times(found.step.wall)) == 1 and 0 < busy.value <= wall.value:
+        # The ends of the share follow from those of the step, which varies more.
+        share = Value(busy.value / wall.value, busy.value / wall.ceiling, busy.value / wall.floor)
+        times = {"busy_ns": busy.value, **value_named("wall_ns", wall)}
+        shares = value_named("share", share)
+        reasons.append(because("device-works-in-the-step", **times, **shares))
+    if found.synchronisations:
+        reasons.append(_calls_that_wait(found.synchronisations))
+    return reasons
+
+
+def _calls_that_wait(waits: Sequence[record.SynchronisationRow]) -> Why:
+    """How many calls of a step wait for the device, and the lines of the first few."""
+    named = [
+        because("waits-at-line", line=row.site.line or "?", what=row.what)
+        for row in waits[:_MOST_WAITS]
+    ]
+    number = max(1, round(sum(row.count for row in waits)))
+    return because("calls-that-wait", number=number, lines=together(*named))
+
+
+def _large_gains(alternatives: Sequence[record.Alternative]) -> list[Why]:
+    """The alternatives that gain much, the surest first."""
+    large = []
+    for alternative in alternatives:
+        gain = alternative.gain
+        if _has_gain(alternative) and (gain.value or 0) >= _APART and _low(gain) > 1:
+            large.append(alternative)
+    surest_first = sorted(large, key=lambda alternative: -_low(alternative.gain))
+    return [_large_gain(alternative) for alternative in surest_first[:_MOST_GAINS]]
+
+
+def _large_gain(alternative: record.Alternative) -> Why:
+    """That an alternative gains much, and whether the gain is real, a bound or a prediction."""
+    name = alternative.called
+    gain = _gain_named(alternative.gain)
+    if alternative.kind == "bound":
+        return because("large-gain-is-a-bound", name=name, **gain)
+    if alternative.kind == "prediction":
+        return because("large-gain-is-predicted", name=name, **gain)
+    return because("large-gain", name=name, results=alternative.agreement, **gain)
+
+
+def _low(figure: Figure) -> float:
+    return -math.inf if figure.low is None else figure.low
+
+
+def _high(figure: Figure) -> float:
+    return math.inf if figure.high is None else figure.high
+
+
+def _unpinned_apart(found: record.Explanation) -> Why:
+    """That a step takes another time as the operating system runs it than undisturbed, if the two
+    are far apart; else ''.
+    """
+    unpinned = found.step.met.measured
+    times = resolved_times(found.step.wall)
+    if unpinned is None or len(times) != 1 or unpinned.value <= 0:
+        return ""
+    ratio = unpinned.value / times[0]
+    if 1 / _APART <= ratio <= _APART:
+        return ""
+    return because(
+        "step-as-it-runs-is-apart",
+        **value_named("met_ns", unpinned),
+        processes=found.step.met.processes,
+        times=ratio,
+        wall_ns=times[0],
+    )
+
+
+def _slow_steps(found: record.Explanation) -> Why:
+    """That some steps are much slower than most, by the step's own work; else ''.
+
+    The undisturbed time leaves such steps out, and the slope of few unpinned steps may not resolve
+    them.
+    """
+    mean = found.step.everything.measured
+    times = resolved_times(found.step.wall)
+    if mean is None or len(times) != 1:
+        return ""
+    # Other programs stretch the mean by the time in which the thread waits for its processor. That
+    # is no slow step.
+    shares = {figure.name: figure.value or 0.0 for figure in found.host}
+    stopped_share = shares.get("queued", 0.0) + shares.get("throttled", 0.0)
+    running_ns = mean.value * max(0.0, 1 - stopped_share)
+    if running_ns < _APART * times[0]:
+        return ""
+    return because("slow-steps", **_mean_named(mean, times[0]))
+
+
+def _mean_named(mean: Value, wall_ns: float) -> dict[str, float]:
+    """The mean of all steps and the undisturbed time, as keyword arguments of a reason."""
+    return {**value_named("mean_ns", mean), "times": mean.value / wall_ns, "wall_ns": wall_ns}
+
+
+def _disturbed(found: record.Explanation) -> Why:
+    """That the mean of all steps is far from the undisturbed one, or the unpinned time is not told;
+    else ''.
+
+    The thread waits for its processor so long that slow steps cannot be told from a disturbance.
+    """
+    mean = found.step.everything.measured
+    times = resolved_times(found.step.wall)
+    if len(times) != 1:
+        return ""
+    if mean is not None and mean.value >= _APART * times[0]:
+        return because("mean-is-apart", **_mean_named(mean, times[0]))
+    if found.step.met.status == "below-resolution":
+        return because("step-as-it-runs-not-resolved")
+    return ""
+
+
+def _known_of_unresolved_time(found: record.Explanation) -> Why:
+    """What is known of the time of a step whose undisturbed time is not resolved: its unpinned
+    time, else the time that the replay is checked with; '' if neither is known.
+    """
+    unpinned = found.step.met.measured
+    if unpinned is not None:
+        processes = found.step.met.processes
+        return because("step-as-it-runs", **value_named("met_ns", unpinned), processes=processes)
+    checked_with = found.replay.measured
+    if not resolved_times(checked_with):
+        return ""
+    step = _time_named("step_ns", checked_with)
+    return because("step-measured-so", how=checked_with.rule, **step)
+
+
+def host_causes(shares: Mapping[str, float], gains: Gains = _NO_GAINS) -> list[Why]:
+    """What on the host makes steps long or uneven, and what to do. ``shares``: the values of
+    ``Explanation.host``.
+
+    ``gains``: of the conditions that were measured; one that gains nothing is not recommended.
+    """
+    causes = _causes_that_take_time(shares, gains)
+    cores = shares.get("cores", 0.0)
+    threads = shares.get("threads", 0.0)
+    if cores and threads > cores:
+        most = max(1, int(cores))
+        causes.append(because("more-threads-than-cores", threads=threads, cores=cores, most=most))
+    reference_loop_times = shares.get("clock", 1.0)
+    if reference_loop_times >= _SLOWER:
+        causes.append(because("slow-test-loop", times=reference_loop_times))
+    busy_threads = int(shares.get("python_threads", 0.0))
+    if busy_threads:
+        causes.append(because("other-python-threads", threads=busy_threads))
+    if shares.get("other_node"):
+        causes.append(because("gpu-in-another-node"))
+    return causes
+
+
+def _causes_that_take_time(shares: Mapping[str, float], gains: Gains) -> list[Why]:
+    """The causes that are a share of the step's time, the largest share first."""
+    queued = shares.get("queued", 0.0)
+    throttled = shares.get("throttled", 0.0)
+    collector = shares.get("collector", 0.0)
+    causes: list[tuple[float, Why]] = []
+    # Of equal shares the first in this order is named first.
+    if queued >= _LEAST_SHARE:
+        preemptions = shares.get("preemptions", 0.0)
+        waits = because("waits-for-a-processor", share=queued, preemptions=preemptions)
+        causes.append((queued, waits))
+    if throttled >= _LEAST_SHARE:
+        cores = shares.get("cores", 0.0)
+        causes.append(
+            (throttled, because("stopped-by-the-cpu-limit", share=throttled, cores=cores))
+        )
+    if collector >= _LEAST_SHARE:
+        values = {"share": collector, "pause_ns": shares.get("longest_pause", 0.0)}
+        collects = because("collects-garbage-freeze-it", **values)
+        if _is_useless(gains.get(WITHOUT_COLLECTION.code)):
+            collects = because("collects-garbage", **values)
+        causes.append((collector, collects))
+    causes.sort(key=lambda cause: -cause[0])
+    return [reason for _, reason in causes]
+
+
+def _is_useless(gain: Figure | None) -> bool:
+    """Whether a measured gain is known to be none: its interval ends below one part in fifty."""
+    return gain is not None and _high(gain) < 1 + _LEAST_SHARE
+
+
+def _untold_step(time: Figure) -> Why:
+    """Why no verdict can use the time of a step."""
+    speeds = two_speeds(time)
+    if speeds:
+        return because("step-time-has-two-speeds", lower_ns=speeds[0], higher_ns=speeds[1])
+    if time.measured is None:
+        return time.reason or time.status
+    return because("step-time-not-resolved", **value_named("step_ns", time.measured))
+
+
+def _untold_return(time: Figure) -> Why:
+    """Why no verdict can use the time until a step returns."""
+    speeds = two_speeds(time)
+    if speeds:
+        return because("return-time-has-two-speeds", lower_ns=speeds[0], higher_ns=speeds[1])
+    if time.measured is None:
+        return time.reason or time.status
+    return because("return-time-not-resolved", **value_named("step_ns", time.measured))
+
+
+def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
+    """Whether the step as a model rebuilds it from the profile takes as long as the step without
+    the profiler. If not, the profile does not explain the step, and nothing is concluded from it.
+    """
+    replayed = Figure(name="replayed", value=replayed_ns)
+    if measured.value is None or measured.value <= 0 or measured.status not in VALUED:
+        why = measured.reason or because("no-time-measured")
+        return ReplayCheck(replayed=replayed, measured=measured, reason=why)
+    ratio = replayed_ns / measured.value
+    ok = abs(ratio - 1) <= WITHIN
+    reason = "" if ok else because("replay-takes-another-time", ratio=ratio, allowed=WITHIN)
+    return ReplayCheck(replayed=replayed, measured=measured, ratio=ratio, ok=ok, reason=reason)
+
+
+def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
+    """What bounds a replayed step, and by which factor.
+
+    The factor is the time of the part that bounds the step over that of the next part. Where
+    synchronisations count, it is the step over the step without them.
+    """
+    if parts.synchronisation_share >= _FEW_WAITS:
+        gain_without_waits = parts.step / parts.without_waits
+        if parts.synchronisation_share >= _BOUND_BY_WAITS:
+            return "synchronisation", gain_without_waits
+        return "mixed", gain_without_waits
+
+    longer_ns = max(parts.host, parts.device)
+    shorter_ns = min(parts.host, parts.device)
+    ratio = longer_ns / shorter_ns if shorter_ns > 0 else math.inf
+    if ratio < _EQUAL:
+        return "mixed", ratio
+    if parts.host > parts.device:
+        return "host", ratio
+    return "device", ratio
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """What bounds a step, by the factor ``times``. ``contradicted``: what a measured alternative
+    says against the profile.
+    """
+
+    kind: record.BoundKind
+    times: float
+    contradicted: Reason | None = None
+
+
+def _measured_bound(parts: StepParts, gains: Gains) -> _Bound:
+    """What bounds the step by its replay, unless a measured alternative contradicts it: then by the
+    measurement.
+    """
+    without_waits = gains.get(UNSYNCHRONISED)
+    if without_waits is not None and parts.synchronisation_share >= _FEW_WAITS:
+        predicted = parts.step / parts.without_waits
+        # An interval that ends before half of the predicted gain holds "no gain" rather than the
+        # prediction.
+        if _high(without_waits) < (1 + predicted) / 2:
+            return _bound_without_waits(parts, without_waits)
+
+    kind, times = bound_of(parts)
+    graph = gains.get(CUDA_GRAPH)
+    if graph is None:
+        return _Bound(kind, times)
+    # A CUDA graph takes the host's work away. So it gains where the host bounds the step, and
+    # nothing where the device does.
+    if kind == "host" and times >= _APART and _high(graph) < 1 + _LITTLE:
+        contradicted = because("host-work-does-not-bound", **_gain_named(graph))
+        return _Bound("unclear", times, contradicted)
+    if kind == "device" and _low(graph) > _EQUAL:
+        contradicted = because("not-by-the-device-alone", **_gain_named(graph))
+        return _Bound("mixed", times, contradicted)
+    return _Bound(kind, times)
+
+
+def _bound_without_waits(parts: StepParts, measured_gain: Figure) -> _Bound:
+    """What bounds a step whose synchronisations cost much in the replay, but were measured to cost
+    little: host or device, whichever works longer.
+    """
+    contradicted = because(
+        "synchronisations-do-not-bound",
+        **_gain_named(measured_gain),
+        predicted=parts.step / parts.without_waits,
+    )
+    kind, times = bound_of(dataclasses.replace(parts, without_waits=parts.step))
+    # If neither host nor device is at work for almost all of the step, something else takes time.
+    if max(parts.host, parts.device) < (1 - WITHIN) * parts.step:
+        kind = "unclear"
+    return _Bound(kind, times, contradicted)
+
+
+def judge(
+    parts: StepParts,
+    check: ReplayCheck,
+    operations: Sequence[OperationRow] = (),
+    synchronisations: Sequence[record.SynchronisationRow] = (),
+    launches: float | None = None,
+    gains: Gains = _NO_GAINS,
+) -> StepVerdict:
+    """The verdict on a profiled step with device work: what bounds it, by which factor, and the
+    sentences that say so. It is ``unclear`` if the replay fails its check.
+
+    ``launches``: how many a step has. ``gains``: of the alternatives that were measured.
+    """
+    idle_share = None
+    if parts.step > 0:
+        step_ns = check.measured.value or parts.step
+        idle_share = max(0.0, 1 - parts.device / step_ns)
+    if not check.ok:
+        not_understood = _not_understood(check)
+        return StepVerdict(kind="unclear", overhead_share=idle_share, sentences=[not_understood])
+
+    bound = _measured_bound(parts, gains)
+    reasons: list[Why] = []
+    if check.unchecked:
+        reasons.append(UNCHECKED)
+    if bound.contradicted:
+        reasons.append(bound.contradicted)
+    reasons.append(_bound_reason(bound, parts))
+    if idle_share is not None:
+        reasons.append(because("device-is-idle", share=idle_share))
+    inside_ns = sum(row.host_ns for row in operations if row.name != BETWEEN)
+    if launches and parts.host > parts.device and 2 * inside_ns > parts.host:
+        each_ns = inside_ns / launches
+        number = round(launches)
+        reasons.append(because("host-work-for-each-launch", launches=number, each_ns=each_ns))
+    reasons += most_host_work(operations)
+    reasons += _wait_reasons(parts, synchronisations, gains)
+
+    certain = bound.times < math.inf and not bound.contradicted
+    return StepVerdict(
+        kind=bound.kind,
+        factor=bound.times if certain else None,
+        overhead_share=idle_share,
+        sentences=reasons,
+    )
+
+
+def _not_understood(check: ReplayCheck) -> Why:
+    """Why there is no verdict if the replay fails its check."""
+    measured_ns = check.measured.value
+    replayed_ns = check.replayed.value or 0.0
+    if measured_ns is None:
+        return because("no-verdict-without-a-check", why=check.reason)
+    apart_ns = abs(measured_ns - replayed_ns)
+    return because(
+        "no-verdict-of-the-replay",
+        replayed_ns=replayed_ns,
+        measured_ns=measured_ns,
+        apart_ns=apart_ns,
+    )
+
+
+def _wait_reasons(
+    parts: StepParts, synchronisations: Sequence[record.SynchronisationRow], gains: Gains
+) -> list[Why]:
+    """What uploads from pageable memory and all synchronisations together cost, if it is enough to
+    name.
+    """
+    reasons: list[Why] = []
+    for row in synchronisations:
+        is_upload = FROM_PAGEABLE in codes_of(row.what)
+        if is_upload and row.blocked_ns >= _LEAST_SHARE * parts.step:
+            reasons.append(_upload_reason(row, gains.get(PINNED)))
+    if synchronisations and parts.synchronisation_share >= _LEAST_SYNCHRONISED:
+        without_waits = gains.get(UNSYNCHRONISED)
+        reasons.append(_synchronisation_reason(parts, synchronisations, without_waits))
+    return reasons
+
+
+def _upload_reason(row: record.SynchronisationRow, pinned: Figure | None) -> Why:
+    """What an upload from pageable memory costs, and what pinned memory was measured to gain."""
+    cost = {"count": row.count, "blocked_ns": row.blocked_ns, "line": row.site.line}
+    if pinned is not None:
+        return because("pageable-uploads-pinned", **cost, **_gain_named(pinned))
+    return because("pageable-uploads", **cost)
+
+
+def _synchronisation_reason(
+    parts: StepParts, synchronisations: Sequence[record.SynchronisationRow], without: Figure | None
+) -> Why:
+    """How many calls wait, what they cost as measured, else by the replay, and which one waits
+    longest. ``without``: the measured gain of the step without synchronisations.
+    """
+    longest = synchronisations[0]
+    values = {
+        "number": round(sum(row.count for row in synchronisations)),
+        "what": longest.what,
+        "longest_ns": longest.blocked_ns,
+        "line": longest.site.line,
+    }
+    if without is not None:
+        return because("synchronisations-measured", **values, **_gain_named(without))
+    return because("synchronisations-replayed", **values, share=parts.synchronisation_share)
+
+
+def _bound_reason(bound: _Bound, parts: StepParts) -> Why:
+    """What bounds the step, with its times. ``times`` is 0 where the next part takes no time."""
+    host_and_device = {"host_ns": parts.host, "device_ns": parts.device}
+    if bound.contradicted and bound.kind in ("unclear", "mixed"):
+        return because("takes-host-and-device", **host_and_device)
+
+    times = bound.times if bound.times < math.inf else 0.0
+    if bound.kind == "host":
+        return because("host-bound", **host_and_device, times=times)
+    if bound.kind == "device":
+        return because("device-bound", **host_and_device, times=times)
+    if bound.kind == "synchronisation":
+        return because(
+            "bound-by-synchronisation",
+            step_ns=parts.step,
+            without_waits_ns=parts.without_waits,
+            times=times,
+        )
+
+    share = parts.synchronisation_share
+    if share < _FEW_WAITS:
+        return because("mixed", **host_and_device)
+    if parts.host > parts.device:
+        return because("mixed-without-synchronisations-host", **host_and_device, share=share)
+    return because("mixed-without-synchronisations-device", **host_and_device, share=share)
+
+
+@dataclass(frozen=True)
+class _HostSplit:
+    """The host's work in a step, ns: all of it, and what is between the operations of the
+    library.
+    """
+
+    whole_ns: float
+    between_ns: float
+
+    @property
+    def between_share(self) -> float | None:
+        """The share between the operations; None without host work."""
+        return self.between_ns / self.whole_ns if self.whole_ns > 0 else None
+
+
+def _host_split(operations: Sequence[OperationRow]) -> _HostSplit:
+    """The host's work of these rows, all together and between operations."""
+    whole_ns = sum(row.host_ns for row in operations)
+    between_ns = sum(row.host_ns for row in operations if row.name == BETWEEN)
+    return _HostSplit(whole_ns, between_ns)
+
+
+def most_host_work(operations: Sequence[OperationRow]) -> list[Why]:
+    """Which operation takes most of the host's time, and that of a data loader; nothing if it is
+    little. ``operations``: the one with most host work first.
+    """
+    whole_ns = sum(row.host_ns for row in operations)
+    least_ns = _LITTLE * whole_ns
+    if least_ns <= 0:
+        return []
+
+    reasons: list[Why] = []
+    most = next((row for row in operations if row.name != BETWEEN), None)
+    if most is not None and most.host_ns >= least_ns:
+        reasons.append(
+            because(
+                "most-host-time",
+                name=most.name,
+                line=most.site.line,
+                host_ns=most.host_ns,
+                calls=round(most.count),
+            )
+        )
+    loading_ns = sum(row.host_ns for row in operations if row.name.startswith(LOADER))
+    if loading_ns >= least_ns:
+        reasons.append(because("data-loader", share=loading_ns / whole_ns))
+    return reasons
+
+
+def own_python(found: record.Explanation) -> list[Why]:
+    """How much of the host's work is outside the library's operations, and whether it is the
+    program's own Python.
+    """
+    split = _host_split(found.operations)
+    share = split.between_share
+    if share is None or not _LITTLE <= share < 1 or not found.replay.ok:
+        return []
+
+    whole_ns = split.whole_ns
+    outside_ns = share * whole_ns
+    shares = {figure.name: figure.value or 0.0 for figure in found.host}
+    step_ns = found.replay.measured.value or 0.0
+    own_ns = min(outside_ns, shares.get("own_python", 0.0) * step_ns)
+    if 2 * own_ns >= outside_ns:
+        return [because("own-python", own_ns=own_ns, whole_ns=whole_ns)]
+    if found.program.library == "none":  # a trace: nobody knows what its program is made of
+        return [
+            because("outside-of-what-the-trace-names", outside_ns=outside_ns, whole_ns=whole_ns)
+        ]
+    return [because("between-the-operations", outside_ns=outside_ns, whole_ns=whole_ns)]
+
+
+def judge_processor(
+    wall: Figure, check: ReplayCheck, operations: Sequence[OperationRow]
+) -> StepVerdict:
+    """The verdict on a profiled step without device work: the processor does everything."""
+    no_device = because("no-device-takes-part")
+    if resolved_times(wall):
+        no_device = because("no-device-takes-part-in-a-time", **_time_named("wall_ns", wall))
+    if not check.ok and check.reason:
+        why = because("no-verdict-of-the-profile", why=check.reason)
+        return StepVerdict(kind="unclear", sentences=[why, no_device])
+
+    reasons = [no_device, because("kernels-inside-operations"), *most_host_work(operations)]
+    between_share = _host_split(operations).between_share
+    return StepVerdict(kind="host", overhead_share=between_share, sentences=reasons)
+
+
+def judge_times(
+    wall: Figure, issue: Figure, *, synchronous: bool, on_device: bool, other_threads: float = 0.0
+) -> StepVerdict:
+    """The verdict on a step without a profile, from its two times: until it returns (``issue``),
+    and until its work is done (``wall``).
+
+    ``synchronous``: the step does all its work in the call. ``other_threads``: for which share of
+    the time other threads of the process ran.
+    """
+    walls = resolved_times(wall)
+    if synchronous and walls:
+        return _judge_synchronous(wall, other_threads)
+
+    issues = resolved_times(issue)
+    if len(walls) != 1 or len(issues) != 1:
+        untold = _untold_return(issue) if len(walls) == 1 else _untold_step(wall)
+        return StepVerdict(kind="unclear", sentences=[because("no-verdict", why=untold)])
+
+    returned_share = issues[0] / walls[0]
+    times = {**_time_named("issue_ns", issue), **_time_named("wall_ns", wall)}
+    if returned_share >= _BLOCKING:
+        unclear = because("host-or-synchronisation", **times)
+        not_told_apart = because("host-and-waits-are-not-told-apart")
+        return StepVerdict(kind="unclear", sentences=[unclear, not_told_apart])
+
+    bound = because("bound-by-work-beside", **times)
+    if on_device:
+        bound = because("device-bound-by-times", **times)
+    reasons: list[Why] = [bound, because("faster-calls-do-not-help")]
+    factor = 1 / returned_share if returned_share > 0 else None
+    return StepVerdict(kind="device", factor=factor, sentences=reasons)
+
+
+def _judge_synchronous(wall: Figure, other_threads: float) -> StepVerdict:
+    """The verdict on a step that does all its work in the call: the host bounds it.
+
+    If other threads ran, nothing proves that all of its work is done when it returns, and a
+    sentence says so.
+    """
+    took = _time_named("wall_ns", wall)
+    if other_threads < _OTHER_THREADS:
+        all_in_thread = because("all-in-the-calling-thread", **took)
+        return StepVerdict(kind="host", sentences=[all_in_thread])
+    unproved = because("other-threads-ran", share=other_threads)
+    return StepVerdict(kind="host", sentences=[because("in-the-calling-thread", **took), unproved])

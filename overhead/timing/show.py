@@ -1,0 +1,309 @@
+"""The times of one call, or of several in turn, as blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from overhead.blocks.parts import Heading, InMicroseconds, Part, Table, Text
+from overhead.reading.dispatch_costs import met_range
+from overhead.reading.plain_text import plain
+from overhead.results import Figure, Value, Why, code_of
+from overhead.timing.timing import CallRatio, CallTiming, Timing
+from overhead.words.format import (
+    listed,
+    micro_spread,
+)
+from overhead.words.glossary import figure_column
+from overhead.words.next_run import range_text
+from overhead.words.reasons import sentence
+from overhead.words.timing import division as division_words, timing as words
+
+_MOST_TEXT = 60
+"""The longest text of a cell with a name of the program: no terminal is wide enough for more."""
+_OPTIONAL, _IMPORTANT = ("issue", "fixed", "naive"), ("device", "met")
+"""The figures of a call that a narrow terminal hides, as ``Table`` says."""
+_OVERSTATED = 1.2
+"""A sentence names the time of a single call if it is this many times the cost or more. Chosen, not
+measured.
+"""
+_UNPINNED_APART = 1.3
+"""A sentence names the unpinned cost if unpinned and undisturbed cost differ by more than this
+factor. Chosen, not measured; docs/time.md tells it.
+"""
+
+
+def timing_blocks(timing: Timing) -> Iterator[Part]:
+    """The table of the statements, what its columns mean, how the statements compare, and what is
+    missing.
+    """
+    calls_wait = any(call.is_awaited for call in timing.calls)
+    names = [name for name in words.MEANINGS if calls_wait or name != "issue"]
+    yield _timing_table(timing, names).without_empty()
+    yield Text([*_divisions(timing)])
+    yield Heading("What the figures say")
+    yield Text(timing_sentences(timing))
+
+
+def _timing_table(timing: Timing, names: Sequence[str]) -> Table:
+    """A row for each statement: its number, its text, the values that were varied, and its figures
+    of these names.
+    """
+    calls = timing.calls
+    varied = list(calls[0].varied)
+    several = len(calls) > 1
+    rows = []
+    for number, call in enumerate(calls, 1):
+        cells = [str(number) if several else "", plain(call.call, _MOST_TEXT)]
+        cells += [plain(value, _MOST_TEXT) for value in call.varied.values()]
+        cells += [_cell(call, name) for name in names]
+        rows.append(cells)
+
+    first_figure = 2 + len(varied)
+    columns = ["#", "call", *varied]
+    columns += [InMicroseconds(figure_column(name)) for name in names]
+    places = {name: place for place, name in enumerate(names, first_figure)}
+    meanings = {}
+    if not timing.quick:
+        meanings = {places[name]: words.meaning(name) for name in names}
+    libraries = [] if "python" in varied else _libraries(calls[0])
+    devices = listed(list(dict.fromkeys(call.on for call in calls)))
+    return Table(
+        words.title(timing, devices, libraries[0] if libraries else ""),
+        columns,
+        rows,
+        numeric=range(2, len(columns)),
+        optional=[places[name] for name in _OPTIONAL if name in places],
+        important=[places[name] for name in _IMPORTANT],
+        meanings=meanings,
+    )
+
+
+def _divisions(timing: Timing) -> Iterator[str]:
+    """How the host's time of each call divides: Python, or a library."""
+    divided = []
+    beside_device = []
+    for call in timing.calls:
+        division = call.division
+        if division is None:
+            continue
+        on_device = call.on != "CPU"
+        cost = call.figure("issue" if on_device else "complete")
+        name = _name_with_varied(call)
+        yield division_words.division_sentence(name, division, cost, on_device=on_device)
+        if division.parts:
+            divided.append(division)
+            if on_device:
+                beside_device.append(division)
+    if not divided:
+        return
+
+    samples = listed(list(dict.fromkeys(f"{division.samples:,}" for division in divided)))
+    yield division_words.division_rule(samples)
+    if any(division.part("binding") for division in divided):
+        yield division_words.BINDING_MEANS
+    if beside_device:
+        yield division_words.DEVICE_APART
+    if any(division.part("driver") for division in beside_device):
+        yield division_words.WAIT_IN_DRIVER
+
+
+def _name_with_varied(call: CallTiming) -> str:
+    """A statement and the values that it was measured with: ``f(x), n = 10``."""
+    texts = [call.call]
+    texts += [f"{name} = {value}" for name, value in call.varied.items()]
+    return ", ".join(plain(text, _MOST_TEXT) for text in texts)
+
+
+def timing_sentences(timing: Timing) -> list[str]:
+    """What the figures say: the ratios, what timing a single call would say, how it waits, what is
+    missing.
+    """
+    calls = timing.calls
+    sentences = [_ratio(ratio) for ratio in timing.ratios]
+    if any(_is_first_answer(call) for call in calls):
+        sentences.append(words.ONE_PROCESS)
+        interrupted = [
+            note for note in timing.notes if code_of(note) == "interrupted-with-first-answers"
+        ]
+        if timing.quick and not interrupted:
+            sentences.append(words.WITHOUT_QUICK)
+
+    for taken in dict.fromkeys(words.taken_as_call(call) for call in calls):
+        if taken:
+            sentences.append(taken)
+
+    # What several statements have in common is said once, with their numbers.
+    numbers_by_wait: dict[Why, list[str]] = {}
+    numbers_by_libraries: dict[str, list[str]] = {}
+    for number, call in enumerate(calls, 1):
+        sentences += _of_call(call, words.of_rows([str(number)], len(calls)))
+        numbers_by_wait.setdefault(call.wait, []).append(str(number))
+        libraries = listed(_libraries(call))
+        numbers_by_libraries.setdefault(libraries, []).append(str(number))
+    for libraries, numbers in numbers_by_libraries.items():
+        if libraries:
+            which = words.of_rows(numbers, len(calls))
+            sentences.append(words.libraries_seen(libraries, which))
+    for wait, numbers in numbers_by_wait.items():
+        sentences.append(words.waits(wait, words.of_rows(numbers, len(calls))))
+
+    sentences.append(words.NOT_CHECKED)
+    sentences += [sentence(note) for note in timing.notes]
+    return sentences
+
+
+def _doubts_of(call: CallTiming, which: str) -> Iterator[str]:
+    """Why the cost of a statement is not sure, and from how many calls on it holds. ``which``: the
+    statement in words, `` of 2``; '' if there is only one.
+    """
+    complete = call.figure("complete")
+    if complete is None or complete.measured is None:
+        return
+    # A first answer comes from one process, and says so in a sentence of its own.
+    if complete.status == "noisy" and complete.processes > 1 and complete.reason:
+        yield words.not_sure(complete, which)
+    if complete.holds_from > 1:
+        yield words.holds_from(complete, which)
+
+
+def _of_call(call: CallTiming, which: str) -> Iterator[str]:
+    """What is said of one statement. ``which``: `` of 2`` where there are several."""
+    if _is_first_answer(call):
+        return
+    yield from _doubts_of(call, which)
+    yield from _single_call(call, which)
+    yield from _unpinned(call, which)
+    yield from _falls(call, which)
+    next_run = range_text(_range(call.next_run))
+    if next_run:
+        yield words.next_run(next_run, which)
+    if call.bound == "device":
+        yield words.device_decides(which)
+    if call.status != "ok" and call.value("complete") is not None:
+        yield words.unclear_cost(call, which)
+    for reason, names in _missing(call).items():
+        again_after = call.status if "complete" in names else ""
+        yield words.no_figures(names, reason, which, again_after)
+
+
+def _is_first_answer(call: CallTiming) -> bool:
+    """Whether the cost is that of one process, which has no interval."""
+    complete = call.figure("complete")
+    return complete is not None and complete.processes == 1 and complete.low is None
+
+
+def _libraries(call: CallTiming) -> list[str]:
+    """The packages of a statement with their versions, those of its results first."""
+    return [f"{name} {version}".rstrip() for name, version in call.libraries.items()]
+
+
+def _single_call(call: CallTiming, which: str) -> Iterator[str]:
+    """How far a single timed call is from the cost, where that is far, and the cost holds."""
+    figure = call.figure("naive")
+    complete = call.measured("complete")
+    single_shot = figure.measured if figure is not None else None
+    if call.status != "ok" or figure is None or single_shot is None or complete is None:
+        return
+    if complete.floor <= 0 or _lies_above(call):
+        return
+    least = single_shot.floor / complete.ceiling
+    most = single_shot.ceiling / complete.floor
+    if least >= _OVERSTATED:
+        yield words.single_call(figure, least, most, which)
+
+
+def _falls(call: CallTiming, which: str) -> Iterator[str]:
+    """Says so if fresh processes, which make few calls, met far more than a single call takes among
+    many.
+    """
+    first = call.figure("met")
+    later = call.figure("naive")
+    if call.value("complete") is not None or first is None or later is None:
+        return
+    unpinned = first.measured
+    single_shot = later.measured
+    if unpinned is None or single_shot is None:
+        return
+    if unpinned.floor > _UNPINNED_APART * single_shot.ceiling:
+        yield words.cost_falls(first, later, which)
+
+
+def _lies_above(call: CallTiming) -> bool:
+    """Whether all processes that are not pinned met far more than the cost."""
+    unpinned = call.measured("met")
+    complete = call.measured("complete")
+    if unpinned is None or complete is None:
+        return False
+    return unpinned.floor > _UNPINNED_APART * complete.ceiling
+
+
+def _unpinned(call: CallTiming, which: str) -> Iterator[str]:
+    """What the call takes in processes that are not pinned, where that differs from the cost."""
+    unpinned_ns = call.value("met")
+    complete = call.measured("complete")
+    if not unpinned_ns or complete is None or complete.value <= 0:
+        return
+    factor = max(unpinned_ns / complete.value, complete.value / unpinned_ns)
+    if factor <= _UNPINNED_APART:
+        return
+    low_us, high_us = met_range(call) or (unpinned_ns / 1e3, unpinned_ns / 1e3)
+    yield words.unpinned(low_us, high_us, which)
+    if _lies_above(call):
+        yield words.LEFT_OUT
+
+
+def _figure(call: CallTiming, name: str) -> Figure | None:
+    """The figure of a column: the column ``device`` shows how long the device is busy."""
+    return call.figure("device_busy" if name == "device" else name)
+
+
+def _cell(call: CallTiming, name: str) -> str:
+    """The figure of a column with its interval, in µs; '' where it was not measured."""
+    figure = _figure(call, name)
+    if figure is None or not figure.measured:
+        return ""
+    if figure.processes == 1:  # its range has no width, which would look like precision
+        figure = msgspec.structs.replace(figure, low=None, high=None)
+    return micro_spread(figure)
+
+
+def _ratio(ratio: CallRatio) -> str:
+    """How two statements compare."""
+    times = ratio.ratio.measured
+    if times is None or not times.bounded:
+        return words.no_ratio(ratio)
+    if times.floor <= 1 <= times.ceiling:
+        return words.no_difference(ratio, times)
+    return words.takes_as_long(ratio, times)
+
+
+def _missing(call: CallTiming) -> dict[Why, list[str]]:
+    """The names of the figures without a value, by reason."""
+    names: dict[Why, list[str]] = {}
+    for name in words.MEANINGS:
+        figure = _figure(call, name)
+        if figure is not None and not figure.measured:
+            why = figure.reason or call.reason or figure.status
+            names.setdefault(why, []).append(name)
+    if call.on != "CPU" and call.figure("naive") is not None and call.figure("device_busy") is None:
+        names.setdefault(_why_no_device_time(call), []).append("device")
+    return names
+
+
+def _why_no_device_time(call: CallTiming) -> Why:
+    """Why it is not known how long the device of a call is busy."""
+    span = call.figure("device_span")
+    if span is None:
+        return words.NO_CLOCK
+    if span.measured:
+        return words.device_waited(span)
+    return span.reason or span.status
+
+
+def _range(ends: list[float] | None) -> Value | None:
+    """The ends of a range as a value; None for None."""
+    if not ends:
+        return None
+    return Value(sum(ends) / 2, min(ends), max(ends))

@@ -1,0 +1,449 @@
+"""Find the step to explain: ``FILE.py:FUNCTION`` or ``module:function``, which returns a step, or
+is the step.
+
+Whatever can be called and is returned is the step: a function, an object with ``__call__``, a
+PyTorch module, what ``jax.jit`` gives.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import time
+import traceback
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from overhead.errors import UsageError, check_text, one_line, unknown_name
+from overhead.results import because
+from overhead.timing.call_spec import setup_of
+from overhead.timing.own_code import is_own_code
+
+_MOST_NAMED = 8
+"""If the user names no function, an error names at most so many functions of the file."""
+CALLING_THE_FUNCTION = because("calling-the-function")
+_told_before_first_call: list[Callable[[], None]] = []
+_MOST_TEXT = 4000
+"""What the file of an explanation can hold."""
+
+
+class StepSource(Struct, frozen=True, kw_only=True):
+    """Where a step comes from. ``setup``: Python text that defines ``step``, in any process.
+    ``file``: for the reader.
+
+    ``path``: entries of ``sys.path`` that the program needs. ``folder``: the program's; lines are
+    relative to it.
+    """
+
+    setup: str
+    file: str
+    function: str
+    arguments: dict[str, str] = {}
+    path: list[str] = []
+    folder: str = ""
+
+
+@dataclass(frozen=True)
+class FoundStep:
+    """The step, and how it was found. ``function``: the name of the function that was given.
+
+    ``returned``: the type of what that function returned; "" for None. ``is_returned``: that is the
+    step, else the function itself is. ``first_s``: how long the first call of the function took.
+    """
+
+    call: Callable[[], Any]
+    function: str
+    returned: str
+    is_returned: bool
+    first_s: float
+
+
+def step_named(text: str, arguments: Sequence[str] = (), variable: str = "") -> StepSource:
+    """The source of ``FILE.py:FUNCTION`` or ``module:function`` with ``NAME=VALUE`` arguments; or
+    ``UsageError``.
+
+    ``variable``: a variable of the text around ``setup``, which the function gets as an argument of
+    this name.
+    """
+    place, colon, function = text.rpartition(":")
+    is_name = all(part.isidentifier() for part in function.split("."))
+    if not (place and colon and is_name):
+        raise _no_function(text)
+    check_text(text)
+    given = {}
+    for argument in arguments:
+        name, value = _name_and_value(argument)
+        given[name] = value
+    shown = place
+    folder = os.getcwd()
+    if place.endswith(".py"):
+        if not Path(place).is_file():
+            raise UsageError(f"{place}: no such file")
+        file = Path(place).resolve()
+        place = str(file)
+        shown = file.name
+        folder = str(file.parent)
+    if variable in given:
+        raise UsageError(f"--arg {variable} and --vary {variable}: give one of them")
+    values = f"literals({given!r})"
+    if variable:
+        values += f" | {{{variable!r}: {variable}}}"
+    setup = (
+        f"from {__name__} import find_step, literals\n"
+        f"found_step = find_step({place!r}, {function!r}, {values})\n"
+        "step = found_step.call"
+    )
+    return StepSource(
+        setup=setup,
+        file=shown,
+        function=function,
+        arguments=given,
+        path=[folder, os.getcwd()],
+        folder=folder,
+    )
+
+
+def _no_function(text: str) -> UsageError:
+    """The error for a text that names no function, with those of the file if it names one."""
+    file = text if text.endswith(".py") else f"{text}.py"
+    if not os.path.isfile(file):
+        return UsageError(f"{text}: name a function, FILE.py:FUNCTION or module:function")
+    try:
+        body = ast.parse(Path(file).read_bytes()).body
+    except SyntaxError as error:
+        return UsageError(f"{file}, line {error.lineno}: {error.msg}")
+    except ValueError as error:  # a null character
+        return UsageError(f"{file}: {error}")
+    functions = [statement for statement in body if isinstance(statement, ast.FunctionDef)]
+    defined = [each.name for each in functions if not each.name.startswith("_")]
+    if not defined:
+        return UsageError(
+            f"{file} defines no function: put one iteration into a function that returns step();"
+            " see docs/explain.md"
+        )
+    named = [f"{file}:{name}" for name in defined[:_MOST_NAMED]]
+    more = ""
+    if len(defined) > _MOST_NAMED:
+        more = f" and {len(defined) - _MOST_NAMED} more"
+    return UsageError(
+        f"{text}: name a function of the file, one iteration of it: {', '.join(named)}{more}"
+    )
+
+
+def step_given(step: Callable[[], object]) -> StepSource:
+    """The source of a function of this process, which other processes can find again. Raises
+    ``UsageError``.
+    """
+    module_name = getattr(step, "__module__", "") or ""
+    module = sys.modules.get(module_name)
+    file = getattr(module, "__file__", None) or module_name or "a notebook"
+    folder = str(Path(file).resolve().parent) if os.path.isfile(file) else os.getcwd()
+    name = str(getattr(step, "__qualname__", type(step).__qualname__))
+    _refuse_other_code(step, name)
+    setup = (
+        f"from {__name__} import step_from\n"
+        f"{setup_of(step, 'given_step')}\n"
+        f"found_step = step_from(given_step, {name!r})\n"
+        "step = found_step.call"
+    )
+    return StepSource(
+        setup=setup,
+        file=os.path.basename(file),
+        function=name,
+        path=list(sys.path),
+        folder=folder,
+    )
+
+
+def _name_and_value(text: str) -> tuple[str, str]:
+    """The two parts of an argument ``NAME=VALUE``. Raises ``UsageError`` for other text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier() or len(text) > _MOST_TEXT:
+        raise UsageError(f"--arg {text[:80]}: write NAME=VALUE, {_MOST_TEXT} characters at most")
+    check_text(text)
+    return name, value
+
+
+def literals(given: Mapping[str, str]) -> dict[str, Any]:
+    """The values of arguments that are given as text: Python literals; any other text stands for
+    itself.
+    """
+    found: dict[str, Any] = dict(given)
+    for name, text in given.items():
+        with contextlib.suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            found[name] = ast.literal_eval(text)
+    return found
+
+
+def find_step(place: str, function: str, arguments: Mapping[str, Any]) -> FoundStep:
+    """The step that a function of a file or module returns, else the function itself. Raises
+    ``UsageError``.
+    """
+    module = _module(place)
+    named: Any = module
+    for name in function.split("."):
+        if not hasattr(named, name):
+            kind = f"function in {os.path.basename(place)}:"
+            raise unknown_name(kind, name, _functions_of(named, module))
+        named = getattr(named, name)
+    if not callable(named):
+        raise UsageError(f"{function} is {type(named).__name__} and no function")
+    lacking = _lacking(named, arguments)
+    if "." in function and lacking[:1] == ["self"]:
+        raise UsageError(
+            f"{function} is a method: name a function that makes the object and returns its method"
+        )
+    if lacking:
+        raise UsageError(f"{function} needs {', '.join(lacking)}: give --arg {lacking[0]}=VALUE")
+    given = functools.partial(named, **arguments) if arguments else named
+    return step_from(given, function)
+
+
+@contextlib.contextmanager
+def telling_first_call(tell: Callable[[], None]) -> Iterator[None]:
+    """A ``with`` block that calls ``tell`` before it calls a function that is named, which may be a
+    whole program.
+    """
+    _told_before_first_call.append(tell)
+    try:
+        yield
+    finally:
+        _told_before_first_call.remove(tell)
+
+
+def step_from(given: Callable[[], Any], function: str) -> FoundStep:
+    """What a function returns, if that can be called: then it is the step. Else the function itself
+    is.
+
+    Calls the function once. Raises ``UsageError``.
+    """
+    _refuse_other_code(given, function)
+    for tell in _told_before_first_call:
+        tell()
+    began = time.perf_counter()
+    returned = _checked(given)
+    first_s = time.perf_counter() - began
+    refuse_unfinished(returned, function)
+    _refuse_several(returned, function)
+    kind = "" if returned is None else type(returned).__qualname__
+    if not callable(returned):
+        return FoundStep(given, function, kind, is_returned=False, first_s=first_s)
+    _refuse_other_code(returned, function, is_returned=True)
+    lacking = _lacking(returned, {})
+    if lacking:
+        raise UsageError(
+            f"the {kind} that {function} returns needs {', '.join(lacking)}; a step takes no"
+            " arguments: return a function that calls it with them"
+        )
+    return FoundStep(returned, function, kind, is_returned=True, first_s=first_s)
+
+
+def _refuse_several(returned: Any, function: str) -> None:
+    """Raise ``UsageError`` for functions in a container, or a class whose objects can be called:
+    which is the step?
+    """
+    if isinstance(returned, type) and _defines_call(returned):
+        name = returned.__qualname__
+        raise UsageError(
+            f"{function} returns the class {name}, whose call makes an object: return {name}(...)"
+        )
+
+    kind = type(returned).__qualname__
+    parts = list(returned.values()) if isinstance(returned, dict) else returned
+    if callable(returned) or not isinstance(parts, list | tuple | set | frozenset):
+        return
+    functions = [part for part in parts if callable(part)]
+    if functions:
+        several = "s" if len(functions) > 1 else ""
+        raise UsageError(
+            f"{function} returns a {kind} with {len(functions)} function{several}, so the step is"
+            " not known: return one function, which is the step"
+        )
+
+
+def _defines_call(kind: type) -> bool:
+    """Whether objects of a class can be called."""
+    return any("__call__" in vars(base) for base in kind.__mro__)
+
+
+def _functions_of(owner: Any, module: types.ModuleType) -> list[str]:
+    """The names of what can be called in a module or class: those that this module defines, if
+    there are any.
+    """
+    public = []
+    own = []
+    for name, value in vars(owner).items():
+        if not callable(value) or name.startswith("_"):
+            continue
+        public.append(name)
+        if getattr(value, "__module__", "") == module.__name__:
+            own.append(name)
+    return own or public
+
+
+def _refuse_other_code(
+    function: Callable[..., Any], name: str, *, is_returned: bool = False
+) -> None:
+    """Raise ``UsageError`` for a function whose call does not run its body. ``is_returned``:
+    ``name`` returned it.
+    """
+    named = _named_step(name, is_returned=is_returned)
+    # The call of an object runs a function of its class.
+    for body in (function, type(function).__call__):
+        if inspect.iscoroutinefunction(body):
+            raise UsageError(
+                f"{named} is an async function, whose call runs nothing: name a function"
+                " that runs it, such as asyncio.run(step()), or loop.run_until_complete(step());"
+                ' overhead time takes "await step()" itself'
+            )
+        if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
+            raise UsageError(
+                f"{named} is a generator function, whose call runs nothing: explain a"
+                " function that calls next() on it"
+            )
+
+
+def _named_step(function: str, *, is_returned: bool) -> str:
+    """The step in the words of an error: the function itself, or what it returns."""
+    return f"the step that {function} returns" if is_returned else function
+
+
+def refuse_unfinished(result: Any, name: str) -> None:
+    """Raise ``UsageError`` if what a call returned is work that has not run: a generator or a
+    coroutine.
+    """
+    if inspect.isawaitable(result) and not callable(result):
+        if inspect.iscoroutine(result):
+            result.close()  # it would warn that nobody has awaited it
+        raise UsageError(
+            f"{name} returns a {type(result).__name__}, which has not run: explain a function that"
+            " runs it, such as asyncio.run(step()), or loop.run_until_complete(step())"
+        )
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise UsageError(
+            f"{name} returns a generator, which has not run: explain a function that calls next()"
+            " on it"
+        )
+
+
+def refuse_long(found: FoundStep, longest_s: float) -> None:
+    """Raise ``UsageError`` if two calls in a row show that a step is too long. The first one may
+    load and compile.
+    """
+    first_s = _seconds(found.call) if found.is_returned else found.first_s
+    if first_s <= longest_s:
+        return
+    second_s = _seconds(found.call)
+    if second_s <= longest_s:
+        return
+    step_s = min(first_s, second_s)
+    named = _named_step(found.function, is_returned=found.is_returned)
+    raise UsageError(
+        f"{named} takes {step_s:.2g} s; steps of up to {longest_s:g} s are"
+        " explained: name one iteration: a function that returns step(); see docs/explain.md"
+    )
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    """How long one call takes, s. Raises ``UsageError`` for whatever it raises."""
+    began = time.perf_counter()
+    _checked(call)
+    return time.perf_counter() - began
+
+
+def _module(place: str) -> Any:
+    """The module of this name, or the one that a file holds; its code runs. Raises
+    ``UsageError``.
+    """
+    if not place.endswith(".py"):
+        return _checked(functools.partial(importlib.import_module, place))
+    name = Path(place).stem
+    spec = importlib.util.spec_from_file_location(name, place)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{place}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    folder = str(Path(place).parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    sys.modules.setdefault(name, module)
+    _checked(functools.partial(spec.loader.exec_module, module))
+    return module
+
+
+def _lacking(function: Callable[..., Any], arguments: Mapping[str, Any]) -> list[str]:
+    """The arguments without a default that are not given. Raises ``UsageError`` for one that does
+    not exist.
+    """
+    try:
+        parameters = inspect.signature(_with_signature(function)).parameters
+    except (TypeError, ValueError):  # a function written in C
+        return []
+    named = []
+    takes_any_name = False
+    for parameter in parameters.values():
+        if parameter.kind == parameter.VAR_KEYWORD:
+            takes_any_name = True
+        elif parameter.kind != parameter.VAR_POSITIONAL:
+            named.append(parameter)
+
+    unknown = [name for name in arguments if name not in parameters]
+    if unknown and not takes_any_name:
+        raise unknown_name("argument", unknown[0], [parameter.name for parameter in named])
+    needed = [parameter.name for parameter in named if parameter.default is parameter.empty]
+    return [name for name in needed if name not in arguments]
+
+
+def _with_signature(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What tells the arguments of a function: of a PyTorch module ``forward``, since its
+    ``__call__`` takes any.
+    """
+    torch = sys.modules.get("torch")
+    is_module = torch is not None and isinstance(function, torch.nn.Module)
+    return function.forward if is_module else function  # type: ignore[attr-defined]
+
+
+def _checked(call: Callable[[], Any]) -> Any:
+    """What a call of the program returns. Whatever it raises becomes a ``UsageError`` that names
+    the line.
+    """
+    try:
+        return call()
+    except UsageError:
+        raise
+    except BaseException as error:  # sys.exit too
+        raise UsageError(error_text(error)) from error
+
+
+def error_text(error: BaseException, otherwise: Callable[[BaseException], str] = one_line) -> str:
+    """One line with the program's line, ``train.py:12, in step: ValueError: no``; ``otherwise`` if
+    there is none.
+    """
+    if isinstance(error.__cause__, StopIteration):  # a generator turns it into a RuntimeError
+        error = error.__cause__
+    line = program_line(error)
+    return f"{line}: {one_line(error)}" if line else otherwise(error)
+
+
+def program_line(error: BaseException, *, texts: bool = False) -> str:
+    """The innermost line of the program that raised, ``train.py:12, in step``; ``texts``: also code
+    without a file.
+    """
+    innermost = ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        has_file = not code.co_filename.startswith("<")
+        if is_own_code(code) and (texts or has_file):
+            file = os.path.basename(code.co_filename)
+            innermost = f"{file}:{number}, in {code.co_name}"
+    return innermost

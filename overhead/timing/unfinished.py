@@ -1,0 +1,218 @@
+"""Results whose work is not done when a call returns, and that no wait finishes: lazy arrays,
+generators, futures.
+
+A call that returns one of these would be timed without its work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import inspect
+import io
+import itertools
+import multiprocessing.pool
+import multiprocessing.process
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from overhead.results import Reason, Why, because
+
+_LOOKED_AT = 200
+"""The most values of a result that are looked at. Chosen, not measured: more take longer in each
+call.
+"""
+_OF_ITERATORS = (
+    "builtins",
+    "itertools",
+    "csv",
+    "_csv",
+    "re",
+    "multiprocessing.pool",
+    "nt",
+    "posix",
+)
+"""Modules whose iterators do their work when they are read. Files, cursors and objects of programs
+may be iterators too, and return themselves when their work is done.
+"""
+_NO_WORK = ("lazy", "xla", "meta")
+"""Kinds of devices of PyTorch on which an operation returns before it is computed, or is never
+computed.
+"""
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A result without its work. ``what``: what it is. ``finish``: what to write to get the work, a
+    code or Python.
+    """
+
+    what: Reason
+    finish: Why
+
+
+def unfinished_of(results: Iterable[Any]) -> Unfinished | None:
+    """The first result, or part of one, whose work is not done; None if all is done, or waits for a
+    known library.
+    """
+    left = list(results)
+    for _ in range(_LOOKED_AT):
+        if not left:
+            return None
+        value = left.pop()
+        if isinstance(value, list | tuple):
+            left += value[:_LOOKED_AT]
+        elif isinstance(value, dict):
+            left += list(value.values())[:_LOOKED_AT]
+        else:
+            unfinished = _of_value(value)
+            if unfinished:
+                return unfinished
+    return None
+
+
+class Kept:
+    """What the variables of a statement hold before a call: a call may put a future into one of
+    them.
+    """
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        # Kept, so that no other object gets the identity of one of them.
+        self._before = list(_held_by(names))
+        self._known = {id(value) for value in self._before}
+
+    def running_since(self, names: Mapping[str, Any]) -> Unfinished | None:
+        """The first value that is there now, and stands for work that goes on."""
+        for value in _held_by(names):
+            if id(value) in self._known:
+                continue
+            unfinished = _running(value)
+            if unfinished:
+                return unfinished
+        return None
+
+
+def _held_by(names: Mapping[str, Any]) -> Iterator[Any]:
+    """The values of variables, and the last ones of the lists, tuples, sets and dicts among
+    them.
+    """
+    for value in names.values():
+        yield value
+        if isinstance(value, list | tuple):
+            yield from value[-_LOOKED_AT:]
+        elif isinstance(value, dict | set | deque):
+            items = value.values() if isinstance(value, dict) else value
+            yield from itertools.islice(items, _LOOKED_AT)
+
+
+def _of_value(value: Any) -> Unfinished | None:
+    """What is unfinished about one value: of Python, or of a known library."""
+    if inspect.iscoroutine(value):
+        return Unfinished(because("idle-coroutine"), "await ...")
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        return Unfinished(because("idle-generator"), "list(...)")
+    if isinstance(value, Iterator) and type(value).__module__ in _OF_ITERATORS:
+        return Unfinished(because("idle-iterator", type=type(value).__name__), "list(...)")
+    return _running(value) or _of_library(value)
+
+
+def _running(value: Any) -> Unfinished | None:
+    """What is unfinished about work that goes on in another thread, process or event loop."""
+    if isinstance(value, concurrent.futures.Future):
+        return Unfinished(because("future-elsewhere"), "(...).result()")
+    if isinstance(value, multiprocessing.pool.AsyncResult):
+        return Unfinished(because("result-of-another-process"), "(...).get()")
+    if asyncio.isfuture(value):
+        return Unfinished(because("task-of-an-event-loop"), "await ...")
+    if isinstance(value, subprocess.Popen) and value.poll() is None:
+        return Unfinished(because("running-process"), "(...).wait()")
+    is_runner = isinstance(value, threading.Thread | multiprocessing.process.BaseProcess)
+    if is_runner and value.is_alive():
+        return Unfinished(because("running-thread-or-process"), "(...).join()")
+    return None
+
+
+def _of_library(value: Any) -> Unfinished | None:
+    """What is unfinished about an array or a table of a library that computes later."""
+    # A collection of Dask, or an array of xarray.
+    if callable(getattr(type(value), "__dask_graph__", None)):
+        if not value.__dask_graph__():
+            return None
+        return Unfinished(because("lazy-dask"), "(...).compute()")
+    library = type(value).__module__.partition(".")[0]
+    if library not in _OF_LIBRARY:
+        return None
+    return _OF_LIBRARY[library](value)
+
+
+def _mlx(value: Any) -> Unfinished | None:
+    """An array of MLX that is not evaluated; None if it is."""
+    import mlx.core as mx
+
+    if not isinstance(value, mx.array):
+        return None
+    # MLX tells in no other way whether an array is evaluated. The graph of one that is has no edge.
+    graph = io.StringIO()
+    mx.export_to_dot(graph, value)
+    if "->" not in graph.getvalue():
+        return None
+    return Unfinished(because("lazy-mlx"), "mx.eval(...)")
+
+
+def _torch(value: Any) -> Unfinished | None:
+    """Work of PyTorch that goes on, or a tensor on a device that computes later or never."""
+    if type(value).__name__ in ("Future", "Work"):
+        return Unfinished(because("running-torch-work"), "(...).wait()")
+    kind = getattr(getattr(value, "device", None), "type", "")
+    if kind not in _NO_WORK:
+        return None
+    if kind == "meta":
+        return Unfinished(because("meta-tensor"), because("tensors-on-a-real-device"))
+    return Unfinished(because("lazy-torch", kind=kind), because("sync-torch-xla"))
+
+
+def _tinygrad(value: Any) -> Unfinished | None:
+    """A tensor of tinygrad that is not computed. Versions tell that by different attributes."""
+    if type(value).__name__ != "Tensor":
+        return None
+    graph = getattr(value, "uop", None) or getattr(value, "lazydata", None)
+    base = getattr(graph, "base", graph)
+    realized = getattr(base, "is_realized", None)
+    if realized is None:
+        realized = getattr(base, "realized", None) is not None
+    return None if realized else Unfinished(because("lazy-tinygrad"), "(...).realize()")
+
+
+def _named(names: tuple[str, ...], what: Reason, finish: str) -> Callable[[Any], Unfinished | None]:
+    """A function that finds the lazy classes of a library by their names, also in what is derived
+    from them.
+    """
+
+    def find(value: Any) -> Unfinished | None:
+        """What is unfinished about a value of one of these classes; None of any other class."""
+        classes = {kind.__name__ for kind in type(value).__mro__}
+        if classes.isdisjoint(names):
+            return None
+        return Unfinished(what, finish)
+
+    return find
+
+
+_DUCKDB = because("lazy-duckdb")
+_OF_LIBRARY: dict[str, Callable[[Any], Unfinished | None]] = {
+    "mlx": _mlx,
+    "torch": _torch,
+    "torch_xla": _torch,
+    "tinygrad": _tinygrad,
+    "polars": _named(("LazyFrame",), because("lazy-polars"), "(...).collect()"),
+    "pyspark": _named(("DataFrame", "RDD"), because("lazy-spark"), "(...).collect()"),
+    "ibis": _named(("Expr",), because("lazy-ibis"), "(...).execute()"),
+    "duckdb": _named(("DuckDBPyRelation",), _DUCKDB, "(...).fetchall()"),
+    "_duckdb": _named(("DuckDBPyRelation",), _DUCKDB, "(...).fetchall()"),
+    "ray": _named(("ObjectRef",), because("ray-object"), "ray.get(...)"),
+}
+"""By the top-level package of a value's class: what is unfinished about the value."""

@@ -1,0 +1,592 @@
+"""A statement of the user: a trial of it, which finds out what it uses and takes, and a chain of
+its calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib.util
+import inspect
+import os
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
+from overhead.errors import Unavailable, UsageError
+from overhead.probes.base import DeviceTime
+from overhead.probes.common.statements import StatementError, StatementLoop
+from overhead.probes.held_chain import HeldChain
+from overhead.results import Figure, Scalar, Why, about, because, together
+from overhead.runner.interpreter import HERE, Interpreter
+from overhead.timing.call_spec import CALLED_AS, FOUND_AS, CallSpec, FoundCall
+from overhead.timing.call_syntax import read_only
+from overhead.timing.division import Division, divide
+from overhead.timing.sampled_thread import (
+    OUTSIDE,
+    OVER,
+    RUNNING,
+    Phase,
+    SampledThread,
+    this_thread,
+)
+from overhead.timing.steps import FoundStep, error_text, literals, program_line
+from overhead.timing.thread_sampler import sampled
+from overhead.timing.unfinished import Kept, Unfinished, unfinished_of
+from overhead.timing.waits import (
+    NOTHING,
+    Wait,
+    find_waits,
+    joined_actions,
+    libraries_seen,
+    uses_package,
+    wait_named,
+)
+
+SILENCE_S = 60.0
+"""The longest that SETUP, or a call, may take in the trial."""
+LONGEST_CALL_S = 0.5
+"""The longest call that is measured, s."""
+_PACKAGES = (
+    "cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "mlx", "numba", "numpy", "torch", "triton",
+    "wgpu", "wgpudawn",
+)  # fmt: skip
+"""Distributions whose versions belong in the record if the statement has imported them."""
+_USUAL_NAMES = {
+    "cp": "import cupy as cp",
+    "F": "import torch.nn.functional as F",
+    "jnp": "import jax.numpy as jnp",
+    "mx": "import mlx.core as mx",
+    "nn": "from torch import nn",
+    "np": "import numpy as np",
+    "pd": "import pandas as pd",
+    "pl": "import polars as pl",
+    "plt": "import matplotlib.pyplot as plt",
+    "tl": "import triton.language as tl",
+}
+"""What the documentation of the libraries binds these names to."""
+_CLOCKS = (
+    "perf_counter",
+    "perf_counter_ns",
+    "monotonic",
+    "monotonic_ns",
+    "thread_time_ns",
+    "process_time_ns",
+)
+_TRUE_CLOCKS = {name: getattr(time, name) for name in _CLOCKS if hasattr(time, name)}
+"""The clocks that measure, as they are before a program runs."""
+_MOST_CALLS_PER_TICK = 1 << 20
+_ENOUGH_NS = 50_000_000
+_MOST_CALLS = 256
+_forks: list[None] = []
+_MOST_TEXT = 2000
+"""Most characters of a message that is passed on."""
+_SAMPLED_S = 0.4
+"""Seconds that a statement runs while it is sampled."""
+_MOST_SAMPLED_S = 2.0
+"""The same if a busy machine gives too few samples before."""
+_BETWEEN_WAITS_NS = 1e6
+"""The time of the calls between two waits: a device can queue so many calls without making the host
+wait.
+"""
+_LONG_CALL_NS = 2_500_000
+"""Of a longer call, the samples are longer too: four more calls must fit between the shortest and
+the longest.
+"""
+
+
+class TrialRefused(Struct, frozen=True, tag="refused"):
+    """A statement that cannot be measured, and why."""
+
+    reason: Why
+
+
+def refusal(error: UsageError, which: str = "") -> TrialRefused:
+    """What the child answers for an error of wrong use. ``which``: the statement, where there are
+    several.
+    """
+    why: Why = error.why
+    if isinstance(why, str):
+        why = why[:_MOST_TEXT]
+    return TrialRefused(about(which, why))
+
+
+class DoesNext(Struct, frozen=True, tag="doing"):
+    """What the child process does next."""
+
+    what: Why
+
+
+class NotSampled(Struct, frozen=True, tag="not-sampled"):
+    """Why a thread cannot be sampled."""
+
+    reason: Why
+
+
+_Found = TypeVar("_Found")
+_decode = msgspec.json.Decoder(
+    DoesNext | TrialRefused | FoundCall | SampledThread | NotSampled
+).decode
+
+
+def try_statements(
+    spec: CallSpec,
+    interpreter: Interpreter = HERE,
+    *,
+    silence_s: float = SILENCE_S,
+    longest_s: float = LONGEST_CALL_S,
+) -> CallSpec:
+    """The spec with what a trial of each case in a child process found out. Raises ``UsageError``,
+    one line.
+    """
+    answers = child_answers(
+        __name__, (spec, longest_s), _decode, silence_s, interpreter=interpreter
+    )
+    with contextlib.closing(answers) as said_by_child:
+        found = [_with_division(next(said_by_child), said_by_child, spec) for _ in spec.cases]
+        return msgspec.structs.replace(spec, found=found)
+
+
+def _with_division(found: FoundCall, said_by_child: Iterator[Any], spec: CallSpec) -> FoundCall:
+    """What was found, and how the time of the call divides, if a first answer is asked for.
+
+    The child runs the call again for that, and its next answer says where its thread can be
+    sampled.
+    """
+    if not spec.first:
+        return found
+    place: SampledThread | NotSampled = next(said_by_child)
+    if isinstance(place, NotSampled):
+        return msgspec.structs.replace(found, division=Division(reason=place.reason))
+    try:
+        division = divide(sampled(place), place)
+    except Unavailable as error:
+        division = Division(reason=error.reason)
+    return msgspec.structs.replace(found, division=division)
+
+
+def child_answers(
+    module: str,
+    job: object,
+    decode: Callable[[bytes], Any],
+    silence_s: float,
+    doing: Callable[[Why], None] = lambda what: None,
+    interpreter: Interpreter = HERE,
+) -> Generator[Any]:
+    """Yield what ``module`` answers in a child process; ``doing`` gets its next step. Raises
+    ``UsageError``.
+    """
+    step: Why = because("starting-a-process")
+    try:
+        limits, command = ChildLimits(silence_s), interpreter.python_command
+        with ChildProcess(module, job, decode, limits, interpreter.environment, command) as child:
+            for answer in child:
+                match answer:
+                    case DoesNext(what):
+                        step = what
+                        doing(what)
+                    case TrialRefused(reason):
+                        raise UsageError(reason)
+                    case _:
+                        yield answer
+    except ChildEnded as ended:
+        raise UsageError(because("ended-while-doing", doing=step, why=ended.reason)) from None
+
+
+def try_call(
+    spec: CallSpec,
+    call: str,
+    longest_s: float,
+    doing: Callable[[Why], None],
+    names: tuple[str, str] = ("SETUP", "CALL"),
+) -> tuple[FoundCall, StatementLoop, Callable[[], object]]:
+    """What a few runs of a statement find out, the open statement and its wait. Raises
+    ``UsageError``.
+
+    ``names``: of SETUP and CALL in errors.
+    """
+    setup_name, call_name = names
+    doing(setup_name)
+    statement = StatementLoop(call, spec.setup, before=spec.before, keep=True)
+    with _no_copy(setup_name):
+        _checked(statement, statement.open)
+    doing(call_name)
+    kept = Kept(statement.names)
+    with _no_copy(call_name), _no_unawaited(call_name):
+        _issue(statement, 1, 0, call_name)
+    _check_clocks(setup_name, call_name)
+    if (read := read_only(call)) and inspect.isroutine(next(iter(statement.results), None)):
+        raise UsageError(f"{call_name} reads {read} and does not call it: write {read}()")
+    returned = unfinished_of(list(statement.results))
+    unfinished = returned or kept.running_since(statement.names)
+    if unfinished is not None and not spec.wait:
+        raise UsageError(_why_unfinished(unfinished, call_name, is_returned=returned is not None))
+    libraries = libraries_seen(statement.names, statement.results)
+    named = wait_named(spec.wait, statement.names, statement.results) if spec.wait else None
+    by_text = bool(spec.wait) and named is None
+    waits = [named] if named else [] if by_text else find_waits(statement.names, statement.results)
+    if any(wait.keeps for wait in waits) and not statement.keeps:
+        raise UsageError(
+            'CALL has no result to wait for: end it with an expression or "name = ...", or give'
+            " --wait"
+        )
+    finish = joined_actions([wait.make(statement.names, statement.results) for wait in waits])
+    if by_text:
+        statement.close()
+        statement = StatementLoop(call, spec.setup, spec.wait, before=spec.before)
+        _checked(statement, statement.open)
+        finish = statement.wait
+    if not any(wait.keeps for wait in waits):
+        statement.drop_results()
+    _checked(statement, finish)
+    doing(call_name)
+    one_ns = _time(statement, finish, longest_s, call_name)
+    first = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
+    number = call.removeprefix(CALLED_AS).removesuffix("()")
+    step: FoundStep | None = (
+        statement.names.get(f"{FOUND_AS}{number}") if call.startswith(CALLED_AS) else None
+    )
+    said = _said_of(spec.wait, waits)
+    if unfinished is not None and returned is not None:
+        said = together(said, because("returned-work-may-be-missing", what=unfinished.what))
+    elif unfinished is not None:
+        said = together(said, because("kept-work-may-be-missing", what=unfinished.what))
+    found = FoundCall(
+        one_ns=one_ns,
+        waits=[wait.name for wait in waits],
+        said=said,
+        api=first.api if first else "CPU",
+        adapter=first.adapter if first else "CPU",
+        first=(
+            _checked(statement, lambda: first_answer(statement.issue, finish, one_ns))
+            if spec.first
+            else None
+        ),
+        packages=[
+            one
+            for one in _PACKAGES
+            if uses_package(one.partition("-")[0], statement.names, statement.results)
+        ],
+        libraries=libraries,
+        taken="" if step is None else "returned" if step.is_returned else "itself",
+        returned=step.returned[:200] if step else "",
+    )
+    return found, statement, finish
+
+
+def _why_unfinished(unfinished: Unfinished, call_name: str, *, is_returned: bool) -> Why:
+    """Why a call whose work is not done cannot be measured, and what to write instead."""
+    values = {"call": call_name, "what": unfinished.what, "finish": unfinished.finish}
+    why = (
+        because("returns-unfinished-work", **values)
+        if is_returned
+        else because("keeps-unfinished-work", **values)
+    )
+    return together(why, because("wait-none-leaves-it-out")) if call_name == "CALL" else why
+
+
+def _said_of(asked: str, waits: list[Wait]) -> Why:
+    """How the end of the work is awaited. ``asked``: the value of ``--wait``."""
+    if not waits:
+        return because("waits-by-statement", statement=asked[:200])
+    if asked and waits == [NOTHING]:
+        return because("nothing-as-asked")
+    first, *others = [wait.said for wait in waits]
+    said = first
+    for other in others:
+        said = because("waits-for-both", first=said, second=other)
+    return said
+
+
+@contextlib.contextmanager
+def _no_unawaited(part: str) -> Iterator[None]:
+    """Raise ``UsageError`` if the block makes coroutines that nothing awaits, of which Python only
+    warns.
+    """
+    told: list[str] = []
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, *more: Any, **named: Any) -> None:
+        told.append(str(message))
+        usual(message, *more, **named)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
+    if any(text.endswith("was never awaited") for text in told):
+        raise UsageError(f"{part} makes a coroutine that does not run: write await before it")
+
+
+def _check_clocks(setup_name: str, call_name: str) -> None:
+    """Raise ``UsageError`` if the program has replaced a clock: the figures would be those of its
+    own clock.
+    """
+    for name, clock in _TRUE_CLOCKS.items():
+        if getattr(time, name, None) is not clock:
+            raise UsageError(
+                f"{setup_name} or {call_name} replaces time.{name}, the clock that measures: leave"
+                " it as it is"
+            )
+
+
+def _definition_of(name: str) -> str:
+    """What to give in ``--setup`` for a name that a statement lacks."""
+    if name in _USUAL_NAMES:
+        return _USUAL_NAMES[name]
+    with contextlib.suppress(ImportError, ValueError):
+        if importlib.util.find_spec(name) is not None:
+            return f"import {name}"
+    return f"{name} = ..."
+
+
+def _why_raised(error: BaseException, statement: StatementLoop) -> Why:
+    """What a statement raised, and what to define if that is a name which CALL lacks."""
+    text = error_text(error, statement.describe_error)
+    is_of_call = not program_line(error) and statement.part_of_error(error) == "CALL"
+    if isinstance(error, NameError) and error.name and is_of_call:
+        return because("name-not-in-setup", error=text, example=_definition_of(error.name))
+    return text
+
+
+@contextlib.contextmanager
+def _no_copy(part: str) -> Iterator[None]:
+    """Raise ``UsageError`` in a forked copy of this process that outlives the block, which tells
+    the parent.
+    """
+    parent, forks = os.getpid(), len(_forks)
+    try:
+        yield
+    finally:
+        if os.getpid() != parent:
+            raise UsageError(
+                f"{part} cannot be measured: it forks (os.fork); end the child inside {part}"
+            )
+        if len(_forks) > forks:
+            time.sleep(0.5)  # until the copy has gone on
+
+
+def _checked(statement: StatementLoop, act: Callable[[], _Found]) -> _Found:
+    try:
+        return act()
+    except UsageError:
+        raise
+    except BaseException as error:  # sys.exit too
+        raise StatementError(_why_raised(error, statement)) from None
+
+
+def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
+    """Run the statement ``n`` times more, after ``made`` times. Raises ``UsageError``."""
+    try:
+        _checked(statement, lambda: statement.issue(n))
+    except StatementError as error:
+        why = error.why
+        if made:
+            why = because("call-not-repeatable", call=name, why=why)
+        raise UsageError(why) from None
+
+
+def _time(
+    statement: StatementLoop, finish: Callable[[], object], longest_s: float, name: str
+) -> float:
+    """A rough time of one call with its wait, ns; the first calls may compile. Raises
+    ``UsageError``.
+    """
+    made, n, best, began = 1, 1, float("inf"), time.perf_counter_ns()
+    while made <= _MOST_CALLS and (made < 4 or time.perf_counter_ns() - began < _ENOUGH_NS):
+        took = _timed(statement, finish, n, made, name)
+        best = min(best, took / n)
+        if best > longest_s * 1e9 and made > 1:
+            raise UsageError(
+                f"one call takes {best / 1e9:.2g} s; calls of up to {longest_s:g} s are measured,"
+                " because a longer one needs no method: time it with a clock"
+            )
+        made, n = made + n, min(2 * n, 64)
+    while not best:  # the clock moves in steps that are longer than these calls
+        if n > _MOST_CALLS_PER_TICK:
+            raise UsageError(
+                f"the clock of this machine does not move during {n:,} calls, so nothing can be"
+                " timed"
+            )
+        best = _timed(statement, finish, n, made, name) / n
+        made, n = made + n, 4 * n
+    return best
+
+
+def _timed(
+    statement: StatementLoop, finish: Callable[[], object], n: int, made: int, name: str
+) -> int:
+    """The time of n calls and a wait, ns, after ``made`` calls. Raises ``UsageError``."""
+    began = time.perf_counter_ns()
+    _issue(statement, n, made, name)
+    _checked(statement, finish)
+    return time.perf_counter_ns() - began
+
+
+def first_answer(
+    issue: Callable[[int], None], wait: Callable[[], object], one_ns: float, seconds: float = 0.5
+) -> Figure:
+    """The cost of one more call with its work done, ns: the median slope of T(n) between two sizes
+    of n.
+
+    They take about 1 and 3 ms, and alternate. The figure has no interval. That of one process says
+    nothing of others: on a shared host with an H200, first answers of 16 statements with intervals
+    of 1 to 5 % were 0.62 to 1.58 times what another process had met minutes before; on two
+    processors that other programs kept busy, one was 8 times the cost of the whole run.
+    """
+    import numpy as np
+
+    few = max(1, round(1e6 / one_ns))
+
+    def total(n: int) -> int:
+        began = time.perf_counter_ns()
+        issue(n)
+        wait()
+        return time.perf_counter_ns() - began
+
+    slopes: list[float] = []
+    end_s = time.monotonic() + seconds
+    while len(slopes) < 3 or time.monotonic() < end_s:
+        slopes.append((total(3 * few) - total(few)) / (2 * few))
+    reason = because("first-answer", few=few, many=3 * few)
+    value = float(np.median(slopes))
+    return Figure(
+        name="complete", unit="ns", value=value, status="noisy", reason=reason, processes=1
+    )
+
+
+def _alone(spec: CallSpec, number: int) -> CallSpec:
+    """The statement of one case; the assignment runs before its SETUP."""
+    position, given = spec.cases[number]
+    lines = [f"{name} = {value!r}" for name, value in literals(given).items()]
+    before = "\n".join([*lines, spec.before])
+    found = spec.found[number : number + 1]
+    return msgspec.structs.replace(
+        spec, calls=[spec.calls[position]], before=before, vary="", found=found
+    )
+
+
+class CallChain(HeldChain):
+    """A chain of n calls of one of the cases; ``StatementError`` if SETUP, CALL or the wait
+    raises.
+    """
+
+    flags = ("values-not-checked",)  # the values of an unknown call prove nothing
+
+    def __init__(self, spec: CallSpec, number: int) -> None:
+        spec = _alone(spec, number)
+        (found,) = spec.found
+        self._waits_for, self._made = ", ".join(found.waits) or spec.wait, 0
+        by_text = not found.waits
+        wait_text = spec.wait if by_text else ""
+        self._statement = StatementLoop(
+            spec.calls[0], spec.setup, wait_text, before=spec.before, keep="jax" in found.waits
+        )
+        _checked(self._statement, self._statement.open)
+        names, results = self._statement.names, self._statement.results
+        waits = [wait for name in found.waits if (wait := wait_named(name, names, results))]
+        finish = [wait.make(names, results) for wait in waits]
+        self._finish = self._statement.wait if by_text else joined_actions(finish)
+        self._loop = self._statement.issue
+        self._clock = next((wait.clock for wait in waits if wait.clock), None)
+        self._held_part = 1
+        self.least_ns = int(4 * found.one_ns) if found.one_ns > _LONG_CALL_NS else 0
+        self.synchronous = found.waits == [NOTHING.name]
+        self.overlap = "serial" if self.synchronous else "pipelined"
+        self.wait_spins = by_text or any(wait.spins for wait in waits)
+
+    def issue(self, n: int) -> None:
+        """Call the statement n times, without waiting for device work."""
+        self._made += n
+        try:
+            self._loop(n)
+        except BaseException as error:
+            raise StatementError(error_text(error, self._statement.describe_error)) from None
+
+    def wait(self) -> None:
+        """Wait by the chosen wait until the work of all calls is done."""
+        self._finish()
+
+    def executed(self) -> int:
+        """The number of calls made; whether their work was done is not known, because their values
+        are unknown.
+        """
+        return self._made - self.aside
+
+    def device(self, n: int) -> DeviceTime | None:
+        """The device time of n calls, or of a part if its queue cannot hold them; None if the
+        library has no clock.
+        """
+        if self._clock is None:
+            return None
+        while True:
+            held = self.held(self._clock(), max(1, n // self._held_part))
+            if held.busy or held.n <= 4:  # so few fit into its queue
+                return held
+            self._held_part *= 4
+
+    def window(self) -> dict[str, Scalar]:
+        """How the end of the work is awaited, for the record."""
+        return {"wait": self._waits_for, "entry": "python"}
+
+    def close(self) -> None:
+        """End the statement and drop its results."""
+        self._statement.close()
+
+
+def _answer(job: tuple[CallSpec, float], send: Send) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the statements print
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_parent=lambda: _forks.append(None))
+    spec, longest_s = job
+    spec.add_path()
+    gc.disable()
+    for number in range(len(spec.cases)):
+        which = f"statement {number + 1}" if len(spec.cases) > 1 else ""
+        own = _alone(spec, number)
+
+        def doing(what: Why, which: str = which) -> None:
+            send(DoesNext(about(which, what)))
+
+        try:
+            found, statement, finish = try_call(own, own.calls[0], longest_s, doing)
+            send(found)
+            if spec.first:
+                _run_for_samples(statement, finish, found.one_ns, send)
+        except UsageError as error:
+            send(refusal(error, which))
+            break
+
+
+def _run_for_samples(
+    statement: StatementLoop, finish: Callable[[], object], one_ns: float, send: Send
+) -> None:
+    """Run the statement while the parent samples this process. The waits between are not part of
+    the call.
+    """
+    phase = Phase()
+    few = max(1, round(_BETWEEN_WAITS_NS / one_ns))
+    try:
+        send(this_thread(phase))
+    except Unavailable as error:
+        send(NotSampled(error.reason))
+        return
+    began = time.monotonic()
+    # What a call raises now is said by the measurement that follows, which makes more calls.
+    with contextlib.suppress(BaseException):
+        while time.monotonic() - began < (_MOST_SAMPLED_S if phase.needs_more else _SAMPLED_S):
+            phase.set(RUNNING)
+            statement.issue(few)
+            phase.set(OUTSIDE)
+            finish()
+    phase.set(OVER)
+
+
+if __name__ == "__main__":
+    serve(tuple[CallSpec, float], _answer)

@@ -1,0 +1,386 @@
+"""Which libraries a statement uses, and how to wait for each of them."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import importlib.metadata
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from overhead.errors import Unavailable, UsageError, unknown_name
+from overhead.results import Why, about, because, own_stacks, stacks_in
+from overhead.timing.own_code import is_in_packages
+
+Names = Mapping[str, Any]
+_SAME_LIBRARY = {"jaxlib": "jax"}
+_NOT_NAMED = ("overhead", "cloudpickle", "msgspec")
+"""Packages that the suite itself uses to run a statement."""
+_LOOKED_AT = 200
+"""The most values of the statement that are looked at."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A way to wait for all work of a statement. ``name``: the value of ``--wait``. ``said``: the
+    call that waits, as a text, or a code where the reader must know more.
+
+    ``api``, ``adapter``: of the device. ``make``: a function that waits, from the names of the
+    statement and its kept results. ``spins``: it keeps the processor busy. ``keeps``: it needs the
+    results of CALL. ``clock``: makes the clock of the device (a ``StreamHolder``); None if there is
+    none.
+    """
+
+    name: str
+    said: Why
+    api: str
+    adapter: str
+    make: Callable[[Names, Iterable[Any]], Callable[[], object]] = lambda names, results: (
+        lambda: None
+    )
+    spins: bool = False
+    keeps: bool = False
+    clock: Callable[[], Any] | None = None
+
+
+NOTHING = Wait("none", because("nothing-to-wait-for"), "CPU", "CPU")
+
+
+def wait_named(name: str, names: Names, results: Iterable[Any]) -> Wait | None:
+    """The wait with a name of ``KNOWN_WAITS``; None for any other text. Raises ``UsageError`` if it
+    cannot be used.
+    """
+    if name not in KNOWN_WAITS:
+        if name.isidentifier():
+            raise unknown_name("wait", name, KNOWN_WAITS)
+        return None
+    try:
+        return KNOWN_WAITS[name](names, list(results), True)
+    except Unavailable as error:
+        raise UsageError(about(f"--wait {name}", error.reason)) from None
+
+
+def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
+    """The waits of all libraries that the statement seems to use, the surest first; ``NOTHING``
+    alone if none.
+    """
+    values = list(results)
+    found = [
+        wait for make in KNOWN_WAITS.values() if (wait := make(names, values, False)) is not None
+    ]
+    if all(wait.api == "CPU" for wait in found) and has_cuda_context():
+        torch = sys.modules.get("torch")
+        name = "torch" if torch is not None and torch.cuda.is_available() else "cuda"
+        found = [
+            wait for wait in [KNOWN_WAITS[name](names, values, True), *found] if wait is not None
+        ]
+    on_cuda = [wait for wait in found if wait.api == "CUDA" and not wait.keeps]
+    # Each of these waits for the whole CUDA device, so the first of them waits for the others' work
+    # too.
+    return [wait for wait in found if wait not in on_cuda[1:] and wait is not NOTHING] or [NOTHING]
+
+
+def joined_actions(actions: Sequence[Callable[[], object]]) -> Callable[[], object]:
+    """A function that runs all of these, one after another; a single one itself."""
+    return actions[0] if len(actions) == 1 else lambda: [action() for action in actions]
+
+
+def _imported(name: str, asked: bool) -> Any:
+    """The module if it is imported, or, if it is ``asked`` for, can be; else None. Raises
+    ``Unavailable``.
+    """
+    if asked and name not in sys.modules:
+        from overhead.probes.common.availability import import_library
+
+        return import_library(name, f"pip install {name}")
+    return sys.modules.get(name)
+
+
+def _torch(kind: str, names: Names, results: list[Any], asked: bool) -> Wait | None:
+    torch = _imported("torch", asked)
+    if torch is None or not hasattr(torch, kind):
+        return None
+    module = getattr(torch, kind)
+    if asked and not getattr(module, "is_available", torch.backends.mps.is_available)():
+        raise Unavailable(because("torch-without-device", version=torch.__version__, kind=kind))
+    if not (asked or _torch_uses(torch, kind, [*names.values(), *results])):
+        return None
+    adapter = "Apple GPU" if kind == "mps" else str(module.get_device_name())
+    said, make = f"torch.{kind}.synchronize()", lambda names, results: module.synchronize
+    if kind != "cuda" or torch.version.hip:
+        name, api = {"cuda": ("torch", "HIP"), "xpu": ("xpu", "LevelZero"), "mps": ("mps", "MPS")}[
+            kind
+        ]
+        return Wait(name, said, api, adapter, make, spins=kind == "cuda")
+    from overhead.probes.torch.chains import TorchClock
+
+    return Wait("torch", said, "CUDA", adapter, make, spins=True, clock=TorchClock)
+
+
+def _torch_uses(torch: Any, kind: str, values: Iterable[Any]) -> bool:
+    """Whether torch has started the device, or a value of the statement is there."""
+    if getattr(getattr(torch, kind), "is_initialized", bool)():
+        return True
+    found = _flat(values)
+    tensors = [
+        each for value in found if isinstance(value, torch.nn.Module) for each in value.parameters()
+    ]
+    tensors += [value for value in found if isinstance(value, torch.Tensor)]
+    return any(tensor.device.type == kind for tensor in tensors)
+
+
+def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
+    cupy = _imported("cupy", asked)
+    if cupy is None:
+        return None
+    from overhead.probes.cuda.cupy import CupyClock
+
+    device, said = cupy.cuda.Device(), "cupy.cuda.Device().synchronize()"
+    adapter = cupy.cuda.runtime.getDeviceProperties(device.id)["name"].decode()
+    clock = functools.partial(CupyClock, cupy)
+    return Wait(
+        "cupy",
+        said,
+        "CUDA",
+        adapter,
+        lambda names, results: device.synchronize,
+        spins=True,
+        clock=clock,
+    )
+
+
+def has_cuda_context() -> bool:
+    """Whether this process has started a CUDA device, by any library: a kernel without arrays shows
+    nowhere else.
+    """
+    from overhead.probes.cuda.api import CudaDriver, CudaError, open_library
+
+    flags, active = ctypes.c_uint(), ctypes.c_int()
+    with contextlib.suppress(
+        Unavailable, CudaError
+    ):  # CUDA is not there, or nothing has initialised it
+        driver = CudaDriver(open_library())
+        for device in range(driver.call_for_number("cuDeviceGetCount")):
+            driver.call(
+                "cuDevicePrimaryCtxGetState", device, ctypes.byref(flags), ctypes.byref(active)
+            )
+            if active.value:
+                return True
+    return False
+
+
+def _cuda(names: Names, results: list[Any], asked: bool) -> Wait | None:
+    if not asked:  # ``find_waits`` asks where no library is known that has started the device
+        return None
+    from overhead.probes.cuda.api import driver
+
+    cuda = driver()
+    device = cuda.devices()[0]
+
+    def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
+        cuda.call(
+            "cuCtxSetCurrent", cuda.call_for_handle("cuDevicePrimaryCtxRetain", device.ordinal)
+        )
+        return functools.partial(cuda.call, "cuCtxSynchronize")
+
+    return Wait("cuda", "cuCtxSynchronize()", "CUDA", device.name, make, spins=True)
+
+
+def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
+    jax = _imported("jax", asked)
+    if jax is None:
+        return None
+    arrays = _jax_arrays(jax, [*results, *_flat(names.values())])
+    if not (arrays or asked or _jax_has_started()):
+        return None
+    first = next(iter(arrays[0].devices())) if arrays else jax.devices()[0]
+    api = {"cpu": "CPU", "cuda": "CUDA", "gpu": "CUDA", "rocm": "HIP"}.get(
+        first.platform, first.platform.upper()
+    )
+
+    def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
+        def wait() -> None:
+            found = _jax_arrays(jax, list(results))
+            if not found:
+                jax.effects_barrier()
+                found = jax.live_arrays()
+            for array in found:
+                # An array that was given away to a later call ("donated") is ready when that call's
+                # result is.
+                if not array.is_deleted():
+                    array.block_until_ready()
+
+        return wait
+
+    said = because("waits-for-results-of-jax")
+    if results and not _jax_arrays(jax, results):
+        said = because("waits-for-kept-arrays-of-jax")
+    adapter = "CPU" if first.platform == "cpu" else first.device_kind
+    return Wait("jax", said, api, adapter, make, spins=first.platform != "cpu", keeps=True)
+
+
+def _jax_arrays(jax: Any, values: list[Any]) -> list[Any]:
+    return [leaf for leaf in jax.tree_util.tree_leaves(values) if isinstance(leaf, jax.Array)]
+
+
+def _jax_has_started() -> bool:
+    """Whether JAX has opened its devices in this process; to ask JAX itself would open them."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    return bool(getattr(bridge, "backends_are_initialized", bool)())
+
+
+def _mlx(names: Names, results: list[Any], asked: bool) -> Wait | None:
+    mx = _imported("mlx.core", asked)
+    if mx is None:
+        return None
+    on_cpu = mx.default_device() == mx.Device(mx.cpu, 0)
+    api = "CPU" if on_cpu else "Metal" if mx.metal.is_available() else "CUDA"
+    adapter = "CPU" if on_cpu else str(mx.device_info(mx.default_device())["device_name"])
+    return Wait(
+        "mlx",
+        because("waits-for-evaluated-arrays-of-mlx"),
+        api,
+        adapter,
+        lambda names, results: mx.synchronize,
+    )
+
+
+def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bool) -> Wait | None:
+    wgpu = _imported(module, asked)
+    if wgpu is None:
+        return None
+    device = next(
+        (
+            value
+            for value in _flat([*names.values(), *results])
+            if isinstance(value, wgpu.GPUDevice)
+        ),
+        None,
+    )
+    if device is None:
+        if asked:
+            raise Unavailable(because("setup-without-webgpu-device"))
+        return None
+
+    from overhead.probes.webgpu.library import library, wait_call
+
+    def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
+        own = next(value for value in _flat(names.values()) if isinstance(value, wgpu.GPUDevice))
+        return library(stack).waiter(own, own.queue)
+
+    info = device.adapter.info
+    return Wait(stack, wait_call(stack), str(info["backend_type"]), str(info["device"])[:200], make)
+
+
+def _flat(values: Iterable[Any]) -> list[Any]:
+    """The values, those inside lists, tuples and dicts among them, and those that the callables
+    hold or name.
+    """
+    found: list[Any] = []
+    seen: set[int] = set()
+    left = list(values)
+    while left and len(found) < _LOOKED_AT:
+        value = left.pop(0)
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        found.append(value)
+        if isinstance(value, list | tuple):
+            left += value[:_LOOKED_AT]
+        elif isinstance(value, dict):
+            left += list(value.values())[:_LOOKED_AT]
+        elif callable(value):
+            left += _held_by(value)
+    return found
+
+
+def _held_by(function: Any) -> list[Any]:
+    """The values of a callable's closure, its attributes, and the globals that its code names."""
+    if str(getattr(function, "__module__", "")).partition(".")[0] == "overhead":
+        return []
+    found = list(getattr(function, "__dict__", {}).values())[:_LOOKED_AT]
+    for cell in getattr(function, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # an empty cell
+            found.append(cell.cell_contents)
+    scope = getattr(function, "__globals__", {})
+    names = getattr(getattr(function, "__code__", None), "co_names", ())
+    found += [scope[name] for name in names if name in scope]
+    return found
+
+
+def uses_package(package: str, names: Names, results: Iterable[Any]) -> bool:
+    """Whether the statement uses the package. The suite itself imports NumPy, so one of its values
+    must be there.
+    """
+    if package != "numpy":
+        return package in sys.modules
+    return package in libraries_seen(names, results)
+
+
+def libraries_seen(names: Names, results: Iterable[Any]) -> dict[str, str]:
+    """The installed packages whose modules, functions or objects the statement uses, with their
+    versions.
+
+    Those of its results come first.
+    """
+    found: dict[str, str] = {}
+    for value in [*_flat(results), *_flat(names.values())]:
+        module = value.__name__ if isinstance(value, ModuleType) else _module_of(value)
+        package = module.partition(".")[0]
+        package = _SAME_LIBRARY.get(package, package)
+        if package not in found and _is_installed(package):
+            found[package] = _version_of(package)
+    return found
+
+
+def _module_of(value: Any) -> str:
+    """The module of a function or a class, or of an object's class."""
+    own = getattr(value, "__module__", None)
+    return own if isinstance(own, str) else type(value).__module__
+
+
+def _is_installed(package: str) -> bool:
+    is_program = package.startswith(
+        "__"
+    )  # the script itself: __main__, or as a worker runs it again
+    if is_program or package in _NOT_NAMED or package in sys.stdlib_module_names:
+        return False
+    module = sys.modules.get(package)
+    folders = [
+        str(getattr(module, "__file__", None) or ""),
+        *map(str, getattr(module, "__path__", ())),
+    ]
+    return any(map(is_in_packages, folders))
+
+
+def _version_of(package: str) -> str:
+    version = getattr(sys.modules[package], "__version__", None)
+    if isinstance(version, str):
+        return version[:40]
+    try:
+        return importlib.metadata.version(package)[:40]
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+KNOWN_WAITS: Mapping[str, Callable[[Names, list[Any], bool], Wait | None]] = {
+    "torch": functools.partial(_torch, "cuda"),
+    "xpu": functools.partial(_torch, "xpu"),
+    "mps": functools.partial(_torch, "mps"),
+    "cupy": _cupy,
+    "cuda": _cuda,
+    "jax": _jax,
+    "mlx": _mlx,
+    **{
+        stack: functools.partial(_webgpu, own_stacks()[stack].module, stack)
+        for stack in stacks_in("webgpu")
+    },
+    "none": lambda names, results, asked: NOTHING if asked else None,
+}
+"""By the value of ``--wait``: the wait from the names and results of a statement, and whether the
+user asked for it; None where the statement does not use the library. Raises ``Unavailable``.
+"""

@@ -1,0 +1,1 @@
+"""Traces of a program that a profiler recorded, read as steps."""

@@ -1,0 +1,80 @@
+"""What was explained, and how, in words."""
+
+from __future__ import annotations
+
+from overhead.explaining.record import BETWEEN, ExplainedProgram, Explanation, ReplayCheck
+from overhead.reading.plain_text import plain
+from overhead.words.format import percent
+from overhead.words.reasons import sentence
+
+UNRANKED = (
+    "Operations are not listed, because the profile failed its check. The JSON file has their"
+    " times, which are not checked."
+)
+
+
+def operation_name(name: str) -> str:
+    """What a row of host work is called."""
+    return "between operations" if name == BETWEEN else name
+
+
+def heading(function: str, file: str, device: str) -> str:
+    """The step that is explained."""
+    return f"{function} in {file}, on {device}"
+
+
+def device_of(found: Explanation) -> str:
+    """Where the step runs: the device that it uses, else the processor."""
+    processor = (
+        "a processor that the trace does not name" if found.is_of_a_trace else found.machine.cpu
+    )
+    return found.program.device or processor
+
+
+def question(program: ExplainedProgram) -> str:
+    """The question that its page answers."""
+    return (
+        f"What limits {plain(program.function, 60)} in {plain(program.file, 80)}: CPU, GPU or"
+        " synchronisation?"
+    )
+
+
+def measured_when(found: Explanation) -> str:
+    """The device and the time of the measurement, and what was taken as the step."""
+    device = device_of(found)
+    taken = taken_as_step(found.program)
+    when = f"{device}; measured {found.created[:10]} at {found.created[11:16]} UTC"
+    return f"{when}. {taken}" if taken else when
+
+
+def taken_as_step(program: ExplainedProgram) -> str:
+    """What was taken as the step; empty where that is not known."""
+    name, kind = plain(program.function, 60), plain(program.returned, 60)
+    if program.taken == "returned":
+        return f"The step is the {kind} that {name} returns."
+    if program.taken == "itself":
+        returned = f"a value of type {kind}" if kind else "nothing"
+        return f"The step is {name} itself: it returns {returned}, not a function."
+    return ""
+
+
+def how_replayed(replay: ReplayCheck) -> str:
+    """Whether the replayed profile accounts for the step."""
+    if replay.ratio is None:
+        return f"The profile was not checked: {sentence(replay.reason)}."
+    doubt = ""
+    if not replay.ok:
+        doubt = (
+            ": the profile counts too much"
+            if replay.ratio > 1
+            else ": the profile misses part of the step"
+        )
+    return (
+        f"A model of the queue, made from the profile, gives {percent(replay.ratio)} of the time"
+        f" that the step takes in the same process without the profiler{doubt}."
+    )
+
+
+def how_counted(found: Explanation) -> str:
+    """Where counts and lines are from."""
+    return f"From a profile of {found.profiled_steps} steps, in a process of its own."

@@ -1,0 +1,61 @@
+"""The times of a step as text."""
+
+from __future__ import annotations
+
+from overhead.explaining.record import ReplayCheck
+from overhead.explaining.verdict import resolved_times
+from overhead.results import Figure
+from overhead.words.format import (
+    MICRO,
+    factor,
+    micro_of,
+    micro_or_why,
+    micro_spread,
+    number,
+    positive_spread,
+)
+from overhead.words.reasons import sentence
+from overhead.words.templates import micro_interval
+
+QUOTE_THIS = "pinned to a CPU core; quote this time"
+
+
+def time_text(time: Figure) -> str:
+    """A time in µs with its interval, without unit; both of a time with two speeds; else why there
+    is none.
+    """
+    times = resolved_times(time)
+    if len(times) > 1:
+        return " or ".join(number(each / 1e3) for each in times)
+    if times:
+        return micro_spread(time)
+    if time.measured is None:
+        return time.status
+    interval = micro_interval(time.measured)
+    return f"too uncertain ({interval})" if interval else "too uncertain"
+
+
+def mean_text(mean: Figure) -> str:
+    """A mean in µs with its interval; few slow steps make it so wide that it may begin below
+    zero.
+    """
+    return positive_spread(mean.measured / 1e3) if mean.measured is not None else mean.status
+
+
+def replayed_text(replayed: Figure) -> str:
+    """The replayed step in µs, with as many digits as in the sentence about it."""
+    return micro_of(replayed.measured) if replayed.measured is not None else micro_or_why(replayed)
+
+
+def replay_remark(replay: ReplayCheck) -> str:
+    """How the replayed step compares with the measured one."""
+    against = f"{micro_of(replay.measured.value or 0)} {MICRO} {sentence(replay.measured.rule)}"
+    ratio = replay.ratio or 0.0
+    doubt = ""
+    if not replay.ok:
+        doubt = (
+            ": the profile counts too much"
+            if ratio > 1
+            else ": the profile misses part of the step"
+        )
+    return f"{factor(ratio)} the {against}{doubt}"

@@ -1,0 +1,1 @@
+"""What the times of calls say, in words."""

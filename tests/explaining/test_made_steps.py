@@ -1,0 +1,298 @@
+"""Made steps on a simulated device and a made host: uploads, kernels of other libraries, Python,
+causes on the host.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+import pytest
+
+from overhead.explaining.alternatives import CUDA_GRAPH, PINNED, UNSYNCHRONISED
+from overhead.explaining.explaining import explanation
+from overhead.explaining.host_work import (
+    FROM_PAGEABLE,
+    HostTimes,
+    step_counts,
+    synchronisation_rows,
+)
+from overhead.explaining.profiling import StepProfile
+from overhead.explaining.record import Alternative, Explanation
+from overhead.explaining.replay import StepParts, step_parts
+from overhead.explaining.show import explanation_blocks
+from overhead.explaining.verdict import check_replay, host_causes, judge, verdict_reasons
+from overhead.results import Figure, Reason, codes_of
+from overhead.timing.call_spec import FoundCall
+from overhead.traces.chrome_trace import read_chrome_trace
+from overhead.traces.trace import Trace
+from overhead.words.format import micro_or_why
+from tests.fakes import profiled_program as known
+from tests.fakes.explanations import (
+    DEVICE,
+    SOURCE,
+    decode_explained,
+    profile_of,
+    timing_of,
+    trace_of,
+)
+from tests.fakes.profiled_program import Launch, Python, Upload
+from tests.fakes.reasons import by_code, first_code
+from tests.terminal.test_goldens import printed
+
+UPLOADS: list[known.Part] = [
+    Python(20_000),
+    *[Launch(10_000, 30_000)] * 10,
+    Upload(20_000, 400_000, line="train.py:4"),
+    *[Launch(10_000, 30_000)] * 10,
+]
+
+
+def explained(
+    parts: known.Parts, host: dict[str, float], trace: Trace | None = None
+) -> Explanation:
+    """The explanation of a made-up step on a host with these shares."""
+    made = profile_of(parts)
+    step_ns = DEVICE.step_ns(parts)
+    made = dataclasses.replace(made, trace=trace or made.trace, shares=host)
+    return explanation(SOURCE, made, timing_of(step_ns, step_ns))
+
+
+def test_an_upload_from_pageable_memory_is_named_with_its_line_cost_and_remedy() -> None:
+    truth = DEVICE.step_ns(UPLOADS)
+    trace = trace_of(UPLOADS)
+    parts = step_parts(trace, DEVICE.host_times(UPLOADS))
+    assert parts.step == pytest.approx(truth, rel=0.03)
+    assert parts.device == pytest.approx(known.device_ns(UPLOADS), rel=0.01)
+    free = [Launch(20_000, 400_000) if isinstance(part, Upload) else part for part in UPLOADS]
+    assert parts.without_waits == pytest.approx(DEVICE.step_ns(free), rel=0.15)
+    (row,) = synchronisation_rows(trace)
+    assert (FROM_PAGEABLE in codes_of(row.what), row.site.line, row.count) == (
+        True,
+        "train.py:4",
+        1,
+    )
+    assert row.blocked_ns == pytest.approx(10 * 30_000 + 400_000 - 10 * 10_000, rel=0.15)
+    said = by_code(explained(UPLOADS, {}).verdict.sentences)
+    assert said["pageable-uploads"].values["line"] == "train.py:4"
+
+
+def test_a_short_upload_and_one_from_pinned_memory_do_not_wait() -> None:
+    pinned = DEVICE.trace(UPLOADS).replace(b"(Pageable -> Device)", b"(Pinned -> Device)")
+    for trace in (
+        read_chrome_trace(pinned),
+        trace_of([Launch(10_000, 3000), Upload(20_000, 5000)]),
+    ):
+        rows = synchronisation_rows(trace)
+        assert [row for row in rows if row.blocked_ns or FROM_PAGEABLE in codes_of(row.what)] == []
+
+
+@pytest.mark.parametrize(("device_ns", "kind"), [(100_000, "device"), (1000, "host")])
+def test_fifty_kernels_of_other_libraries_without_an_operation_count_as_device_work(
+    device_ns: int, kind: str
+) -> None:
+    parts: list[known.Part] = [Launch(8000, device_ns, "")] * 50
+    bare = dataclasses.replace(DEVICE, operation_cost_ns=0)
+    host = HostTimes(
+        Trace([dataclasses.replace(step, operations=[]) for step in bare.alone(parts).steps])
+    )
+    for call, recorded in (
+        ("cuLaunchKernelEx", "cuda_driver"),
+        ("cudaLaunchKernelExC", "cuda_runtime"),
+    ):
+        kept = [event for event in bare.run([parts] * 5).events if event["cat"] != "cpu_op"]
+        for event in kept:
+            event.update({"name": call, "cat": recorded} if event["cat"] == "cuda_runtime" else {})
+        trace = read_chrome_trace(msgspec.json.encode(kept)).without_first_step()
+        assert step_counts(trace).launches.value == 50
+        found = step_parts(trace, host)
+        assert found.step == pytest.approx(bare.step_ns(parts), rel=0.15)
+        check = check_replay(found.step, Figure(name="measured", value=bare.step_ns(parts)))
+        assert judge(found, check).kind == kind
+
+
+def test_the_programs_own_python_is_told_from_the_launches() -> None:
+    parts: list[known.Part] = [Python(2_900_000), *[Launch(10_000, 2000)] * 10]
+    said = by_code(explained(parts, {"own_python": 0.99}).verdict.sentences)
+    assert said["own-python"].values == pytest.approx(
+        {"own_ns": 2_900_000, "whole_ns": 3_000_000}, rel=0.002
+    )
+    assert "host-work-for-each-launch" not in said
+    of_libraries = by_code(explained(parts, {"own_python": 0.05}).verdict.sentences)[
+        "between-the-operations"
+    ]
+    assert of_libraries.values == pytest.approx(
+        {"outside_ns": 2_900_000, "whole_ns": 3_000_000}, rel=0.002
+    )
+    launches = by_code(
+        explained([Python(20_000), *[Launch(10_000, 2000)] * 50], {}).verdict.sentences
+    )
+    assert launches["host-work-for-each-launch"].values == pytest.approx(
+        {"launches": 50, "each_ns": 10_000}, rel=0.05
+    )
+
+
+def test_the_time_in_a_data_loader_is_named() -> None:
+    loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    parts: list[known.Part] = [Launch(300_000, 1000, loader), *[Launch(10_000, 2000)] * 10]
+    before, after = (
+        f'"cat":"{kind}","name":"{loader}'.encode() for kind in ("cpu_op", "user_annotation")
+    )
+    renamed = DEVICE.trace(parts).replace(before, after)
+    assert renamed != DEVICE.trace(parts)
+    trace = read_chrome_trace(renamed).without_first_step()
+    said = by_code(explained(parts, {}, trace).verdict.sentences)
+    assert said["data-loader"].values["share"] == pytest.approx(0.75, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [{"queued": 0.0}, {"queued": 0.4, "preemptions": 300.0}, {"queued": 0.1, "collector": 0.25}],
+)
+def test_a_time_that_is_not_resolved_is_never_led_with_and_the_measured_cause_follows(
+    shares: dict[str, float],
+) -> None:
+    wide = timing_of(DEVICE.step_ns(UPLOADS), 1e6)
+    call = msgspec.structs.replace(
+        wide.calls[0],
+        figures=[
+            Figure(name="complete", value=1e6, low=-1e6, high=7e6),
+            *wide.calls[0].figures[1:],
+        ],
+    )
+    profile = dataclasses.replace(profile_of(UPLOADS), shares=shares)
+    found = explanation(SOURCE, profile, msgspec.structs.replace(wide, calls=[call]))
+    first, instead, cause, *_ = verdict_reasons(found)
+    time = by_code([first])["step-time-not-resolved"].values
+    assert (time["step_ns_low"], time["step_ns_high"]) == (0, 7e6), "no time is below zero"
+    assert isinstance(instead, Reason)
+    assert instead.values["how"] == profile.step_rule
+    assert cause == (host_causes(shares) or [cause])[0]
+    assert shares["queued"] or codes_of(cause) == {"no-cause-on-the-host"}
+    assert verdict_reasons(found) == found.verdict.sentences
+
+
+def gained(name: str, value: float, half: float = 0.05, kind: str = "measured") -> Alternative:
+    """An alternative with a measured gain."""
+    gain = Figure(name="gain", unit="ratio", value=value, low=value - half, high=value + half)
+    return msgspec.structs.replace(
+        decode_explained().alternatives[1], name=name, kind=kind, gain=gain
+    )
+
+
+def with_alternatives(
+    parts: known.Parts, *alternatives: Alternative, met: Figure | None = None
+) -> Explanation:
+    step_ns = DEVICE.step_ns(parts)
+    timing = timing_of(step_ns, step_ns)
+    figures = [*timing.calls[0].figures, *([met] if met else [])]
+    call = msgspec.structs.replace(timing.calls[0], figures=figures)
+    return explanation(
+        SOURCE, profile_of(parts), msgspec.structs.replace(timing, calls=[call]), alternatives
+    )
+
+
+WAITS: list[known.Part] = [
+    Launch(10_000, 10_000, line="a.py:3"),
+    known.Read(8000, line="a.py:4"),
+] * 10
+HOST: list[known.Part] = [Launch(20_000, 2000)] * 20
+ON_DEVICE: list[known.Part] = [Launch(4000, 30_000)] * 20
+
+
+@pytest.mark.parametrize("half", [0.02, 0.07])
+def test_synchronisations_that_cost_nothing_as_measured_do_not_bound_a_step(half: float) -> None:
+    assert with_alternatives(WAITS).verdict.kind == "synchronisation"
+    agreed = with_alternatives(WAITS, gained(UNSYNCHRONISED, 1.6, kind="bound"))
+    assert agreed.verdict.kind == "synchronisation"
+    found = with_alternatives(WAITS, gained(UNSYNCHRONISED, 1.0, half, kind="bound"))
+    assert found.verdict.kind == "unclear", "neither host nor device works all the time"
+    gain = by_code(found.verdict.sentences[:1])["synchronisations-do-not-bound"].values
+    assert (gain["gain_low"], gain["gain_high"]) == (1 - half, 1 + half)
+    assert "synchronisations-replayed" not in by_code(found.verdict.sentences), (
+        "what they cost is measured"
+    )
+    assert found.verdict.factor is None
+
+
+def test_a_replay_that_a_cuda_graph_contradicts_gives_no_verdict_on_host_or_device() -> None:
+    assert with_alternatives(HOST).verdict.kind == "host"
+    assert with_alternatives(HOST, gained(CUDA_GRAPH, 3.0)).verdict.kind == "host"
+    assert with_alternatives(HOST, gained(CUDA_GRAPH, 1.0)).verdict.kind == "unclear"
+    assert with_alternatives(ON_DEVICE, gained(CUDA_GRAPH, 1.0)).verdict.kind == "device"
+    parts = StepParts(step=1.3e6, host=8e5, device=1e6, without_waits=1.3e6)
+    check = check_replay(parts.step, Figure(name="measured", value=parts.step))
+    assert judge(parts, check).kind == "device"
+    faster = judge(parts, check, gains={CUDA_GRAPH: gained(CUDA_GRAPH, 1.25).gain})
+    assert faster.kind == "mixed"
+    assert "device-bound" not in by_code(faster.sentences)
+
+
+def test_a_gain_with_a_wide_interval_contradicts_no_verdict() -> None:
+    assert with_alternatives(HOST, gained(CUDA_GRAPH, 1.5, 0.6)).verdict.kind == "host"
+    assert (
+        with_alternatives(WAITS, gained(UNSYNCHRONISED, 1.5, 0.6, kind="bound")).verdict.kind
+        == "synchronisation"
+    )
+    assert with_alternatives(ON_DEVICE, gained(CUDA_GRAPH, 1.5, 0.6)).verdict.kind == "device"
+
+
+def test_pinned_memory_is_recommended_as_far_as_it_was_measured_to_help() -> None:
+    found = with_alternatives(UPLOADS, gained(PINNED, 1.0))
+    said = by_code(found.verdict.sentences)
+    assert "pageable-uploads" not in said
+    measured = said["pageable-uploads-pinned"].values
+    assert [measured[name] for name in ("gain", "gain_low", "gain_high")] == [1.0, 0.95, 1.05]
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "is_said"),
+    [(1.5, 0.05, True), (1.2, 0.05, False), (1.5, 0.7, False), (0.5, 0.1, False)],
+)
+@pytest.mark.parametrize("kind", ["measured", "condition", "bound"])
+def test_a_large_gain_is_said_in_the_first_lines(
+    value: float, half: float, is_said: bool, kind: str
+) -> None:
+    found = with_alternatives(HOST, gained("another way", value, half, kind))
+    named = [
+        isinstance(one, Reason) and one.values.get("name") == "another way"
+        for one in found.verdict.sentences
+    ]
+    assert [index for index, is_named in enumerate(named) if is_named] == ([1] if is_said else [])
+    assert verdict_reasons(found) == found.verdict.sentences
+
+
+def test_a_large_gain_of_a_condition_is_said_of_the_condition_with_its_numbers() -> None:
+    condition = Reason("beside-busy-processes", {"number": 7})
+    one = gained(condition.code, 1.5, 0.05, "condition")
+    found = with_alternatives(HOST, msgspec.structs.replace(one, condition=condition))
+    assert by_code(found.verdict.sentences)["large-gain"].values["name"] == condition
+
+
+@pytest.mark.parametrize(("times", "is_first"), [(8.0, True), (1.1, False), (0.5, True)])
+def test_a_step_that_takes_another_time_where_nothing_is_left_out_says_so_first(
+    times: float, is_first: bool
+) -> None:
+    step_ns = DEVICE.step_ns(HOST)
+    met = Figure(
+        name="met",
+        value=times * step_ns,
+        low=0.9 * times * step_ns,
+        high=2 * times * step_ns,
+        processes=3,
+    )
+    found = with_alternatives(HOST, met=met)
+    assert (first_code(found.verdict.sentences) == "step-as-it-runs-is-apart") == is_first
+    assert found.step.met.value == pytest.approx(times * step_ns)
+    assert verdict_reasons(found) == found.verdict.sentences
+    assert micro_or_why(found.step.met) in printed(explanation_blocks(found), 200)
+
+
+def test_a_library_that_is_not_profiled_does_not_send_its_user_to_look_for_disturbances() -> None:
+    on_jax = FoundCall(one_ns=1e6, waits=["jax"], said="", api="CUDA", adapter="NVIDIA H200")
+    profile = StepProfile(
+        on_jax, "jax", "NVIDIA H200", reason="jax is not profiled", shares={"queued": 0.0}
+    )
+    found = explanation(SOURCE, profile, timing_of(1_000_000, 990_000))
+    assert found.verdict.kind == "unclear"
+    assert "no-cause-on-the-host" not in by_code(found.verdict.sentences)

@@ -1,0 +1,154 @@
+"""Which rounds and processes count: the canary decides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+
+from overhead.measure.fitting.case_figures import estimate
+from overhead.measure.fitting.one_process import Process, Series
+from overhead.measure.fitting.undisturbed_rounds import slow_rounds
+from overhead.results import codes_of
+from tests.fakes.chains import one_off_line, one_round, with_canaries
+from tests.fakes.reasons import values_of
+
+
+@pytest.mark.parametrize(("last", "canary"), [(720.0, 140), (720.0, 112), (510.0, 85)])
+def test_a_process_at_another_processor_clock_is_left_out_and_the_figure_says_so(
+    last: float, canary: int
+) -> None:
+    slopes = (600.0, 602.0, 598.0, 601.0, last)
+    found = estimate(with_canaries(slopes, (100, 102, 99, 101, canary)), 0.03)["complete"]
+    assert (found.status, found.processes) == ("ok", 4)
+    assert found.value == pytest.approx(600.25)
+    assert values_of(found.rule, "rounds-left-out")["share"] == pytest.approx(0.2)
+    fixed = estimate(with_canaries(slopes, (100, 102, 99, 101, canary)), 0.03)["fixed"]
+    assert (fixed.processes, "rounds-left-out" in codes_of(fixed.rule)) == (4, True)
+    calm = estimate(with_canaries(slopes, (100, 102, 99, 101, 104)), 0.03)["complete"]
+    assert (calm.status, calm.processes) == ("noisy", 5)
+    assert "rounds-left-out" not in codes_of(calm.rule)
+
+
+def test_no_process_is_left_out_if_half_of_them_were_slow() -> None:
+    found = estimate(with_canaries((600.0, 600.0, 720.0, 722.0), (100, 100, 118, 118)), 0.03)[
+        "complete"
+    ]
+    assert found.processes == 4
+    assert "rounds-left-out" not in codes_of(found.rule)
+
+
+@pytest.mark.parametrize("last", [603.0, 540.0, 720.0])
+def test_the_value_of_the_figure_does_not_affect_what_is_left_out(last: float) -> None:
+    """Otherwise its interval would be too narrow."""
+    found = estimate(
+        with_canaries((600.0, 602.0, 598.0, 601.0, last), (100, 102, 99, 101, 140)), 0.03
+    )["complete"]
+    assert found.processes == 4
+
+
+def test_no_round_is_left_out_if_the_wait_polls() -> None:
+    made = with_canaries((600.0, 602.0, 598.0, 601.0, 720.0), (100, 102, 99, 101, 140))
+    polled = [replace(p, one_off={"wait_quantum": one_off_line([10.0])}) for p in made.processes]
+    assert estimate(replace(made, processes=polled), 0.03)["complete"].processes == 5
+
+
+def test_slow_rounds_are_left_out_but_not_their_process() -> None:
+    made = with_canaries((600.0, 602.0, 598.0), (100, 101, 99))
+    slow = with_canaries((750.0, 750.0, 750.0), (130, 130, 130))
+    mixed = replace(
+        made,
+        processes=[
+            replace(
+                p,
+                rounds=[
+                    *p.rounds,
+                    *[msgspec.structs.replace(r, round=r.round + 100) for r in q.rounds[:1]],
+                ],
+            )
+            for p, q in zip(
+                [*made.processes, made.processes[0]],
+                [*slow.processes, slow.processes[0]],
+                strict=True,
+            )
+        ],
+    )
+    found = estimate(mixed, 0.03)["complete"]
+    assert (found.status, found.processes) == ("ok", 4)
+    assert found.value == pytest.approx(600.0, rel=0.002)
+
+
+def test_a_process_without_rounds_does_not_affect_which_are_slow() -> None:
+    made = with_canaries((600.0, 602.0, 598.0, 601.0, 720.0), (100, 102, 99, 101, 140))
+    cut = replace(
+        made,
+        processes=[*made.processes, Process([], {"ladder": one_off_line([0.0, 1.0])}, number=5)],
+    )
+    assert estimate(cut, 0.03)["complete"] == estimate(made, 0.03)["complete"]
+
+
+def test_a_process_whose_slow_rounds_alone_have_cpu_times_still_has_a_host_figure() -> None:
+    made = with_canaries((600.0, 602.0, 598.0, 601.0), (100, 101, 99, 100))
+    n = 4
+    cpu = [[n, n * 600, n * 600 + 10_000, n * 100], [2 * n, n * 1_200, n * 1_200 + 10_000, n * 200]]
+    processes = [
+        replace(
+            p,
+            rounds=[
+                msgspec.structs.replace(r, samples=[*r.samples, *cpu], canary=(80_000, 1))
+                if i == 0
+                else r
+                for i, r in enumerate(p.rounds)
+            ],
+        )
+        for p in made.processes
+    ]
+    found = estimate(replace(made, processes=processes), 0.03)
+    assert found["host"].processes == found["complete"].processes == 4
+
+
+def test_a_figure_with_two_speeds_says_which_share_of_the_rounds_is_left_out() -> None:
+    dice = np.random.default_rng(0)
+    processes = []
+    for process in range(4):
+        rounds = []
+        for number in range(30):
+            slope = (600 if number % 2 else 1_200) * dice.normal(1, 0.003)
+            canary = 80_000 if number % 10 == 9 else 50_000
+            rows = [[n, round(slope * n), round(slope * n) + 10_000] for n in (1, 64, 128, 256)]
+            rounds.append(one_round(rows, (canary, 50_000), number))
+        processes.append(Process(rounds, number=process))
+    found = estimate(Series(processes, synchronous=True), 0.03)
+    assert found["complete"].status == "bimodal"
+    for name in ("complete", "fixed"):
+        assert values_of(found[name].rule, "rounds-left-out")["share"] == pytest.approx(0.1)
+
+
+def test_a_round_is_slow_for_its_process_and_a_process_is_slow_among_all_processes() -> None:
+    calm = np.array([100.0, 101.0, 99.0, 102.0, 108.0])
+    calms = [calm, 1.01 * calm, 0.99 * calm]
+    *none, spell, drifted, slow, fast = slow_rounds(
+        [*calms, np.append(calm, [115.0, 160.0]), 1.04 * calm, 1.5 * calm, 0.86 * calm]
+    )
+    assert not np.any(none)
+    assert spell.tolist() == [False] * 5 + [True] * 2
+    assert not drifted.any()
+    assert slow.all()
+    assert fast.all()
+
+
+def test_every_process_counts_if_there_is_no_usual_clock() -> None:
+    calm = np.array([100.0, 101.0, 99.0, 102.0, 108.0])
+    assert not np.any(slow_rounds([calm, 1.15 * calm, 1.3 * calm]))
+    assert not np.any(slow_rounds([calm, calm, 1.15 * calm, 1.15 * calm]))
+    assert not np.any(slow_rounds([pace * calm for pace in (0.86, 0.94, 1.0, 1.05, 1.12, 1.2)]))
+
+
+def test_the_quietest_rounds_of_a_process_always_count() -> None:
+    few, third = slow_rounds(
+        [np.array([100.0, 150.0, 160.0, 400.0]), np.array([100.0, *np.linspace(150, 400, 11)])]
+    )
+    assert few.tolist() == [False, False, False, True]
+    assert np.count_nonzero(~third) == 4

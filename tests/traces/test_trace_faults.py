@@ -1,0 +1,1395 @@
+"""``overhead explain --trace``: recordings that have lost something, and what a reader must know
+before a verdict.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import random
+import shutil
+import sqlite3
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from overhead.cli import main
+from overhead.errors import BadFile, UsageError
+from overhead.explaining.ranks import compare_ranks, rank_reasons
+from overhead.explaining.record import Explanation
+from overhead.explaining.replay import launch_delays
+from overhead.explaining.trace_file import explain_traces, read_trace_file
+from overhead.results import Reason, because, codes_of
+from overhead.traces import nsys_export
+from overhead.traces.recording import clocks_of
+from overhead.words.reasons import sentence
+from tests.traces.test_trace_file import DEVICE_BOUND, events_of, kineto, nsys
+
+Event = dict[str, Any]
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"
+
+
+@dataclasses.dataclass
+class Program:
+    """A made program: µs of one process, with one device. Each call gets the next number."""
+
+    pid: int = 1
+    device: int = 0
+    events: list[Event] = dataclasses.field(default_factory=list)
+    number: int = 0
+
+    def span(self, category: str, name: str, start: float, length: float, **more: Any) -> Event:
+        made = {
+            "ph": "X",
+            "cat": category,
+            "name": name,
+            "ts": start,
+            "dur": length,
+            "pid": self.pid,
+            "tid": 1,
+        }
+        self.events.append(made | {"args": {}} | more)
+        return self.events[-1]
+
+    def step(self, number: int, start: float, length: float) -> None:
+        self.span("user_annotation", f"ProfilerStep#{number}", start, length)
+
+    def call(self, name: str, start: float, length: float, category: str = "cuda_runtime") -> None:
+        self.number += 1
+        self.span(category, name, start, length, args={"correlation": self.number})
+
+    def launch(
+        self, at: float, start: float, length: float, kernel: str = "gemm", **more: Any
+    ) -> None:
+        self.call(more.pop("call", "cudaLaunchKernel"), at, 2, more.pop("calls", "cuda_runtime"))
+        place: Event = {"pid": self.device, "tid": 7, "args": {"correlation": self.number}} | more
+        self.span(place.pop("category", "kernel"), kernel, start, length, **place)
+
+
+def usual(
+    host: float = 50, device: float = 5, steps: int = 6, launches: int = 10, wait: bool = True
+) -> list[Event]:
+    """Steps of launches of one kernel each; a wait at the end of each step."""
+    program, now, free = Program(), 1e6, 0.0
+    for number in range(steps):
+        began = now
+        for _ in range(launches):
+            program.span("cpu_op", "aten::mul", now, 0.8 * host)
+            start = max(free, now + 0.2 * host + 5)
+            program.launch(now + 0.2 * host, start, device)
+            free, now = start + device, now + host
+        if wait:
+            end = max(now, free) + 3
+            program.call("cudaDeviceSynchronize", now, end - now)
+            now = end
+        program.step(number, began, now - began)
+    return program.events
+
+
+def is_kernel(event: Event) -> bool:
+    return bool(event["cat"] == "kernel")
+
+
+def explained(
+    tmp_path: Path, events: Sequence[Event], step_ms: float = 0.0, **more: Any
+) -> Explanation:
+    return explain_traces([kineto(tmp_path / "t.json", events, **more)], step_ms)
+
+
+def said(found: Explanation) -> dict[str, Reason]:
+    """All that is said of the steps, by its code; also what is said inside of it."""
+    return by_code([*found.verdict.sentences, *found.not_seen])
+
+
+def by_code(reasons: Iterable[object]) -> dict[str, Reason]:
+    found: dict[str, Reason] = {}
+    for reason in reasons:
+        if isinstance(reason, Reason):
+            found |= {reason.code: reason} | by_code([*reason.values.values(), *reason.also])
+    return found
+
+
+def has_a_share(reason: object) -> bool:
+    """Whether a reason, or one inside of it, says how large a share is."""
+    return any("share" in each.values for each in by_code([reason]).values())
+
+
+def _negative(events: list[Event]) -> list[Event]:
+    return [
+        event | {"dur": -event["dur"]} if is_kernel(event) and _every_second(event) else event
+        for event in events
+    ]
+
+
+def _without_number(events: list[Event]) -> list[Event]:
+    return [
+        event | {"args": {}} if is_kernel(event) and _every_second(event) else event
+        for event in events
+    ]
+
+
+def _without_kernels(events: list[Event]) -> list[Event]:
+    return [event for event in events if not (is_kernel(event) and _every_second(event))]
+
+
+def _without_calls(events: list[Event]) -> list[Event]:
+    return [
+        event
+        for event in events
+        if not (event["name"] == "cudaLaunchKernel" and _every_second(event))
+    ]
+
+
+def _of_the_last_steps(events: list[Event]) -> list[Event]:
+    last = max(event["ts"] for event in events if is_kernel(event))
+    return [event for event in events if not (is_kernel(event) and event["ts"] > (1e6 + last) / 2)]
+
+
+def _one_number(events: list[Event]) -> list[Event]:
+    return [event | {"args": {"correlation": 1}} if is_kernel(event) else event for event in events]
+
+
+def _every_second(event: Event) -> bool:
+    return bool(event["args"]["correlation"] % 2)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [_negative, _without_number, _without_kernels, _without_calls, _of_the_last_steps, _one_number],
+)
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_recording_that_lost_much_gets_no_verdict(
+    damage: Callable[[list[Event]], list[Event]], wait: bool, tmp_path: Path
+) -> None:
+    whole = usual(host=45, device=50, wait=wait)
+    assert explained(tmp_path, whole, 0.5).verdict.kind != "unclear"
+    found = explained(tmp_path, damage(whole), 0.5)
+    assert found.verdict.kind == "unclear"
+    assert has_a_share(found.verdict.sentences[0])
+
+
+def test_a_recording_that_lost_little_says_so_and_gets_its_verdict(tmp_path: Path) -> None:
+    events = usual(launches=20)
+    kernels = [event for event in events if is_kernel(event)]
+    found = explained(tmp_path, [event for event in events if event not in kernels[40:42]])
+    assert found.verdict.kind == "host"
+    assert said(found)["launches-without-work"].values == {"lost": 2, "launches": 120}
+    assert "launches-without-work" not in said(explained(tmp_path, events))
+
+
+@pytest.mark.parametrize(("lost", "kind"), [(2, "host"), (5, "unclear"), (12, "unclear")])
+def test_a_share_of_lost_work_above_two_per_cent_allows_no_verdict(
+    lost: int, kind: str, tmp_path: Path
+) -> None:
+    events = usual(launches=20)
+    kernels = [event for event in events if is_kernel(event)]
+    without_work = [event for event in events if event not in kernels[40 : 40 + lost]]
+    assert explained(tmp_path, without_work).verdict.kind == kind
+    number = {event["args"]["correlation"] for event in kernels[40 : 40 + lost]}
+    without_calls = [
+        event
+        for event in events
+        if is_kernel(event) or event["args"].get("correlation") not in number
+    ]
+    assert explained(tmp_path, without_calls).verdict.kind == kind
+
+
+def test_what_needs_no_other_half_counts_as_no_loss(tmp_path: Path) -> None:
+    """Launches into a graph that is captured do not run, and work from before the recording has no
+    call in it.
+    """
+    program = Program(number=100)
+    program.events = [*usual(host=5, device=50)]
+    for event in program.events:
+        if "correlation" in event.get("args", {}):
+            event["args"]["correlation"] += 1000
+    began = max(event["ts"] + event["dur"] for event in program.events)
+    program.step(99, began, 500)
+    program.call("cudaStreamBeginCapture", began + 1, 1)
+    for index in range(40):
+        program.call("cudaLaunchKernel", began + 3 + index, 1)
+    program.call("cudaStreamEndCapture", began + 60, 1)
+    program.launch(began + 70, began + 80, 300, call="cudaGraphLaunch")
+    program.span(
+        "kernel", "gemm", began + 390, 5, pid=0, tid=7, args={"correlation": program.number}
+    )
+    earlier = {
+        "ph": "X",
+        "cat": "kernel",
+        "name": "gemm",
+        "ts": 1e6 + 1,
+        "dur": 5,
+        "pid": 0,
+        "tid": 7,
+    }
+    found = explained(tmp_path, [*program.events, earlier | {"args": {"correlation": 1}}])
+    assert found.verdict.kind == "device"
+    assert said(found)["earlier-work-left-out"].values == {"pieces": 1}
+
+
+def test_work_of_a_low_number_that_begins_after_other_work_has_lost_its_call(
+    tmp_path: Path,
+) -> None:
+    """Work from before the recording runs before any other; later, its call is missing."""
+    events = []
+    for event in usual(launches=20):
+        number = event["args"].get("correlation", 0)
+        late = number % 2 == 0 and number > 40
+        if number and not (late and event["name"] == "cudaLaunchKernel"):
+            event["args"] = {
+                "correlation": number + (1000 if not (late and is_kernel(event)) else 0)
+            }
+        if not (late and event["name"] == "cudaLaunchKernel"):
+            events.append(event)
+    found = explained(tmp_path, events)
+    assert found.verdict.kind == "unclear"
+
+
+def test_a_recording_in_which_every_event_stands_twice_is_read_once(tmp_path: Path) -> None:
+    once, twice = (explained(tmp_path, times * usual()) for times in (1, 2))
+    assert twice.per_step.launches.value == once.per_step.launches.value == 10
+    assert twice.step.busy.value == once.step.busy.value
+    assert "doubled-events-left-out" in said(twice)
+    assert "doubled-events-left-out" not in said(once)
+
+
+@pytest.mark.parametrize("late_us", [6, 10, 50, 1000, -10, -2000])
+@pytest.mark.parametrize(
+    ("host", "device", "kind"), [(5, 50, "device"), (50, 5, "host"), (20, 30, "device")]
+)
+def test_clocks_that_differ_change_no_verdict(
+    late_us: float, host: float, device: float, kind: str, tmp_path: Path
+) -> None:
+    events = usual(host, device)
+    moved = [
+        event | {"ts": event["ts"] + late_us} if is_kernel(event) else event for event in events
+    ]
+    right, found = explained(tmp_path, events), explained(tmp_path, moved)
+    assert right.verdict.kind == found.verdict.kind == kind
+    assert found.replay.replayed.value == pytest.approx(right.replay.replayed.value, rel=0.02)
+    if device > host:  # else no wait ends with the work
+        assert said(found)["device-clock-apart"].values["side"] == (
+            "late" if late_us > 0 else "early"
+        )
+
+
+def test_a_clock_that_drifts_changes_no_verdict(tmp_path: Path) -> None:
+    events = usual(5, 50, steps=100)
+    drifting = [
+        event | {"ts": event["ts"] + 500e-6 * (event["ts"] - 1e6)} if is_kernel(event) else event
+        for event in events
+    ]
+    found = explained(tmp_path, drifting)
+    assert found.verdict.kind == "device"
+    assert found.verdict.factor == pytest.approx(10, rel=0.02)
+
+
+def test_times_that_no_clock_explains_give_no_verdict(tmp_path: Path) -> None:
+    events = usual(5, 50, steps=20)
+    jump = [
+        event | {"ts": event["ts"] + 300 * (event["ts"] > 1.005e6) * is_kernel(event)}
+        for event in events
+    ]
+    late = random.Random(1)
+    mixed = [
+        event | {"ts": event["ts"] + 300 * late.random() * is_kernel(event)} for event in events
+    ]
+    for wrong in (jump, mixed):
+        assert explained(tmp_path, wrong).verdict.kind == "unclear"
+
+
+def test_clocks_are_compared_by_waits_and_launches() -> None:
+    assert clocks_of([(0, -5000)], [(0, 4000)]).late_ns == 0
+    assert clocks_of([(0, 3000)], [(0, 11_000)]).late_ns == 7000
+    assert clocks_of([(0, 3000)], [(0, 900_000)]).late_ns == 9000, (
+        "no launch is close, so the wait tells"
+    )
+    assert clocks_of([], [(0, -50_000)]).late_ns < -50_000
+    assert clocks_of([(0, 50_000)], [(0, 10_000)]).wrong_ns == 40_000
+
+
+def test_times_that_are_rounded_to_microseconds_give_no_verdict(tmp_path: Path) -> None:
+    events = [event | {"ts": event["ts"] + 9.9e15 - 1e7} for event in usual()]
+    assert explained(tmp_path, events).verdict.kind == "unclear"
+
+
+def rank(
+    numbers: Sequence[int], collectives: Callable[[int], dict[int, tuple[str, float]]], number: int
+) -> list[Event]:
+    """Steps of 20 launches. ``collectives``: for a step, by the index of a launch, name and length
+    of its kernel.
+    """
+    program, now, free = Program(), 1e6 + 1e5 * number, 0.0
+    for step in numbers:
+        began = now
+        for index in range(20):
+            name, length = collectives(step).get(index, ("mul", 5.0))
+            start = max(free, now + 15)
+            program.span("cpu_op", "aten::mul", now, 40)
+            program.launch(now + 10, start, length, name)
+            free, now = start + length, now + 50
+        end = max(now, free) + 3
+        program.call("cudaDeviceSynchronize", now, end - now)
+        now = end
+        program.step(step, began, now - began)
+    return program.events
+
+
+def rank_files(tmp_path: Path, all_events: Sequence[list[Event]]) -> list[Path]:
+    return [
+        kineto(tmp_path / f"r{number}.json", events, distributedInfo={"rank": number})
+        for number, events in enumerate(all_events)
+    ]
+
+
+def test_the_late_rank_is_the_one_that_is_waited_for_longest_and_not_most_often(
+    tmp_path: Path,
+) -> None:
+    """Rank 0 is last by 2 µs in five collectives, rank 1 by 500 µs in one."""
+
+    def of(number: int) -> Callable[[int], dict[int, tuple[str, float]]]:
+        small = 10.0 + (2 + number / 100) * (number != 0)
+        large = 10.0 + (500 + number / 100) * (number != 1)
+        return lambda step: {
+            **dict.fromkeys((3, 6, 9, 12, 15), (ALL_REDUCE, small)),
+            19: (ALL_REDUCE, large),
+        }
+
+    paths = rank_files(tmp_path, [rank(range(4), of(number), number) for number in range(4)])
+    found = compare_ranks([read_trace_file(path) for path in paths])
+    assert max(found.rows, key=lambda row: row.last_share).rank == "1"
+    assert found.waited_for[1] == pytest.approx(500_000, rel=0.01)
+    assert said(explain_traces(paths))["rank-is-late"].values["rank"] == "1"
+
+
+@pytest.mark.parametrize("first", [(1, 1, 1, 1), (2, 2, 2, 1), (2, 1, 1, 1)])
+def test_steps_of_ranks_are_paired_by_their_numbers(first: Sequence[int], tmp_path: Path) -> None:
+    """Rank 1 is late by 100 µs; the collectives take longer in each step."""
+    ranks = [
+        rank(
+            range(first[number], first[number] + 5),
+            lambda step, number=number: {19: (ALL_REDUCE, 300.0 * step + 100 * (number != 1))},  # type: ignore[misc]
+            number,
+        )
+        for number in range(4)
+    ]
+    paths = rank_files(tmp_path, ranks)
+    found = compare_ranks([read_trace_file(path) for path in paths])
+    assert found.steps == (5 if len(set(first)) == 1 else 4)
+    assert [row.last_share for row in found.rows] == pytest.approx([0, 1, 0, 0])
+    assert [row.waits_ns for row in found.rows] == pytest.approx([100_000, 0, 100_000, 100_000])
+
+
+def test_ranks_that_wait_in_turn_are_late_in_half(tmp_path: Path) -> None:
+    ranks = [
+        rank(
+            numbers,
+            lambda step, number=number: {
+                2: (ALL_REDUCE, 5000.0 if (step + number) % 2 == 0 else 50.0)
+            },  # type: ignore[misc]
+            number,
+        )
+        for number, numbers in enumerate([(3, 4, 5), (4, 5, 6)])
+    ]
+    found = compare_ranks([read_trace_file(path) for path in rank_files(tmp_path, ranks)])
+    assert (found.steps, found.collectives) == (2, 2)
+    assert [row.last_share for row in found.rows] == [0.5, 0.5]
+    assert [row.waits_ns for row in found.rows] == pytest.approx([2_475_000, 2_475_000])
+    assert "rank-is-late" not in by_code(rank_reasons(found)), (
+        "none is, as each is as often as the other"
+    )
+
+
+def test_ranks_without_a_common_collective_or_step_are_not_compared(tmp_path: Path) -> None:
+    alone = [usual(host=50), [event | {"ts": 2 * event["ts"]} for event in usual(host=100)]]
+    told = said(explain_traces(rank_files(tmp_path, alone)))
+    assert "no-collective-in-all-traces" in told
+    assert "no-rank-is-late" not in told
+    longer = [reason for code, reason in told.items() if code.startswith("longer-step")]
+    assert [reason.values["rank"] for reason in longer] == ["1"]
+    apart = [rank(numbers, lambda step: {1: (ALL_REDUCE, 9.0)}, 0) for numbers in ((1, 2), (3, 4))]
+    assert "no-step-in-all-traces" in said(explain_traces(rank_files(tmp_path, apart)))
+
+
+def test_collectives_of_which_ranks_have_other_numbers_are_left_out_and_counted(
+    tmp_path: Path,
+) -> None:
+    gather = "ncclDevKernel_AllGather(x)"
+    few = {3: (ALL_REDUCE, 60.0), 9: (gather, 60.0)}
+    more = few | {5: (ALL_REDUCE, 60.0), 7: (ALL_REDUCE, 60.0)}
+    ranks = [rank(range(4), lambda step: few, 0), rank(range(4), lambda step: more, 0)]
+    paths = rank_files(tmp_path, ranks)
+    for order in (paths, paths[::-1]):
+        found = compare_ranks([read_trace_file(path) for path in order])
+        assert (found.steps, found.collectives, found.left_out) == (4, 4, 12)
+
+
+def test_a_rank_whose_recording_lost_much_is_not_compared(tmp_path: Path) -> None:
+    ranks = [rank(range(4), lambda step: {1: (ALL_REDUCE, 9.0)}, number) for number in range(2)]
+    told = said(explain_traces(rank_files(tmp_path, [ranks[0], _without_kernels(ranks[1])])))
+    assert "ranks-not-comparable" in told
+    assert told["recording-of-rank"].values["rank"] == "1"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
+def test_one_file_is_one_rank(tmp_path: Path) -> None:
+    first, second = rank_files(tmp_path, [usual(), usual(host=60)])
+    shutil.copy(first, tmp_path / "copy.json")
+    (tmp_path / "link.json").symlink_to(first)
+    for other in (first, tmp_path / "copy.json", tmp_path / "link.json"):
+        with pytest.raises(UsageError, match=r"r0\.json|copy\.json|link\.json"):
+            explain_traces([first, second, other])
+    again = kineto(tmp_path / "again.json", usual(host=70), distributedInfo={"rank": 1})
+    with pytest.raises(UsageError, match=r"\b1\b"):
+        explain_traces([first, second, again])
+
+
+def test_files_of_one_name_in_several_folders_are_several_ranks(tmp_path: Path) -> None:
+    paths = []
+    for number in range(2):
+        (tmp_path / f"node{number}").mkdir()
+        paths.append(kineto(tmp_path / f"node{number}" / "trace.json", usual(host=50 + number)))
+    assert [row.rank for row in explain_traces(paths).ranks] == [
+        "node0/trace.json",
+        "node1/trace.json",
+    ]
+
+
+def waiting(late: bool, kernel: str, annotation: str = "") -> list[Event]:
+    """A rank of two: 1 ms of computing in a step of 10 ms, and an exchange in which the first one
+    waits.
+    """
+    program = Program()
+    for number in range(4):
+        start = number * 10_000.0
+        program.step(number, start, 10_000)
+        program.span("cpu_op", "layer", start + 10, 9900)
+        program.launch(start + 100, start + 110, 1000)
+        if annotation:
+            program.span("user_annotation", annotation, start + 1190, 40)
+        program.launch(start + 1200, start + 1210, 60 if late else 8600, kernel, tid=9)
+    return program.events
+
+
+@pytest.mark.parametrize(
+    ("kernel", "annotation"), [(ALL_REDUCE, ""), ("ncclDevKernel_SendRecv(x)", "nccl:all_to_all")]
+)
+def test_a_collective_may_be_waiting_and_is_not_called_work(
+    kernel: str, annotation: str, tmp_path: Path
+) -> None:
+    paths = rank_files(tmp_path, [waiting(late, kernel, annotation) for late in (False, True)])
+    alone = explain_traces(paths[:1])
+    assert alone.verdict.kind == "unclear"
+    assert said(alone)["collectives-may-wait"].values["collective_ns"] == pytest.approx(8.6e6)
+    both = explain_traces(paths)
+    assert both.verdict.kind == "host"
+    assert said(both)["rank-is-late"].values["rank"] == "1"
+    assert [row.device_ns for row in both.ranks] == [1e6, 1e6]
+    assert both.ranks[0].waits_ns == pytest.approx(8.54e6)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "compared"), [("nccl:all_to_all", 4), ("nccl:send", 0), ("", 0)]
+)
+def test_an_exchange_of_some_ranks_is_no_collective(
+    annotation: str, compared: int, tmp_path: Path
+) -> None:
+    three = [waiting(False, "ncclDevKernel_SendRecv(x)", annotation) for _ in range(3)]
+    traces = [read_trace_file(path) for path in rank_files(tmp_path, three)]
+    assert compare_ranks(traces).collectives == compared
+
+
+def test_time_between_marked_steps_is_no_time_of_a_step(tmp_path: Path) -> None:
+    without = explained(tmp_path, usual())
+    apart = []
+    for number in range(6):
+        for event in usual(steps=1):
+            moved = event | {"ts": event["ts"] + 5000 * number}
+            if "correlation" in event["args"]:
+                moved["args"] = {"correlation": event["args"]["correlation"] + 100 * number}
+            apart.append(moved | {"name": event["name"].replace("Step#0", f"Step#{number}")})
+    found = explained(tmp_path, apart)
+    assert (found.verdict.kind, found.replay.ok) == ("host", True)
+    assert found.replay.measured.value == pytest.approx(without.replay.measured.value, rel=0.02)
+
+
+def test_work_after_the_last_step_is_no_idle_time(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(3):
+        program.step(number, number * 10_000, 10_000)
+        program.span("cpu_op", "prepare", number * 10_000 + 10, 9900)
+        program.launch(number * 10_000 + 9950, number * 10_000 + 10_000, 9000)
+    found = explained(tmp_path, program.events)
+    assert found.replay.measured.value == pytest.approx(1e7)
+    assert found.verdict.overhead_share == pytest.approx(0.1)
+
+
+def test_a_recording_without_marks_is_one_step_from_the_first_launch_to_the_last_work(
+    tmp_path: Path,
+) -> None:
+    program = Program()
+    program.call("cudaFree", 0, 900_000)
+    program.span("cpu_op", "work", 900_000, 1000)
+    for index in range(100):
+        program.launch(900_001 + 10 * index, 900_010 + 1000 * index, 999)
+    program.call("cudaDeviceSynchronize", 901_100, 98_910)
+    program.call("cuModuleUnload", 1_000_100, 900_000)
+    found = explained(tmp_path, program.events)
+    first, *_ = said(found)
+    assert first == "part-taken-as-one-step"
+    assert said(found)[first].values["recorded_ns"] == pytest.approx(1.9e9, rel=0.01)
+    assert found.verdict.kind == "device"
+    assert found.verdict.overhead_share == pytest.approx(0.001, abs=2e-4)
+
+
+def test_a_recording_without_marks_ends_with_the_wait_for_its_last_work(tmp_path: Path) -> None:
+    program = Program()
+    program.call("cudaFree", 0, 90)
+    program.launch(100, 110, 1000)
+    program.call("cudaDeviceSynchronize", 200, 1400)
+    program.call("cuModuleUnload", 1700, 5000)
+    (step,) = read_trace_file(kineto(tmp_path / "t.json", program.events)).steps
+    assert (step.start, step.end) == pytest.approx((100e3, 1600e3), abs=10)
+
+
+def test_a_first_call_that_takes_long_is_start_up(tmp_path: Path) -> None:
+    program = Program()
+    program.span("cpu_op", "aten::linear", 0, 900_000)
+    program.launch(800_000, 800_100, 50)
+    for index in range(100):
+        program.span("cpu_op", "aten::linear", 900_000 + 1000 * index, 100)
+        program.span("cpu_op", "aten::relu", 900_500 + 1000 * index, 400)
+        program.launch(900_010 + 1000 * index, 900_020 + 1000 * index, 50)
+    found = explained(tmp_path, program.events)
+    assert found.operations[0].name in ("aten::relu", "between operations")
+    start_up = {"operation": "aten::linear", "took_ns": pytest.approx(900e6)}
+    assert said(found)["start-up-left-out"].values == start_up
+
+
+@pytest.mark.parametrize("name", ["Step {} (epoch 3)", "epoch 3 step {}"])
+def test_marks_that_are_not_known_are_said_to_be_missing(name: str, tmp_path: Path) -> None:
+    events = usual()
+    for event in events:
+        if event["name"].startswith("ProfilerStep#"):
+            event["name"] = name.format(event["name"][13:])
+    assert codes_of(explained(tmp_path, events).verdict.sentences[0]) <= {
+        "taken-as-one-step",
+        "part-taken-as-one-step",
+    }
+
+
+def test_the_marks_of_the_profiler_are_the_steps_also_beside_others(tmp_path: Path) -> None:
+    events = usual()
+    marks = [event for event in events if event["name"].startswith("ProfilerStep#")]
+    quarters = [
+        mark
+        | {
+            "name": f"token {part}",
+            "ts": mark["ts"] + part * mark["dur"] / 4,
+            "dur": mark["dur"] / 4 * 1.0001,
+        }
+        for mark in marks
+        for part in range(4)
+    ]
+    assert explained(tmp_path, [*events, *quarters]).profiled_steps == len(marks)
+
+
+def test_the_latency_is_a_median_and_waits_for_other_streams_are_none(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(3):
+        start = number * 10_000
+        program.step(number, start, 10_000)
+        program.launch(start + 20, start + 30, 9000, "long")
+        program.call("cudaStreamWaitEvent", start + 30, 2)
+        program.launch(start + 40, start + 9032, 100, "after", tid=9)
+    delays = launch_delays(read_trace_file(kineto(tmp_path / "streams.json", program.events)))
+    assert statistics.fmean(each.delay for each in delays) == pytest.approx(4_501_000)
+    assert statistics.fmean(each.others for each in delays) == pytest.approx(4_495_000)
+    assert max(each.latency for each in delays) <= 10_000
+    first = Program()
+    first.step(1, 0, 100_000)
+    first.launch(10, 49_000, 10, "loaded")
+    for index in range(9):
+        first.launch(51_010 + 1000 * index, 51_016 + 1000 * index, 10, "loaded")
+    told = said(explained(tmp_path, first.events))
+    (latency,) = {
+        reason.values["latency_ns"]
+        for code, reason in told.items()
+        if code.startswith("launch-delays")
+    }
+    assert latency == pytest.approx(6000)
+    longest = [reason for code, reason in told.items() if code.startswith("longest-latency")]
+    assert [reason.values["latency_ns"] for reason in longest] == [pytest.approx(48_990_000)]
+    graph = Program()
+    graph.step(1, 0, 1000)
+    graph.launch(10, 20, 5, call="cudaGraphLaunch")
+    graph.span("kernel", "gemm", 26, 5, pid=0, tid=7, args={"correlation": 1})
+    (only,) = launch_delays(read_trace_file(kineto(tmp_path / "graph.json", graph.events)))
+    assert only.delay == pytest.approx(10_000), "the second node of a graph waits for the first one"
+
+
+def test_a_stream_waits_for_others_only_until_the_first_work_after_the_event(
+    tmp_path: Path,
+) -> None:
+    program = Program()
+    program.step(1, 0, 10_000)
+    program.launch(100, 110, 4_890, "long")
+    program.call("cudaStreamWaitEvent", 200, 2)
+    program.launch(210, 5_005, 10, "after", tid=9)
+    program.launch(220, 5_000, 2_000, "long")
+    program.launch(300, 7_010, 10, "late", tid=9)
+    delays = launch_delays(read_trace_file(kineto(tmp_path / "t.json", program.events)))
+    assert [each.others for each in delays] == pytest.approx([0, 4_790_000, 0, 0])
+    assert delays[3].own == pytest.approx(4_715_000)
+    assert delays[3].latency == pytest.approx(1_995_000)
+
+
+def test_each_device_is_a_device(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(4):
+        start = number * 10_000
+        program.step(number, start, 10_000)
+        for index in range(100):
+            at = start + 100 * index
+            program.span("cpu_op", "layer", at, 98)
+            program.launch(at + 1, at + 3, 97, pid=int(index >= 50))
+    found = explained(tmp_path, program.events)
+    assert found.verdict.kind == "host"
+    assert found.verdict.overhead_share == pytest.approx(0.515)
+    assert said(found)["several-devices"].values["devices"] == 2
+
+
+def processes(first_number: int) -> list[Event]:
+    """Two processes in one file; the second one numbers its calls from here on, and has less device
+    work.
+    """
+    made = [Program(1, 0), Program(2, 1, number=first_number)]
+    for program in made:
+        for number in range(3):
+            start = number * 10_000
+            program.step(number, start, 10_000)
+            program.span("cpu_op", "layer", start + 10, 9900)
+            for index in range(4 if program.pid == 1 else 3):
+                program.launch(start + 20 + 100 * index, start + 30 + 100 * index, 50)
+    return [event for program in made for event in program.events]
+
+
+def test_of_several_processes_one_is_read(tmp_path: Path) -> None:
+    found = explained(tmp_path, processes(1000))
+    assert (found.profiled_steps, found.per_step.launches.value, found.step.busy.value) == (
+        3,
+        4,
+        200_000,
+    )
+    assert said(found)["one-process-read"].values == {"processes": 2}
+    with pytest.raises(BadFile, match=r"\b2\b"):
+        explained(tmp_path, processes(0))
+
+
+def test_fills_are_no_copies_and_what_was_not_recorded_is_not_zero(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(3):
+        start = number * 1000
+        program.step(number, start, 1000)
+        program.span("cpu_op", "aten::zeros", start + 10, 900)
+        program.launch(start + 20, start + 30, 100)
+        program.launch(
+            start + 140,
+            start + 150,
+            5,
+            "Memset (Device)",
+            call="cudaMemsetAsync",
+            category="gpu_memset",
+        )
+        program.call("cudaMalloc", start + 300, 20)
+    counts = explained(tmp_path, program.events).per_step
+    assert counts.fills is not None
+    assert (counts.launches.value, counts.copies.value, counts.fills.value) == (1, 0, 1)
+    assert (counts.allocations.value, counts.driver_allocations.value) == (None, 1)
+    memory = {
+        "ph": "i",
+        "cat": "cpu_instant_event",
+        "name": "[memory]",
+        "ts": 5,
+        "tid": 1,
+        "args": {"Bytes": 512},
+    }
+    assert explained(tmp_path, [*program.events, memory]).per_step.allocations.value == 0
+
+
+@pytest.mark.parametrize(("uploads", "advised"), [(1, False), (20, True)])
+def test_advice_has_a_size(uploads: int, advised: bool, tmp_path: Path) -> None:
+    program, upload = Program(), "Memcpy HtoD (Pageable -> Device)"
+    for number in range(3):
+        start = number * 10_000
+        program.step(number, start, 10_000)
+        for index in range(uploads):
+            at = start + 12 + 100 * index
+            program.launch(at, at + 8, 15, upload, call="cudaMemcpyAsync", category="gpu_memcpy")
+            program.events[-2]["dur"] = 30
+        program.span("cpu_op", "layer", start + 3000, 6900)
+        program.launch(start + 3100, start + 3110, 3000)
+    assert ("pageable-uploads" in said(explained(tmp_path, program.events))) == advised
+
+
+def test_a_program_on_the_processor_is_explained(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(3):
+        program.step(number, 1000 * number, 1000)
+        program.span("cpu_op", "aten::mm", 1000 * number + 10, 700)
+        program.span("cpu_op", "aten::relu", 1000 * number + 720, 200)
+    found = explained(tmp_path, program.events, deviceProperties=[])
+    assert (found.program.device, found.verdict.kind) == ("", "host")
+    assert found.operations[0].name == "aten::mm"
+    assert said(found)["processor-only"].values["step_ns"] == pytest.approx(1e6)
+
+
+def renamed_categories(events: Sequence[Event], names: dict[str, str]) -> list[Event]:
+    return [event | {"cat": names.get(event["cat"], event["cat"])} for event in events]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {
+            "cpu_op": "Operator",
+            "user_annotation": "Operator",
+            "cuda_runtime": "Runtime",
+            "kernel": "Kernel",
+        },
+        {"cuda_runtime": "xpu_runtime"},
+        {"cuda_runtime": "privateuse1_runtime"},
+    ],
+)
+def test_categories_of_other_releases_and_devices_are_read(
+    names: dict[str, str], tmp_path: Path
+) -> None:
+    events = renamed_categories(usual(), names)
+    if "kernel" not in names:
+        for event in events:
+            event["name"] = {"cudaLaunchKernel": "urEnqueueKernelLaunch"}.get(
+                event["name"], event["name"]
+            )
+    found = explained(tmp_path, events)
+    assert (found.verdict.kind, found.per_step.launches.value) == ("host", 10)
+
+
+def test_one_odd_event_costs_not_the_others(tmp_path: Path) -> None:
+    odd: list[Event] = [
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "toy"}},
+        {"ph": "M", "name": "a", "ts": 1, "args": None},
+        {"ph": "M", "name": "b", "ts": 1, "args": []},
+        {"ph": "M", "name": None, "pid": None, "tid": 1.5, "ts": 1},
+        {
+            "ph": "i",
+            "cat": "cpu_instant_event",
+            "name": "[memory]",
+            "ts": 1,
+            "args": {"Bytes": "many"},
+        },
+        {},
+    ]
+    for one in odd:
+        assert explained(tmp_path, [one, *usual()]).verdict.kind == "host"
+    broken = [
+        event | {"args": []} if is_kernel(event) and _every_second(event) else event
+        for event in usual()
+    ]
+    assert explained(tmp_path, broken).verdict.kind == "unclear"
+
+
+FOREIGN = {
+    "toplevel": [
+        {"ph": "X", "cat": "toplevel", "name": "TaskRunner", "ts": 1, "dur": 5, "pid": 1, "tid": 1}
+    ],
+    "XProf": [
+        {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}},
+        {"ph": "X", "pid": 1, "tid": 1, "ts": 1.0, "dur": 2.0, "name": "jit_toy"},
+        {},
+    ],
+}
+
+
+@pytest.mark.parametrize("word", FOREIGN)
+def test_the_trace_of_another_program_is_named(word: str, tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match=word):
+        explained(tmp_path, FOREIGN[word])
+
+
+def test_a_quote_that_pytorch_did_not_escape_is_named(tmp_path: Path) -> None:
+    named = Program().span("python_function", "@@", 1, 2)
+    path = kineto(tmp_path / "t.json", [named, *usual()])
+    path.write_text(path.read_text().replace("@@", '{"device": "toy"}(12): run'))
+    with pytest.raises(BadFile, match="with_stack"):
+        explain_traces([path])
+
+
+def test_what_a_file_is_is_told_by_its_content(tmp_path: Path) -> None:
+    text = kineto(tmp_path / "plain.json", usual()).read_bytes()
+    (tmp_path / "packed.json").write_bytes(gzip.compress(text))
+    (tmp_path / "plain.trace").write_bytes(text)
+    nsys(tmp_path / "base.json", usual())
+    for name in ("packed.json", "plain.trace", "base.json"):
+        assert explain_traces([tmp_path / name]).verdict.kind == "host"
+    report = tmp_path / "report.nsys-rep"
+    report.write_bytes(b"a report")
+    with pytest.raises(BadFile, match="nsys export --type sqlite"):
+        explain_traces([report])
+    with pytest.raises(BadFile, match=str(tmp_path)):
+        explain_traces([tmp_path])
+
+
+def test_half_of_a_trace_is_refused_with_what_to_record(tmp_path: Path) -> None:
+    without_work = [event for event in usual() if not is_kernel(event)]
+    with pytest.raises(BadFile) as refused:
+        explained(tmp_path, without_work)
+    file = str(tmp_path / "t.json")
+    assert refused.value.why == because("trace-of-launches-alone", file=file, launches=60)
+
+
+def test_a_database_without_the_table_of_gpus_is_read(tmp_path: Path) -> None:
+    found = explain_traces([nsys(tmp_path / "t", usual(), "DROP TABLE TARGET_INFO_GPU")])
+    assert (found.verdict.kind, found.program.device) == ("host", "a device")
+
+
+@pytest.mark.parametrize("mode", ["wal", "journal"])
+def test_changes_beside_a_database_are_not_ignored(mode: str, tmp_path: Path) -> None:
+    path, copy = nsys(tmp_path / "t.sqlite", events_of(DEVICE_BOUND)), tmp_path / "copy.sqlite"
+    with sqlite3.connect(path) as base:
+        if mode == "wal":
+            base.execute("PRAGMA journal_mode=wal")
+        base.execute("PRAGMA cache_size=1")
+        base.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = start + 10")
+        if mode == "wal":
+            base.commit()
+        for end in ("", f"-{mode}"):
+            shutil.copy(f"{path}{end}", f"{copy}{end}")
+    base.close()
+    with pytest.raises(BadFile, match=f"copy.sqlite-{mode}"):
+        explain_traces([copy])
+
+
+def test_migrations_of_managed_memory_are_counted(tmp_path: Path) -> None:
+    events = usual()
+    start, process = int(1e9 + 1), 77 << 24
+    rows = [
+        f"({start + 900 * n}, {start + 900 * n + 800}, 0, 0, 0, {process}, 11, 4, 2, 9)"
+        for n in range(300)
+    ]
+    found = explain_traces(
+        [
+            nsys(
+                tmp_path / "t",
+                events,
+                f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(rows)}",
+            )
+        ]
+    )
+    assert found.verdict.kind == "unclear"
+    assert said(found)["many-migrations-without-call"].values["pieces"] == 300
+
+
+@pytest.mark.parametrize(("many", "kind"), [(1, "host"), (300, "unclear")])
+def test_rows_of_a_database_without_a_time_are_counted_as_lost(
+    many: int, kind: str, tmp_path: Path
+) -> None:
+    rows = [f"({int(1e9) + 900 * n}, NULL, 0, 0, 0, {77 << 24}, 1, 4, 2, 9)" for n in range(many)]
+    inserted = f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(rows)}"
+    found = explain_traces([nsys(tmp_path / "t", usual(), inserted)])
+    assert found.verdict.kind == kind
+    assert said(found) != said(explain_traces([nsys(tmp_path / "whole", usual())]))
+
+
+def test_a_program_without_pytorch_is_not_called_pytorch(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(3):
+        start = 1000.0 * number
+        program.step(number, start, 1000)
+        program.call("cudaMallocManaged", start + 10, 380)
+        program.span("cpu_op", "sweep", start + 400, 100)
+        program.launch(start + 410, start + 420, 80)
+    found = explain_traces([nsys(tmp_path / "t", program.events)])
+    assert "PyTorch" not in " ".join(map(sentence, [*found.verdict.sentences, *found.not_seen]))
+    call = {"call": "cudaMallocManaged", "mean_ns": pytest.approx(380_000)}
+    assert said(found)["call-outside-of-operations"].values == call
+
+
+def test_a_database_cannot_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = "hex(zeroblob(200000000))"
+    view = [
+        "DROP TABLE StringIds",
+        f"CREATE VIEW StringIds AS SELECT 0 AS id, {large} || {large} AS value",
+    ]
+    computed = [
+        f"CREATE TABLE S (id INTEGER PRIMARY KEY, value TEXT AS ({large}))",
+        "INSERT INTO S (id) SELECT id FROM StringIds",
+        "DROP TABLE StringIds",
+        "ALTER TABLE S RENAME TO StringIds",
+    ]
+    for name, statements in (("view", view), ("computed", computed)):
+        with pytest.raises(BadFile):
+            explain_traces([nsys(tmp_path / name, usual(), *statements)])
+    monkeypatch.setattr(nsys_export, "_MOST_NAMES", 10)
+    with pytest.raises(BadFile, match=r"\b10\b"):
+        explain_traces([nsys(tmp_path / "names", usual())])
+
+
+def test_no_verdict_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = kineto(tmp_path / "t.json", _without_kernels(usual()))
+    assert main(["explain", "--trace", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"]["kind"] == "unclear"
+
+
+def test_six_steps_on_two_streams_recorded_on_an_h200_have_lost_nothing() -> None:
+    """Torch 2.11 recorded them after two more steps, whose work runs in the time of these. The
+    streams take turns.
+    """
+    path = Path(__file__).parents[1] / "data" / "traces" / "h200_two_streams.json.gz"
+    trace = read_trace_file(path)
+    recording = trace.recording
+    assert (len(trace.steps), recording.launches, recording.earlier) == (6, 12, 3)
+    assert (
+        recording.launches_without_work,
+        recording.work_without_call,
+        recording.clocks.late_ns,
+    ) == (0, 0, 0)
+    found = explain_traces([path])
+    assert (found.verdict.kind, found.replay.ok) == ("device", True)
+    delays = launch_delays(trace)
+    assert max(each.latency for each in delays[1:]) < 10_000, (
+        "what is longer is a wait for the other stream"
+    )
+
+
+def waited_steps(
+    work: Callable[[Program, float], None], steps: int = 6, wait: str = "cudaStreamSynchronize"
+) -> Program:
+    """Steps of 1,000 µs, the host waits from 130 µs to 998 µs. ``work``: adds the work of a step
+    that begins then.
+    """
+    program = Program()
+    for number in range(steps):
+        start = 1000.0 * number
+        program.step(number, start, 1000)
+        program.span("cpu_op", "prepare", start + 1, 100)
+        program.launch(start + 50, start + 60, 9, "small")
+        work(program, start)
+        program.call(wait, start + 130, 868)
+    return program
+
+
+def _awaited(program: Program, start: float) -> None:
+    program.launch(start + 100, start + 110, 885, "large")
+
+
+def _nothing(program: Program, start: float) -> None:
+    pass
+
+
+def _lost_copy(program: Program, start: float) -> None:
+    program.call("cudaMemcpyAsync", start + 100, 2)
+
+
+def _other_stream(program: Program, start: float) -> None:
+    program.launch(start + 100, start + 110, 950, "large", tid=9)
+
+
+@pytest.mark.parametrize(
+    "wait", ["cudaStreamSynchronize", "cudaEventSynchronize", "cuStreamSynchronize"]
+)
+def test_a_wait_for_which_no_work_ends_gives_no_verdict(wait: str, tmp_path: Path) -> None:
+    assert explained(tmp_path, waited_steps(_awaited, wait=wait).events).verdict.kind == "mixed"
+    for wrong in (_nothing, _lost_copy, _other_stream):
+        found = explained(tmp_path, waited_steps(wrong, wait=wait).events)
+        assert found.verdict.kind == "unclear"
+        assert has_a_share(found.verdict.sentences[0])
+
+
+@pytest.mark.parametrize("late_us", [20, 200])
+def test_a_copy_into_pageable_memory_compares_the_clocks(late_us: float, tmp_path: Path) -> None:
+    def copying(late: float) -> Explanation:
+        program = Program()
+        for number in range(5):
+            start = 2000.0 * number
+            program.step(number, start, 2000)
+            program.launch(start + 20, start + 30 + late, 1800)
+            copy = "Memcpy DtoH (Device -> Pageable)"
+            program.launch(
+                start + 40,
+                start + 1830 + late,
+                2,
+                copy,
+                call="cudaMemcpyAsync",
+                category="gpu_memcpy",
+            )
+            program.events[-2]["dur"] = 1795
+        return explained(tmp_path, program.events)
+
+    right, found = copying(0), copying(late_us)
+    assert right.verdict.kind == found.verdict.kind == "device"
+    assert "device-clock-apart" in said(found)
+    assert found.verdict.factor == pytest.approx(right.verdict.factor, rel=0.05)
+
+
+@pytest.mark.parametrize("call", ["cudaMemsetAsync", "cudaMemcpyAsync", "cudaLaunchKernel"])
+def test_lost_work_weighs_by_the_time_that_it_may_have_taken(call: str, tmp_path: Path) -> None:
+    """One call in a hundred has no work; the device may have worked for 10 of 1,000 µs, or for 970
+    of them.
+    """
+
+    def losing(apart: float) -> Explanation:
+        program = Program()
+        for number in range(5):
+            start = 1000.0 * number
+            program.step(number, start, 1000)
+            program.span("cpu_op", "prepare", start + 1, 990)
+            for index in range(99):
+                program.launch(start + 2 + apart * index, start + 7 + apart * index, 0.5 * apart)
+                if index == 50:
+                    program.call(call, start + 2 + apart * (index + 0.5), 0.1)
+        return explained(tmp_path, program.events)
+
+    assert losing(10).verdict.kind == "host"
+    told = said(losing(10))
+    (lost,) = {"launches-without-work", "copies-without-work"} & told.keys()
+    assert told[lost].values["lost"] == 5
+    program = Program()
+    for number in range(5):
+        start = 1000.0 * number
+        program.step(number, start, 1000)
+        program.span("cpu_op", "prepare", start + 1, 990)
+        for index in range(99):
+            program.launch(start + 2 + index / 10, start + 20 + index / 10, 0.1)
+        program.call(call, start + 25, 1)
+    assert explained(tmp_path, program.events).verdict.kind == "unclear"
+
+
+@pytest.mark.parametrize(("recorded", "kind"), [(95, "host"), (94, "host"), (30, "unclear")])
+def test_replays_of_one_graph_are_alike(recorded: int, kind: str, tmp_path: Path) -> None:
+    program = Program()
+    for number in range(6):
+        start = 1000.0 * number
+        program.step(number, start, 1000)
+        program.span("cpu_op", "prepare", start + 1, 950)
+        program.launch(start + 10, start + 20, 4, "node 0", call="cudaGraphLaunch")
+        for node in range(1, recorded if number else 95):
+            at = start + 20 + 5 * node
+            program.span(
+                "kernel", f"node {node}", at, 4, pid=0, tid=7, args={"correlation": program.number}
+            )
+    assert explained(tmp_path, program.events).verdict.kind == kind
+
+
+def test_one_bad_record_moves_no_clock(tmp_path: Path) -> None:
+    events = usual(host=50, device=20, launches=20)
+    right = explained(tmp_path, events)
+    kernels = [event for event in events if is_kernel(event)]
+    odd = [event | {"ts": event["ts"] - 1e5} if event is kernels[33] else event for event in events]
+    found = explained(tmp_path, odd)
+    assert found.verdict.kind == right.verdict.kind
+    assert found.verdict.factor == pytest.approx(right.verdict.factor, rel=0.05)
+    assert "device-clock-apart" not in said(found)
+    assert said(found)["times-contradict"].values == {"pieces": 1}
+
+
+def test_a_thread_that_waits_beside_another_gives_no_verdict(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(5):
+        start = 10_000.0 * number
+        program.step(number, start, 10_000)
+        program.span("cpu_op", "layer", start + 1, 9900)
+        program.launch(start + 10, start + 20, 5000)
+        program.call("cudaDeviceSynchronize", start + 30, 4995)
+        program.events[-1]["tid"] = 2
+    assert explained(tmp_path, program.events).verdict.kind == "unclear"
+
+
+def test_the_process_with_the_longest_work_is_read(tmp_path: Path) -> None:
+    events = processes(1000)
+    for event in events:
+        if is_kernel(event) and event["pid"] == 1:
+            event["dur"] *= 1.9
+    assert explained(tmp_path, events).per_step.launches.value == 3
+
+
+def test_an_upload_from_pageable_memory_blocks_also_in_a_database(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(5):
+        start = 10_000.0 * number
+        program.step(number, start, 10_000)
+        program.launch(start + 9100, start + 9110, 100)
+        program.call("cudaMemcpyAsync", start + 10, 9005)
+    process = 77 << 24
+    copies = [
+        f"({10_000_000 * n + 20_000}, {10_000_000 * n + 9_010_000}, 0, 7, {2 * n + 2}, {process},"
+        " 1, 0, 2, 9)"
+        for n in range(5)
+    ]
+    insert = f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(copies)}"
+    assert explain_traces([nsys(tmp_path / "t", program.events, insert)]).verdict.kind == "device"
+
+
+def varying(longer: Callable[[int], bool], host: float, device: float) -> list[Event]:
+    """20 steps; those that are longer take the host or the device 5,000 µs."""
+    program, now = Program(), 0.0
+    for number in range(20):
+        host_us = 5000.0 if longer(number) and not host else host or 300.0
+        device_us = 5000.0 if longer(number) and not device else device or 50.0
+        program.span("cpu_op", "layer", now + 1, host_us - 10)
+        program.launch(now + 10, now + 20, device_us)
+        asked = now + host_us
+        end = max(now + 20 + device_us, asked) + 3
+        program.call("cudaStreamSynchronize", asked, end - asked)
+        program.step(number, now, end + 5 - now)
+        now = end + 5
+    return program.events
+
+
+@pytest.mark.parametrize(("host", "device"), [(300, 0), (0, 280)])
+@pytest.mark.parametrize("longer", [lambda number: number % 4 > 0, lambda number: number % 8 == 3])
+def test_steps_that_differ_in_what_bounds_them_give_no_verdict(
+    longer: Callable[[int], bool], host: float, device: float, tmp_path: Path
+) -> None:
+    found = explained(tmp_path, varying(longer, host, device))
+    assert found.verdict.kind == "unclear"
+    assert codes_of(found.verdict.sentences[0]) <= {"steps-differ", "steps-after-the-first-differ"}
+
+
+def test_a_long_first_step_costs_no_verdict(tmp_path: Path) -> None:
+    assert explained(tmp_path, varying(lambda number: number == 0, 300, 0)).verdict.kind == "host"
+
+
+@pytest.mark.parametrize(
+    ("call", "calls", "length"),
+    [
+        ("cudaEventQuery", 480, 18),
+        ("cudaMalloc", 1, 9600),
+        ("cudaFreeHost", 1, 9600),
+        ("cudaHostUnregister", 1, 9600),
+    ],
+)
+def test_calls_that_last_while_the_device_works_may_be_waits(
+    call: str, calls: int, length: float, tmp_path: Path
+) -> None:
+    def stepping(kernel: float, thread: int) -> Explanation:
+        program = Program()
+        for number in range(5):
+            start = 10_000.0 * number
+            program.step(number, start, 10_000)
+            program.span("cpu_op", "layer", start + 1, 100)
+            program.launch(start + 10, start + 20, kernel)
+            for index in range(calls):
+                program.call(call, start + 120 + 20 * index, length)
+                program.events[-1]["tid"] = thread
+        return explained(tmp_path, program.events)
+
+    found = stepping(9690, 1)
+    assert found.verdict.kind == "unclear"
+    assert said(found)["no-verdict-with-calls-that-may-wait"].values["call"] == call
+    assert stepping(50, 1).verdict.kind == "host", "the device is idle, so nothing is waited for"
+    watched = stepping(9690, 99)
+    assert "no-verdict-with-calls-that-may-wait" not in said(watched), (
+        "another thread does not delay the step"
+    )
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "void vllm::cross_device_reduce_1stage<__half, 2>",
+        "one_shot_all_reduce_kernel",
+        "multimem_all_reduce_kernel",
+        "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<>",
+        "deep_ep::intranode::dispatch<8, 768, 8192>",
+        "void tensorrt_llm::kernels::twoShotAllReduceKernel",
+        "_ZN3c10ncclDevKernel_AllReduce",
+        "ncclSymkDevKernel_AllReduce_AGxLL_R_sum",
+        "mori_ep_dispatch",
+    ],
+)
+def test_kernels_of_all_libraries_may_wait_for_other_ranks(kernel: str, tmp_path: Path) -> None:
+    assert explained(tmp_path, waiting(False, kernel)).verdict.kind == "unclear"
+
+
+@pytest.mark.parametrize(
+    "kernel", ["reduce_kernel", "softmax_WarpAllReduce", "cub::BlockReduce", "gather_kernel"]
+)
+def test_kernels_that_only_compute_wait_for_no_rank(kernel: str, tmp_path: Path) -> None:
+    assert explained(tmp_path, waiting(False, kernel)).verdict.kind != "unclear"
+
+
+def grouped(ranks: Sequence[int], length: float, host: float = 1000, steps: int = 4) -> list[Event]:
+    """An all-reduce between these ranks, after 500 µs of computing."""
+    program = Program()
+    for number in range(steps):
+        start = number * 10_000.0
+        program.step(number, start, 10_000)
+        program.span("cpu_op", "layer", start + 10, host)
+        program.launch(start + 100, start + 110, 500)
+        program.launch(start + 200, start + 620, length, ALL_REDUCE)
+        program.events[-1]["args"] |= {
+            "Process Group Name": "tp",
+            "Process Group Ranks": str(list(ranks)),
+        }
+        program.call("cudaStreamSynchronize", start + host + 20, max(5.0, 620 + length - host - 15))
+    return program.events
+
+
+def test_collectives_are_compared_within_their_group(tmp_path: Path) -> None:
+    """Ranks 2 and 3 exchange more than ranks 0 and 1; nobody waits."""
+    four = [
+        grouped((0, 1), 100),
+        grouped((0, 1), 100),
+        grouped((2, 3), 9000),
+        grouped((2, 3), 9000),
+    ]
+    paths = rank_files(tmp_path, four)
+    found = explain_traces([paths[2], paths[0], paths[1], paths[3]])
+    assert found.verdict.kind == "unclear"
+    assert "rank-is-late" not in said(found)
+    assert "ranks-differ-in-collectives" in said(found)
+    assert explain_traces(paths[2:]).verdict.kind != "unclear"
+
+
+def test_collectives_on_two_streams_are_compared_in_the_order_of_their_calls(
+    tmp_path: Path,
+) -> None:
+    def exchanging(swapped: bool) -> list[Event]:
+        program = Program()
+        for number in range(4):
+            start = number * 10_000.0
+            program.step(number, start, 10_000)
+            program.span("cpu_op", "layer", start + 10, 9000)
+            begin = (start + 310, start + 210) if swapped else (start + 210, start + 310)
+            program.launch(start + 100, begin[0], 4000, ALL_REDUCE, tid=9)
+            program.launch(start + 200, begin[1], 100, ALL_REDUCE, tid=10)
+        return program.events
+
+    paths = rank_files(tmp_path, [exchanging(False), exchanging(True)])
+    found = compare_ranks([read_trace_file(path) for path in paths])
+    assert [row.waits_ns for row in found.rows] == [0, 0]
+
+
+def test_waits_of_steps_that_are_not_in_all_traces_are_not_known(tmp_path: Path) -> None:
+    paths = rank_files(tmp_path, [grouped((0, 1), 9000, steps=10), grouped((0, 1), 60, steps=2)])
+    found = explain_traces(paths)
+    waited = said(found)["collectives-wait-in-shared-steps"].values
+    assert waited["waiting_ns"] == pytest.approx(8.94e6)
+    assert (waited["shared"], waited["steps"]) == (2, 10)
+
+
+def test_only_exposed_waits_shorten_a_step(tmp_path: Path) -> None:
+    """Rank 0 waits 2,900 µs in the second collective; the first one, which is longer, is hidden by
+    a kernel.
+    """
+
+    def overlapping(wait: float) -> list[Event]:
+        program = Program()
+        for number in range(4):
+            start = number * 10_000.0
+            program.step(number, start, 10_000)
+            program.span("cpu_op", "layer", start + 10, 8000)
+            program.launch(start + 100, start + 110, 6000)
+            program.launch(start + 150, start + 160, 5900, ALL_REDUCE, tid=9)
+            program.launch(start + 200, start + 6200, 100 + wait, ALL_REDUCE, tid=9)
+        return program.events
+
+    found = explain_traces(rank_files(tmp_path, [overlapping(2900), overlapping(0)]))
+    assert said(found)["collectives-wait"].values["waiting_ns"] == pytest.approx(2.9e6)
+    device = [reason.values.get("device_ns") for reason in said(found).values()]
+    assert any(ns == pytest.approx(6.1e6) for ns in device)
+
+
+def test_numbers_that_repeat_pair_no_steps(tmp_path: Path) -> None:
+    def epochs(late: bool) -> list[Event]:
+        program = Program()
+        for number in range(6):
+            start = number * 10_000.0
+            program.span("user_annotation", f"batch {number % 3}", start, 9900)
+            program.span("cpu_op", "layer", start + 1, 9000)
+            program.launch(start + 10, start + 20, 5000 if late == (number < 3) else 50, ALL_REDUCE)
+        return program.events
+
+    found = compare_ranks(
+        [read_trace_file(path) for path in rank_files(tmp_path, [epochs(True), epochs(False)])]
+    )
+    assert found.steps == 0
+
+
+@pytest.mark.parametrize(("length", "kind"), [(100, "host"), (500, "host"), (5000, "unclear")])
+def test_what_the_profiler_does_in_a_call_is_no_host_work(
+    length: float, kind: str, tmp_path: Path
+) -> None:
+    program = Program()
+    for number in range(5):
+        start = 10_000.0 * number
+        program.step(number, start, 10_000)
+        program.span("cpu_op", "layer", start + 10, 9900)
+        program.launch(start + 100, start + 9110, 800)
+        program.events[-2]["dur"] = length + 10
+        program.span("overhead", "Activity Buffer Request", start + 105, length, pid=-1, tid=0)
+    found = explained(tmp_path, program.events)
+    assert found.verdict.kind == kind
+    assert ("profiler-holds-up-calls" in said(found)) == (length > 200)
+
+
+def test_a_wait_for_an_event_before_later_work_is_no_host_work(tmp_path: Path) -> None:
+    """Each step waits for the work of the one before, while its own is queued behind it."""
+    program = Program()
+    for number in range(8):
+        start = 1000.0 * number
+        program.step(number, start, 1000)
+        program.span("cpu_op", "layer", start + 1, 100)
+        program.launch(start + 10, start + 950, 990)
+        program.call("cudaEventSynchronize", start + 110, 835)
+    assert explained(tmp_path, program.events).verdict.kind not in ("host", "mixed")
+
+
+@pytest.mark.parametrize(("ranks", "some"), [(2, False), (8, True), ("8", False)])
+def test_traces_of_some_ranks_are_said_to_be_some(
+    ranks: object, some: bool, tmp_path: Path
+) -> None:
+    paths = [
+        kineto(
+            tmp_path / f"r{late:d}.json",
+            waiting(late, ALL_REDUCE),
+            distributedInfo={"rank": late, "world_size": ranks},
+        )
+        for late in (False, True)
+    ]
+    told = said(explain_traces(paths))
+    assert ("traces-of-some-ranks" in told) == some
+    if some:
+        assert told["traces-of-some-ranks"].values == {"given": 2, "ranks": 8}
+
+
+@pytest.mark.needs("scipy")
+@pytest.mark.parametrize("seed", range(12))
+def test_the_line_of_a_drifting_clock_crosses_its_bounds_least(seed: int) -> None:
+    """As in a linear program: of all lines a + b x, that with the least crossing s."""
+    from scipy.optimize import linprog
+
+    dice = np.random.default_rng(seed)
+    length, spread = 10 ** dice.uniform(8, 9), 10 ** dice.uniform(2, 3.5)
+    drift = float(dice.choice([-1, 1])) * 10 ** dice.uniform(-4, -3.2)
+    at = np.linspace(0, length, int(dice.integers(5, 150)))
+    lower, upper = (drift * at + sign * dice.exponential(spread, at.size) for sign in (-1, 1))
+    ones = np.ones(at.size)
+    bounds = np.vstack([
+        np.column_stack([-ones, -at / length, -ones]), np.column_stack([ones, at / length, -ones])
+    ])  # fmt: skip
+    limits = np.concatenate([-lower, upper])
+    expected = linprog(
+        [0, 0, 1], bounds, limits, bounds=[(None, None), (None, None), (-6000, None)]
+    )
+
+    found = clocks_of([*zip(at, lower, strict=True)], [*zip(at, upper, strict=True)])
+    line = np.array([found.late_at(x) for x in at])
+    assert max((lower - line).max(), (line - upper).max()) == pytest.approx(expected.fun, abs=0.01)
+    assert found.drift == pytest.approx(expected.x[1] / length, abs=0.01 / length)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead.slices import SLICES
+from overhead.slices import CORE_FEATURES, SLICES
 from tests.trials import LIBRARIES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,6 +54,7 @@ ORDER = (
     {"terminal", "first_steps", "commands"},
     {"command_parser"},
     {"arguments"},
+    {*CORE_FEATURES},
     {*SLICES},
     {"cli"},
 )

@@ -159,7 +159,7 @@ def case_figure(
         if not is_of_figures:
             notes.append(NO_FIGURE)
         _draw_line(above, line, dots, "-" if is_of_figures else "--")
-        _draw_accepted(below, line, ladders, dots, profiles()[profile].target)
+        _draw_accepted(below, line, ladders, dots, profiles()[profile].precision)
         _note(below, _residuals(below, line, dots), 0.03, 0.95)
     _note(above, "\n".join(textwrap.fill(note, 24) for note in notes), 0.97, 0.04)
     plain_log_ticks(above.xaxis)

@@ -22,5 +22,5 @@ def test_calibration_finds_a_fused_jax_chain_that_takes_long_enough_to_measure()
         case for case in of_step(PROBE.space(CPU).star()) if case.params.get("loop") == "scan"
     )
     with contextlib.closing(PROBE.open(CPU, case)) as chain:
-        found = calibrate(chain, SystemClock(), Limits(target=0.1))
+        found = calibrate(chain, SystemClock(), Limits(precision=0.1))
     assert found.unit_ns * found.ns[-1] > 2 * CLIMB.least_ns

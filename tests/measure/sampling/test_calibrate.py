@@ -72,7 +72,7 @@ def test_an_extra_cost_of_the_first_units_raises_the_largest_n_until_all_n_are_o
     assert needed <= rise(found, law) <= 2.2 * needed
     assert found.shortfall == ""
     assert (
-        rise(calibrate(Sleeper(clock, law), clock, Limits(target=0.1)), law)
+        rise(calibrate(Sleeper(clock, law), clock, Limits(precision=0.1)), law)
         <= 2.2 * needed * LINE.misfit / 0.1
     )
     _, _, got = measured({"case": Sleeper(clock, law)}, clock, 1.0)
@@ -139,8 +139,8 @@ def test_the_n_of_an_earlier_process_are_timed_again_in_this_process() -> None:
 def test_a_tighter_target_raises_the_largest_n() -> None:
     law = Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=100_000.0)
     assert (
-        ladder(law, limits=Limits(target=0.01)).ns[-1]
-        > ladder(law, limits=Limits(target=0.1)).ns[-1]
+        ladder(law, limits=Limits(precision=0.01)).ns[-1]
+        > ladder(law, limits=Limits(precision=0.1)).ns[-1]
     )
 
 
@@ -161,7 +161,9 @@ def test_a_stack_that_bounds_n_limits_the_largest_n_and_gives_the_reason() -> No
 
 
 def test_a_largest_n_limited_by_the_longest_sample_gives_the_reason() -> None:
-    found = ladder(Law(host=5_000.0, device=100.0, fixed=0.0, wake=5e6), limits=Limits(target=0.01))
+    found = ladder(
+        Law(host=5_000.0, device=100.0, fixed=0.0, wake=5e6), limits=Limits(precision=0.01)
+    )
     assert found.shortfall == because("sample-too-long", most_ms=20.0)
     assert 5_000 * found.ns[-1] <= 40_000_000
 

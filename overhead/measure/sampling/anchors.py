@@ -21,7 +21,11 @@ from overhead.results import OneOffEntry, Why, because
 
 @dataclass(frozen=True)
 class AnchorRule:
-    """Which anchors a process takes. More or longer ones see further, and take more time."""
+    """Which anchors a process takes. More or longer ones see further, and take more time.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=straight-laws`` and ``make bench ARGS=planted-laws`` show what a change of one does.
+    """
 
     times: int = 10
     """The n of an anchor over the largest n of the line."""
@@ -66,8 +70,10 @@ def aging_n(ladder: Ladder, most: int) -> int:
     """The n of the chains that only let a process grow older: at most that of an anchor, about
     ``short_ns`` long.
     """
-    n = min(ANCHORS.times * ladder.ns[-1], int(ANCHORS.short_ns / ladder.unit_ns))
-    return min(most, max(ladder.ns[-1], n))
+    top = ladder.ns[-1]
+    units_in_short_time = int(ANCHORS.short_ns / ladder.unit_ns)
+    n = min(ANCHORS.times * top, units_in_short_time)
+    return min(most, max(top, n))
 
 
 @dataclass
@@ -93,7 +99,8 @@ class _Turns:
         """Whether reading the values takes longer after an anchor, by more than a share of the last
         turn: the work then seems to be done when the values are read.
         """
-        return self.many_ns - self.few_ns > ANCHORS.read_share * self.last_turn_ns
+        extra_ns = self.many_ns - self.few_ns
+        return extra_ns > ANCHORS.read_share * self.last_turn_ns
 
 
 def _all_turns_taken(taken: _Turns) -> bool:
@@ -126,7 +133,11 @@ class _Column(NamedTuple):
     """A column of the rows ``[n, issue_ns, total_ns, queued_ns]``, and the name of its values."""
 
     name: str
-    index: int
+    position: int
+
+    def of(self, rows: Samples) -> list[float]:
+        """The values of this column, ns."""
+        return [float(row[self.position]) for row in rows]
 
 
 _COLUMNS = (_Column("anchor_issue", 1), _Column("anchor", 2), _Column("anchor_queued", 3))
@@ -162,7 +173,7 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
 
     ns = [row[0] for row in taken.rows]
     for column in _COLUMNS:
-        yield case.once(column.name, [float(row[column.index]) for row in taken.rows], ns)
+        yield case.once(column.name, column.of(taken.rows), ns)
     if taken.is_lazy:
         raise Unverified(
             because(
@@ -206,12 +217,14 @@ def _take_far(case: CaseInProgress, clock: Clock, n: int) -> Iterator[OneOffEntr
     stack bounds n, or where it would take too long.
     """
     far_n = ANCHORS.far_times * case.ladder.ns[-1]
-    if far_n > case.chain.max_n or far_n * case.ladder.unit_ns > ANCHORS.longest_ns:
+    far_ns = far_n * case.ladder.unit_ns
+    if far_n > case.chain.max_n or far_ns > ANCHORS.longest_ns:
         return
-    rows = _rows(case, [n] * (far_n // n) + [far_n], clock)
+    ns = [n] * (far_n // n) + [far_n]
+    rows = _rows(case, ns, clock)
     for column in _FAR_COLUMNS:
-        times = [float(row[column.index]) for row in rows]
-        yield case.once(column.name, [sum(times[:-1]), times[-1]], [n, far_n])
+        *near_times, far_time = column.of(rows)
+        yield case.once(column.name, [sum(near_times), far_time], [n, far_n])
 
 
 def take_near(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
@@ -232,7 +245,7 @@ def take_near(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
         rows += _rows(case, [*short, top], clock)
     ns = [row[0] for row in rows]
     for column in _NEAR_COLUMNS:
-        yield case.once(column.name, [float(row[column.index]) for row in rows], ns)
+        yield case.once(column.name, column.of(rows), ns)
 
 
 def _reading_ns(case: CaseInProgress, clock: Clock) -> int:

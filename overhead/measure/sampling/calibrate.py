@@ -33,6 +33,9 @@ from overhead.results import Why, because
 class ClimbRule:
     """How high the largest n is. Higher values give a more precise slope from fewer, longer
     samples.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=known-truth`` shows what a change of one does.
     """
 
     legacy_ns: int = 2_000_000
@@ -173,7 +176,8 @@ class Ladder:
             return [self.stairs.short, self.ns[-1]] if number % 4 == 0 else []
         middle = self.ns[len(self.ns) // 2]
         three = sorted({1, middle, self.ns[-1]} - {0})
-        return [three[(number + i) % len(three)] for i in range(passes)]
+        turns = range(number, number + passes)
+        return [three[turn % len(three)] for turn in turns]
 
 
 def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
@@ -199,19 +203,22 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
             )
 
     trial.run([1, 1])
-    limits = replace(limits, sample_ns=max(limits.sample_ns, 2 * chain.least_ns))
+    longest_ns = max(limits.sample_ns, 2 * chain.least_ns)
+    limits = replace(limits, sample_ns=longest_ns)
     facts = clock_of(chain, limits.facts or clock_facts(clock))
-    search = _TopSearch(trial, limits, facts, max(CLIMB.least_ns, chain.least_ns))
+    least_rise_ns = max(CLIMB.least_ns, chain.least_ns)
+    search = _TopSearch(trial, limits, facts, least_rise_ns)
     search.raise_until_stopped()
 
     stairs = None
     if not chain.synchronous:
         stairs = find_stairs(trial, search.rising_part(), search.noise, limits.sample_ns)
     if stairs:
-        between_edges = stairs.edges[1] - stairs.edges[0]
+        units_between_edges = stairs.edges[1] - stairs.edges[0]
+        pass_ns = 6 * search.fixed_ns + units_between_edges * search.unit_ns
         return Ladder(
             ns=_sizes_around(stairs),
-            pass_ns=6 * search.fixed_ns + between_edges * search.unit_ns,
+            pass_ns=pass_ns,
             one_ns=max(search.fixed_ns, 1.0),
             unit_ns=search.unit_ns,
             issued=trial.issued,
@@ -251,7 +258,8 @@ def retime_ladder(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
     trial.run([1])
     one_ns = max(trial.total(1, 3).median, 1.0)
     top_ns = trial.total(ns[-1]).median
-    unit_ns = max(top_ns - one_ns, 1.0) / max(ns[-1] - 1, 1)
+    units = max(ns[-1] - 1, 1)
+    unit_ns = max(top_ns - one_ns, 1.0) / units
     pass_ns = _pass_ns(ns, chain, _Estimate(one_ns, unit_ns))
     return Ladder(tuple(ns), pass_ns, one_ns, unit_ns, trial.issued)
 
@@ -372,7 +380,8 @@ class _TopSearch:
         tried = self.trial.total(self.n)
         self.total_ns = tried.median
         self.noises.append(tried.noise)
-        self.first_units_ns = self._first_units(before, CLIMB.clear * max(tried.noise, self.noise))
+        hidden_ns = CLIMB.clear * max(tried.noise, self.noise)
+        self.first_units_ns = self._first_units(before, hidden_ns)
         if self.rise_ns < self.least_rise_ns or len(self.noises_of_short) < 2:
             self.noises_of_short.append(tried.noise)
 
@@ -439,7 +448,8 @@ class _TopSearch:
         tried. ``straight_rise_ns``: as ``raise_until_straight`` returns it.
         """
         needed_ns = max(self.needed_rise_ns(), straight_rise_ns)
-        least = max(float(CLIMB.least_n), 1 + needed_ns / self.unit_ns)
+        units_needed = 1 + needed_ns / self.unit_ns
+        least = max(float(CLIMB.least_n), units_needed)
         top = self.n
         while top // 2 >= least:
             top //= 2
@@ -468,7 +478,8 @@ def _rises_enough(search: _TopSearch) -> TopStop | None:
     """
     if search.n < CLIMB.least_n or search.rise_ns < search.needed_rise_ns():
         return None
-    search.total_ns = min(search.total_ns, search.trial.total(search.n).median)
+    again = search.trial.total(search.n)
+    search.total_ns = min(search.total_ns, again.median)
     if search.rise_ns < search.needed_rise_ns():
         return None
     return TopStop()
@@ -485,9 +496,9 @@ def _sample_is_too_long(search: _TopSearch) -> TopStop | None:
     """Stop if twice the n would take longer than the longest sample. An n below 4 goes on until it
     takes that long itself: a ladder needs a few sizes.
     """
-    longest_ns = search.limits.sample_ns
+    longest_ns: float = search.limits.sample_ns
     if search.n >= CLIMB.least_n:
-        longest_ns = longest_ns / 2
+        longest_ns /= 2
     if search.rise_ns <= longest_ns:
         return None
     return TopStop(because("sample-too-long", most_ms=search.limits.sample_ns / 1e6))
@@ -515,13 +526,15 @@ def _knee(trial: TrialSamples, top: int, unit_ns: float, limits: Limits) -> int:
     """
     most = min(trial.chain.max_n, int(limits.sample_ns / unit_ns))
     short = max(2, min(top, most) // 2)
-    pace_ns = (trial.shortest_issue(short) - trial.shortest_issue(1)) / (short - 1)
+    of_short_ns = trial.shortest_issue(short)
+    pace_ns = (of_short_ns - trial.shortest_issue(1)) / (short - 1)
     if most < 8 or pace_ns <= 0 or unit_ns < CLIMB.bend * pace_ns:
         return 0
 
     near = most - most // 4
     far_ns = trial.shortest_issue(most)
-    bent_ns = trial.shortest_issue(near) + CLIMB.bend * pace_ns * (most - near)
+    near_ns = trial.shortest_issue(near)
+    bent_ns = near_ns + CLIMB.bend * pace_ns * (most - near)
     if far_ns >= bent_ns:
         # Sampled again: a preemption is not a bend.
         again = [row[1] for row in trial.run([most] * 2)]
@@ -535,7 +548,8 @@ def _knee(trial: TrialSamples, top: int, unit_ns: float, limits: Limits) -> int:
     if not 4 <= knee < most:
         return 0
     for factor in (1.1, 1.3, 1.6, 2.0):
-        trial.run([min(most, round(knee * factor))] * 5)
+        above_knee = min(most, round(knee * factor))
+        trial.run([above_knee] * 5)
     return knee
 
 

@@ -14,7 +14,11 @@ from overhead.results import OneOffEntry, Why, because
 
 @dataclass(frozen=True)
 class RoundsRule:
-    """How the time of a process is divided into rounds."""
+    """How the time of a process is divided into rounds.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=known-truth`` shows what a change of one does.
+    """
 
     least: int = 2
     """The least number of rounds of a case, whatever they cost: with fewer there is no spread."""

@@ -90,9 +90,11 @@ def reason_of(error: BaseException) -> Why:
     ``failed``, the type of the exception precedes its message, and the line of the stack's own code
     follows.
     """
-    reason = reason_given(error)
-    if not reason:
-        reason = error.reason if isinstance(error, WithReason) else message_of(error)
+    reason: Why = reason_given(error) or ""
+    if not reason and isinstance(error, WithReason):
+        reason = error.reason
+    elif not reason:
+        reason = message_of(error)
     if reason and isinstance(error, Unavailable):
         return with_mend(reason, error.mend)
     if reason and status_of(error) != "failed":

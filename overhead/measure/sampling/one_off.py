@@ -24,6 +24,8 @@ from overhead.results import OneOffEntry, because
 class _OneOffRule:
     """How often a value is measured: more give a steadier median, and leave less time for the
     rounds.
+
+    The numbers were chosen, not measured, where a line does not name a run.
     """
 
     share: float = 0.06
@@ -103,7 +105,8 @@ def _legacy(case: CaseInProgress, clock: Clock) -> OneOffEntry:
         too_long = because("units-too-long", units=LEGACY_N, milliseconds=cost_ns / 1e6)
         return case.once("legacy", reason=too_long)
     times = max(1, min(5, int(budget_ns / cost_ns)))
-    return _timed(case, "legacy", window.totals(chain, LEGACY_N, times, clock), LEGACY_N)
+    totals = window.totals(chain, LEGACY_N, times, clock)
+    return _timed(case, "legacy", totals, LEGACY_N)
 
 
 def time_device_and_recordings(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
@@ -142,7 +145,8 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     name = "device_busy" if all(span.busy for span in spans) else "device_span"
     ns = [span.n for span in spans]
     yield case.once(name, [float(time) for time in times], ns, spans[0].method)
-    yield case.once("device_quantum", [float(max(span.quantum for span in spans))])
+    coarsest = max(span.quantum for span in spans)
+    yield case.once("device_quantum", [float(coarsest)])
 
 
 def _device_spans(case: CaseInProgress, clock: Clock, top: int) -> list[DeviceTime]:
@@ -157,8 +161,10 @@ def _device_spans(case: CaseInProgress, clock: Clock, top: int) -> list[DeviceTi
     spent_ns = 0
     spans: list[DeviceTime] = []
     for n in ns:
-        if len(spans) >= 2 and spent_ns + spent_ns / len(spans) > budget_ns:
-            break
+        if len(spans) >= 2:
+            mean_ns = spent_ns / len(spans)
+            if spent_ns + mean_ns > budget_ns:
+                break
         aside = chain.aside
         began = clock.now()
         span = chain.device(n)
@@ -179,7 +185,8 @@ def time_stages(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
     """
     chain = case.chain
     ladder = case.ladder
-    n = max(1, min(_RULE.staged_units, ladder.ns[-1], int(_RULE.staged_ns / ladder.unit_ns)))
+    units_in_time = int(_RULE.staged_ns / ladder.unit_ns)
+    n = max(1, min(_RULE.staged_units, ladder.ns[-1], units_in_time))
     before = window.sample(chain, [n], clock)
     chain.prepare(1)
     chain.issue(1)
@@ -200,7 +207,8 @@ def time_stages(case: CaseInProgress, clock: Clock) -> Iterator[OneOffEntry]:
         yield case.once(f"stage:{name}", [without_readings / n], [n])
     yield case.once("stage_clock", [reading_ns], [n])
     enqueue_ns = [row[1] for row in [*before, *after]]
-    yield case.once(UNSTAGED, [sum(enqueue_ns) / len(enqueue_ns) / n], [n])
+    mean_ns = sum(enqueue_ns) / len(enqueue_ns)
+    yield case.once(UNSTAGED, [mean_ns / n], [n])
 
 
 def _reading_ns(readings: Floats) -> float:

@@ -15,6 +15,9 @@ from overhead.measure.sampling.window import TrialSamples
 class _SearchRule:
     """How the stairs of a poll that nobody declared are told from a line. Stricter values miss
     stairs in noise; looser ones take a change of the machine's speed for a stair.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=known-truth`` shows what a change of one does.
     """
 
     points: tuple[float, ...] = (0.38, 0.62, 0.81, 0.24, 0.93)
@@ -49,6 +52,9 @@ class _SearchRule:
 class KnownPollRule:
     """How the stairs of a declared poll are found with few of its long samples. Times are shares of
     the quantum.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=known-truth`` shows what a change of one does.
     """
 
     first_lead: float = 0.015
@@ -161,7 +167,8 @@ def find_stairs(
     height = rising.height_ns
     if rising.top_n - rising.flat_n < 16 or height <= 0:
         return None
-    if _is_straight(trial, rising, slack_ns=max(_SEARCH.off_line * height, 2 * noise)):
+    slack_ns = max(_SEARCH.off_line * height, 2 * noise)
+    if _is_straight(trial, rising, slack_ns=slack_ns):
         return None
 
     first_step_ns = rising.fixed_ns + max(height / 16, 5 * noise)
@@ -170,7 +177,8 @@ def find_stairs(
     above_ns = trial.shortest_total(first + _away(first))
     below_ns = trial.shortest_total(max(1, first - _away(first)))
     quantum = above_ns - below_ns
-    linear_rise = 2 * _away(first) * height / (rising.top_n - rising.flat_n)
+    units = rising.top_n - rising.flat_n
+    linear_rise = 2 * _away(first) * height / units
     least_jump = max(_SEARCH.jump * height, 8 * noise, _SEARCH.steeper * linear_rise)
     if quantum < least_jump or _climbs(trial, first, quantum):
         return None
@@ -178,7 +186,8 @@ def find_stairs(
     least, most = _SEARCH.levels
     level = max(least, min(most, round(sample_ns / quantum)))
     line_ns = rising.fixed_ns + (level - 0.5) * quantum
-    bracket = _around(trial, line_ns, round(first * level * 0.96), round(first * level * 1.12))
+    guess = first * level
+    bracket = _around(trial, line_ns, low=round(guess * 0.96), high=round(guess * 1.12))
     if bracket.high > trial.chain.max_n:
         return None
     upper = _edge(trial, bracket.low, bracket.high, line_ns)
@@ -198,7 +207,8 @@ def find_known_stairs(trial: TrialSamples, poll_ns: float, precision: float) -> 
     errors of their brackets are independent.
     """
     # The first of a list may begin between two polls.
-    quantum = float(min(row[2] for row in trial.run([1, 1, 1])[1:]))
+    rows = trial.run([1, 1, 1])[1:]
+    quantum = float(min(row[2] for row in rows))
     if quantum < poll_ns / 2:
         return None
     dice = random.Random(str(trial.seen))
@@ -215,7 +225,8 @@ def find_known_stairs(trial: TrialSamples, poll_ns: float, precision: float) -> 
     level = KNOWN_POLL.level if done_at_once else _SEARCH.levels[0]
     upper = first
     if level > 1:
-        upper = _edge_by_walk(trial, first * level, _Poll(level, quantum), step / 4, width)
+        poll = _Poll(level, quantum)
+        upper = _edge_by_walk(trial, first * level, poll, step / 4, width)
     if not 1 < upper <= trial.chain.max_n:
         return None
     short = _short(trial, first)
@@ -268,7 +279,8 @@ class _Poll(NamedTuple):
 
     def is_after(self, total_ns: float) -> bool:
         """Whether a wait that took this long returned at this poll or before."""
-        return total_ns < (self.level - 1 + KNOWN_POLL.second_poll) * self.quantum
+        quanta = self.level - 1 + KNOWN_POLL.second_poll
+        return total_ns < quanta * self.quantum
 
 
 def _edge_by_walk(trial: TrialSamples, n: float, poll: _Poll, step: float, width: float) -> int:
@@ -300,7 +312,8 @@ def _is_straight(trial: TrialSamples, rising: RisingPart, *, slack_ns: float) ->
     units = rising.top_n - 1
     for share in _SEARCH.points:
         n = round(1 + units * share)
-        off_line = trial.total(n).median - rising.fixed_ns - rising.height_ns * (n - 1) / units
+        total_ns = trial.total(n).median
+        off_line = total_ns - rising.fixed_ns - rising.height_ns * (n - 1) / units
         if abs(off_line) > slack_ns:
             return False
     return True
@@ -311,7 +324,8 @@ def _climbs(trial: TrialSamples, edge: int, quantum: float) -> bool:
     caused by a poll.
     """
     end = min(round(_SEARCH.tread * edge), trial.chain.max_n)
-    rise = trial.shortest_total(end) - trial.shortest_total(edge + _away(edge))
+    end_ns = trial.shortest_total(end)
+    rise = end_ns - trial.shortest_total(edge + _away(edge))
     return rise > _SEARCH.rise_of_tread * quantum
 
 
@@ -344,7 +358,8 @@ def _short(trial: TrialSamples, most: int) -> int:
     """An n whose ``issue`` takes about ``short_issue_ns``."""
     unit_times = [row[1] / row[0] for row in trial.seen if row[0] >= most // 16]
     fastest_ns = max(min(unit_times, default=1.0), 1.0)
-    return max(2, min(most // 2, round(_SEARCH.short_issue_ns / fastest_ns)))
+    n = round(_SEARCH.short_issue_ns / fastest_ns)
+    return max(2, min(most // 2, n))
 
 
 def _edge(
@@ -353,10 +368,11 @@ def _edge(
     """The n where T crosses ``line_ns``, to ``width``, by bisection. Earlier samples narrow the
     search.
     """
-    known = {n: total for n, total in trial.shortest_totals().items() if low <= n <= high}
-    low = max((n for n, total in known.items() if total < line_ns), default=low)
-    above = [n for n, total in known.items() if total >= line_ns and n > low]
-    high = min(above, default=high)
+    totals = trial.shortest_totals()
+    known = [n for n in totals if low <= n <= high]
+    low = max([n for n in known if totals[n] < line_ns], default=low)
+    known_above = [n for n in known if n > low]
+    high = min([n for n in known_above if totals[n] >= line_ns], default=high)
     while high - low > max(1, width * high):
         middle = (low + high) // 2
         if high > 2 * low:

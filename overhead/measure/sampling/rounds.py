@@ -123,13 +123,14 @@ class _Measurement:
         self.emit = emit
         self.judge_first = judge_first
         cpu_clock_counts_work = cpu_clock_counts(clock)
+        seconds_for_each = settings.seconds / len(chains)
         self.live: dict[str, CaseInProgress] = {}
         for key, chain in chains.items():
             unnamed = {"target": "", "case": key, "worker": "", "process": settings.process}
             self.live[key] = CaseInProgress(
                 key,
                 chain,
-                settings.seconds / len(chains),
+                seconds_for_each,
                 reads_cpu=cpu_clock_counts_work or chain.own_loop,
                 staged=key in settings.staged and not chain.own_loop,
                 names=settings.names.get(key) or unnamed,
@@ -238,8 +239,11 @@ class _Measurement:
             act(case)
         except (Exception, SystemExit) as error:
             del self.live[case.key]
-            judged = self.judge_first(case.key, error) if what == "first" else error
-            self.emit(FailedEntry(**case.names, status=status_of(judged), reason=reason_of(judged)))
+            judged: BaseException = error
+            if what == "first":
+                judged = self.judge_first(case.key, error)
+            status = status_of(judged)
+            self.emit(FailedEntry(**case.names, status=status, reason=reason_of(judged)))
 
     def measure_first_call(self, case: CaseInProgress) -> None:
         """The first call in this process, and the facts of the clock. Raises ``Unsupported`` for
@@ -293,7 +297,8 @@ class _Measurement:
         """
         chain = case.chain
         queues = chain.overlap == "pipelined" and not chain.synchronous
-        knee = queues and (case.key in self.settings.extras or case.seconds >= ROUNDS.knee_seconds)
+        has_time = case.seconds >= ROUNDS.knee_seconds or case.key in self.settings.extras
+        knee = queues and has_time
         known = self.settings.ladders.get(case.key)
         if known and not knee:
             ladder = retime_ladder(chain, self.clock, known)
@@ -308,7 +313,8 @@ class _Measurement:
         case.ladder = ladder
         if ladder.stairs:
             self.emit(case.once("wait_quantum", [ladder.stairs.quantum_ns]))
-        self.emit(case.once("ladder", [float(n) for n in ladder.ns], reason=ladder.shortfall))
+        sizes = [float(n) for n in ladder.ns]
+        self.emit(case.once("ladder", sizes, reason=ladder.shortfall))
         case.cost = ladder.pass_ns
         case.issued += ladder.issued
         case.verify()
@@ -316,7 +322,8 @@ class _Measurement:
 
     def measure_one_off_values(self, case: CaseInProgress) -> None:
         """The values that are measured outside the ladder."""
-        self.emit_all(one_off.time_short_chains(case, self.clock, case.key in self.settings.extras))
+        extra = case.key in self.settings.extras
+        self.emit_all(one_off.time_short_chains(case, self.clock, extra))
         case.verify()
         aside = case.chain.aside
         uncounted = list(one_off.time_device_and_recordings(case, self.clock))
@@ -335,7 +342,8 @@ class _Measurement:
         """The case's anchors, verified: on the processor of the last rounds."""
         python_ns = self.processor.reference_loop()[0]
         self.emit(case.once("anchor_canary", [float(python_ns)]))
-        self.emit(case.once("anchor_age", [float(self.clock.now() - self.born)]))
+        age_ns = self.clock.now() - self.born
+        self.emit(case.once("anchor_age", [float(age_ns)]))
         far = case.key in self.settings.far
         self.emit_all(anchors.take(case, self.clock, self.settings.process, far))
         self.emit_all(anchors.take_near(case, self.clock))
@@ -376,7 +384,8 @@ class _Measurement:
         gc.collect()
         if number % ROUNDS.on_one_processor == 0:
             self.processor.move_on()
-        slot_ns = self.left_ns() / len(self.live) / self.rounds_that_fit(number)
+        left_for_each = self.left_ns() / len(self.live)
+        slot_ns = left_for_each / self.rounds_that_fit(number)
         for case in self.live.values():
             case.credit += slot_ns
         order = list(self.live.values())

@@ -23,6 +23,9 @@ IDLE_S = 0.05
 class _TrialRule:
     """How often an n is tried: more samples find noise and interruptions better, and take
     longer.
+
+    The numbers were chosen, not measured, where a line does not name a run. ``make bench
+    ARGS=known-truth`` shows what a change of one does.
     """
 
     short_ns: int = 5_000_000

@@ -70,12 +70,14 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
         events: list[Event] = []
         own = _seed(scenario, seed, index)
         rounds = plan.min_rounds, plan.max_rounds
-        settings = Settings(seconds, plan.target, *rounds, own, frozenset({"case"}), process=index)
+        settings = Settings(
+            seconds, plan.precision, *rounds, own, frozenset({"case"}), process=index
+        )
         measure_cases({"case": chain}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events, index))
     found = estimate(
-        Series(processes, law.synchronous, False, law.overlap, anchored=True), plan.target
+        Series(processes, law.synchronous, False, law.overlap, anchored=True), plan.precision
     )
     figures = {
         name: structs.asdict(found[name])
@@ -274,7 +276,7 @@ def known_truth(options: argparse.Namespace, console: Console) -> bool:
     ]
     refusals = [refusal(s, group) for s, group in zip(SCENARIOS, grouped, strict=True) if s.refused]
     requirements = [
-        *_requirements(scores, PROFILES[options.profile].target),
+        *_requirements(scores, PROFILES[options.profile].precision),
         _refusal_requirement(refusals),
     ]
     if options.json:

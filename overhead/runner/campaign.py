@@ -350,7 +350,7 @@ class Campaign:
         key = task.target.key
         settings = Settings(
             seconds=left.seconds,
-            target=self.plan.precision,
+            precision=self.plan.precision,
             min_rounds=self.plan.min_rounds,
             max_rounds=self.plan.max_rounds,
             seed=random.Random(f"{self._seed} {key} {process}").getrandbits(32),

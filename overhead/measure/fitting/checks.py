@@ -245,13 +245,22 @@ def nonlinear_at_anchors(figure: Figure, case: CaseFits) -> Figure:
     Where the cost itself has changed since the rounds, anchors tell nothing of the line. The time
     of ``issue`` may rise there because the queue is full, which is no bend.
     """
-    if figure.value is None or not case.series.anchored or case.complete_held.drifts:
+    if not _is_judged_by_anchors(figure, case):
         return figure
     seen = _held(figure, case)
     if not seen.bends or seen.to or _enqueue_of_pipeline(figure, case):
         return figure
     bent = without_value(figure, "nonlinear", seen.bends)
     return replace(bent, modes=list(seen.slopes))
+
+
+def _is_judged_by_anchors(figure: Figure, case: CaseFits) -> bool:
+    """Whether anchors can tell of the line of this figure: it has a value, anchors were taken, and
+    the cost has not changed since the rounds.
+    """
+    if figure.value is None or not case.series.anchored:
+        return False
+    return not case.complete_held.drifts
 
 
 def _held(figure: Figure, case: CaseFits) -> Held:
@@ -297,7 +306,7 @@ def noisy_unless_checked_beyond(figure: Figure, case: CaseFits) -> Figure:
     The enqueue time of a pipeline holds to the longest chain of its line: beyond it, the queue may
     be full.
     """
-    if figure.value is None or not case.series.anchored or case.complete_held.drifts:
+    if not _is_judged_by_anchors(figure, case):
         return figure
     seen = _held(figure, case)
     if seen.to:

@@ -32,8 +32,8 @@ from overhead.results import (
 
 @dataclass(frozen=True)
 class Settings:
-    """What a worker samples and for how long. ``seconds``: for all its cases. ``target``: relative
-    half-width wanted.
+    """What a worker samples and for how long. ``seconds``: for all its cases. ``precision``:
+    relative half-width wanted.
 
     ``extras``: the cases that also get the slow one-off values (``naive_idle``, ``legacy``, the n
     of a full queue). ``staged``: the cases whose calls are timed one by one. ``met``: the cases for
@@ -45,7 +45,7 @@ class Settings:
     """
 
     seconds: float
-    target: float = 0.03
+    precision: float = 0.03
     min_rounds: int = 6
     max_rounds: int = 400
     seed: int = 0

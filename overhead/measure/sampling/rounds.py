@@ -304,7 +304,7 @@ class _Measurement:
             ladder = retime_ladder(chain, self.clock, known)
             raised = CLIMB.octaves / 2
         else:
-            limits = Limits(self.settings.target, case.seconds, knee=knee, facts=self.facts)
+            limits = Limits(self.settings.precision, case.seconds, knee=knee, facts=self.facts)
             ladder = calibrate(chain, self.clock, limits)
             raised = 0.0
         if not chain.poll_ns:

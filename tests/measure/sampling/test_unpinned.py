@@ -1,4 +1,4 @@
-"""The met cost: two lengths in a few turns, before the measuring thread is bound to a processor."""
+"""The unpinned cost: two lengths in a few turns, before the thread is bound to a processor."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law, Poll
 SLOW_UNIT = Law(host=20_000_000.0, device=0.0, fixed=0.0, synchronous=True)
 
 
+def entries(events: Sequence[Event], case: str, name: str) -> list[OneOffEntry]:
+    """The one-off entries of this name, of a case."""
+    one_off = [event for event in events if isinstance(event, OneOffEntry)]
+    return [entry for entry in one_off if entry.case == case and entry.name == name]
+
+
 def values(events: Sequence[Event], case: str, name: str = "met") -> list[float]:
-    return [
-        v
-        for e in events
-        if isinstance(e, OneOffEntry) and (e.case, e.name) == (case, name)
-        for v in e.values
-    ]
+    """The values of all these entries."""
+    found: list[float] = []
+    for entry in entries(events, case, name):
+        found += entry.values
+    return found
 
 
 def reason(events: Sequence[Event], case: str) -> Why:
-    """The reason why the case has no met cost."""
-    return next(
-        e.reason for e in events if isinstance(e, OneOffEntry) and (e.case, e.name) == (case, "met")
-    )
+    """The reason why the case has no unpinned cost."""
+    return entries(events, case, "met")[0].reason
 
 
 def measured_unpinned(chain: Any, clock: FakeClock, **more: Any) -> list[Event]:

@@ -33,7 +33,7 @@ from overhead.explaining.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explaining.marked_sites import marked_sites
 from overhead.explaining.record import LIBRARIES
 from overhead.measure.sampling.clock import SystemClock
-from overhead.measure.sampling.quiet_processor import QuietProcessor
+from overhead.measure.sampling.undisturbed_processor import UndisturbedProcessor
 from overhead.probes.common.statements import StatementLoop
 from overhead.results import Reason, Why, because
 from overhead.timing.call_spec import CallSpec, FoundCall
@@ -447,7 +447,7 @@ def _profile(
 
     doing(because("profiling-the-step"))
     try:
-        with contextlib.closing(QuietProcessor(SystemClock())) as processor:
+        with contextlib.closing(UndisturbedProcessor(SystemClock())) as processor:
             profiler = _TorchProfile(torch, step, source.folder, folder, device, doing, processor)
             step_ns, missing, returns = profiler.run()
     except Exception as error:
@@ -482,7 +482,7 @@ class _TorchProfile:
     folder: str
     device: str
     doing: _Listening
-    processor: QuietProcessor
+    processor: UndisturbedProcessor
 
     def __post_init__(self) -> None:
         self.on_cuda = bool(self.device) and self.torch.cuda.is_initialized()

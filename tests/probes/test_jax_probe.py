@@ -21,6 +21,6 @@ def test_calibration_finds_a_fused_jax_chain_that_takes_long_enough_to_measure()
     cases = of_step(PROBE.space(CPU).star())
     (fused,) = [case for case in cases if case.params.get("loop") == "scan"]
     with contextlib.closing(PROBE.open(CPU, fused)) as chain:
-        found = calibrate(chain, SystemClock(), Limits(target=0.1))
+        found = calibrate(chain, SystemClock(), Limits(precision=0.1))
     longest_ns = found.unit_ns * found.ns[-1]
     assert longest_ns > 2 * CLIMB.least_ns

@@ -33,7 +33,8 @@ from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.headline_figure import headline_figure
 from overhead.results import Figure, Params, Record
-from overhead.words.dispatch_costs import mark_text, why_unresolved
+from overhead.words.dispatch_costs import why_unresolved
+from overhead.words.format import costs_text
 from overhead.words.headline import lead_sentences, limit_sentences, trust_sentences
 from overhead.words.next_run import next_run_sentence, next_run_text
 from tests.fakes.report import H200, figure, fingerprint, record, share
@@ -250,7 +251,7 @@ def test_on_the_cpu_there_is_no_wait_that_could_overstate_a_cost() -> None:
 def test_the_value_of_a_mark_has_the_digits_of_the_table() -> None:
     wide = record("dawn", each=None, more=(figure("complete", 73_600.0, width=0.075),), **VULKAN)
     (found,) = costs(wide).rows
-    assert mark_text(found.marks["python"]) == "74"
+    assert costs_text(found.marks["python"]) == "74"
 
 
 def test_a_noisy_batch_is_less_by_what_the_interval_allows() -> None:

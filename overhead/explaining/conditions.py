@@ -138,6 +138,7 @@ def few_blocks(number: int) -> Reason:
 
 
 def _row(condition: Reason, step: Figure, gain: Figure) -> record.Alternative:
+    """The step under a condition as one of the alternatives; there is nothing to make for it."""
     return record.Alternative(
         name=condition.code,
         kind="condition",
@@ -157,7 +158,8 @@ def _resampled_means(draw: np.random.Generator, times: Sequence[float]) -> np.nd
     """
     if len(times) < _FEWEST_BLOCKS:
         return None
-    return draw.choice(times, (_DRAWS, len(times))).mean(axis=1)
+    means: np.ndarray = draw.choice(times, (_DRAWS, len(times))).mean(axis=1)
+    return means
 
 
 def _step(times: Sequence[float], resampled: np.ndarray | None) -> Figure:
@@ -217,7 +219,9 @@ def thread_times(host: Host, threads: Sequence[int]) -> dict[int, float]:
 
 
 def _thread_times_by_psutil(threads: Sequence[int]) -> dict[int, float]:
-    """The same where the system has no such files; nothing without psutil."""
+    """How long each of these threads has run so far, ns, on systems without ``/proc``; nothing
+    without psutil.
+    """
     try:
         import psutil
     except ImportError:  # in another Python, which needs little
@@ -361,10 +365,10 @@ class _CollectorPauses:
 
 
 class HostMeasurement:
-    """Runs blocks of a step in this process. ``run``: runs so many steps with their wait. ``one_ns``: a rough time of one.
+    """Runs blocks of a step in this process. ``run``: runs so many steps with their wait.
 
-    ``threads``: the system's numbers of other Python threads that the program started. ``host``,
-    ``now``: replaced in tests.
+    ``one_ns``: a rough time of one step. ``threads``: the system's numbers of other Python threads
+    that the program started. ``host``, ``now``: replaced in tests.
     """
 
     def __init__(
@@ -375,6 +379,7 @@ class HostMeasurement:
         host: Host = HOST,
         now: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
+        """``run``: runs so many steps. ``one_ns``: about how long one takes."""
         self._run = run
         self._threads = threads
         self._host = host
@@ -462,14 +467,14 @@ class HostMeasurement:
         # long block.
         self._block = _steps_of_a_block(statistics.fmean(self.stretch(_STRETCH_S)))
         half = _FEWEST_BLOCKS // 2
-        found = []
+        conditions = []
         for trial in trials:
             before = self.stretch(_STRETCH_S, half)
             with trial.condition:
                 under = self.stretch(2 * _STRETCH_S, _FEWEST_BLOCKS)
             after = self.stretch(_STRETCH_S, half)
-            found.append(Condition(trial.what, before + after, under))
-        return found
+            conditions.append(Condition(trial.what, before + after, under))
+        return conditions
 
 
 def _steps_of_a_block(step_ns: float) -> int:

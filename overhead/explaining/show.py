@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from overhead.blocks.parts import InMicroseconds, Part, Table, Text
 from overhead.explaining.record import NOT_IN_A_TRACE, NOT_MEASURED_MET, Alternative, Explanation
@@ -43,60 +44,76 @@ from overhead.words.format import (
 from overhead.words.reasons import sentence
 
 _MOST_ROWS = 5
+_MOST_TEXT = 60
+"""Longer names of the program are cut in a cell. Chosen, not measured."""
+
+
+class _CountNames(NamedTuple):
+    """The words for one and for several of what is counted."""
+
+    one: str
+    several: str
+
+
 _COUNTS = {
-    "launches": ("launch", "launches"),
-    "copies": ("copy", "copies"),
-    "fills": ("fill", "fills"),
-    "allocations": ("allocation", "allocations"),
-    "driver_allocations": ("allocation by the driver", "allocations by the driver"),
-    "synchronisations": ("synchronisation", "synchronisations"),
+    "launches": _CountNames("launch", "launches"),
+    "copies": _CountNames("copy", "copies"),
+    "fills": _CountNames("fill", "fills"),
+    "allocations": _CountNames("allocation", "allocations"),
+    "driver_allocations": _CountNames("allocation by the driver", "allocations by the driver"),
+    "synchronisations": _CountNames("synchronisation", "synchronisations"),
 }
-"""The counts of a step, each with its name for one and for several."""
+"""The counts of a step in ``StepCounts``, in the order in which they are named."""
 _ONLY_IF_ANY = ("fills", "driver_allocations")
 """Counts that are not shown as 0."""
 
 
-def explanation_blocks(found: Explanation) -> Iterator[Part]:
+def explanation_blocks(explanation: Explanation) -> Iterator[Part]:
     """What a terminal shows of the step."""
-    on = device_of(found)
-    yield Text([heading(found.program.function, found.program.file, on)], lead=True)
-    if taken := taken_as_step(found.program):
+    program = explanation.program
+    yield Text([heading(program.function, program.file, device_of(explanation))], lead=True)
+    taken = taken_as_step(program)
+    if taken:
         yield Text([taken])
-    for part in (
-        verdict_blocks,
-        rank_blocks,
-        alternative_blocks,
-        condition_blocks,
-        synchronisation_blocks,
-        operation_blocks,
-    ):
-        yield from part(found)
-    yield Text([sentence(why) for why in found.not_seen], quiet=True)
+    yield from verdict_blocks(explanation)
+    yield from rank_blocks(explanation)
+    yield from alternative_blocks(explanation)
+    yield from condition_blocks(explanation)
+    yield from synchronisation_blocks(explanation)
+    yield from operation_blocks(explanation)
+    yield Text([sentence(why) for why in explanation.not_seen], quiet=True)
 
 
-def verdict_blocks(found: Explanation) -> Iterator[Part]:
+def verdict_blocks(explanation: Explanation) -> Iterator[Part]:
     """The verdict in words, the times of a step, and the calls that it makes."""
-    first, *more = verdict_sentences(found)
+    first, *more = verdict_sentences(explanation)
     yield Text([first], lead=True)
     if more:
         yield Text(more)
-    told = [row for row in _times_of(found) if _is_told(row, found)]
-    rows = [[row.name, row.text(row.time), _time_remark(row)] for row in told]
-    if found.replay.ratio is not None:
-        rows[-1][2] = replay_remark(found.replay)
+    shown = [row for row in _times_of(explanation) if _is_told(row, explanation)]
+    rows = [[row.name, row.text(row.time), _time_remark(row)] for row in shown]
+    if explanation.replay.ratio is not None:
+        replayed = rows[-1]
+        replayed[2] = replay_remark(explanation.replay)
     yield Table("The times of a step", ["each step", MICRO, "remark"], rows, numeric=(1,))
-    said = []
-    for name, (one, many) in _COUNTS.items():
-        figure = getattr(found.per_step, name)
-        if (
-            figure is None
-            or not figure.measured
-            or (name in _ONLY_IF_ANY and not (figure.high or figure.value))
-        ):
+    counts = _counts_of(explanation)
+    if counts:
+        yield Text([f"Each step: {', '.join(counts)}."])
+
+
+def _counts_of(explanation: Explanation) -> list[str]:
+    """The calls of a step in words: ``3 launches``."""
+    texts = []
+    for name, names in _COUNTS.items():
+        figure: Figure | None = getattr(explanation.per_step, name)
+        if figure is None or not figure.measured:
             continue
-        said.append(f"{_count(figure)} {one if figure.value == 1 else many}")
-    if said:
-        yield Text([f"Each step: {', '.join(said)}."])
+        has_any = figure.high or figure.value
+        if name in _ONLY_IF_ANY and not has_any:
+            continue
+        what = names.one if figure.value == 1 else names.several
+        texts.append(f"{_count(figure)} {what}")
+    return texts
 
 
 @dataclass(frozen=True)
@@ -115,13 +132,13 @@ class _TimeRow:
     remark: str = ""
 
 
-def _times_of(found: Explanation) -> list[_TimeRow]:
+def _times_of(explanation: Explanation) -> list[_TimeRow]:
     """The times of a step; the last one is that of the replay."""
-    step = found.step
-    quoted = QUOTE_THIS if resolved_times(step.wall) else ""
+    step = explanation.step
+    quote = QUOTE_THIS if resolved_times(step.wall) else ""
     return [
         _TimeRow(
-            "a step with its work done", step.wall, time_text, from_running=True, remark=quoted
+            "a step with its work done", step.wall, time_text, from_running=True, remark=quote
         ),
         _TimeRow(
             "the same, unpinned",
@@ -140,67 +157,81 @@ def _times_of(found: Explanation) -> list[_TimeRow]:
         ),
         _TimeRow("until the step returns (enqueue time)", step.issue, time_text, from_running=True),
         _TimeRow("device time", step.busy, micro_or_why),
-        _TimeRow("as the profile explains it", found.replay.replayed, replayed_text),
+        _TimeRow("as the profile explains it", explanation.replay.replayed, replayed_text),
     ]
 
 
-def _is_told(row: _TimeRow, found: Explanation) -> bool:
+def _is_told(row: _TimeRow, explanation: Explanation) -> bool:
     """Whether a time was looked for. An older file has a text in place of the code that says so."""
     if row.time.status != "unavailable":
         return True
     if isinstance(row.time.reason, str):
-        return not (row.may_lack or (row.from_running and found.is_of_a_trace))
+        not_in_trace = row.from_running and explanation.is_of_a_trace
+        return not row.may_lack and not not_in_trace
     return codes_of(row.time.reason).isdisjoint({NOT_IN_A_TRACE.code, NOT_MEASURED_MET.code})
 
 
 def _time_remark(row: _TimeRow) -> str:
+    """The remark beside a time: what is known of it, or why it is not told."""
     if row.remark and row.time.measured:
         return row.remark
-    return "" if row.time.measured and resolved_times(row.time) else sentence(row.time.reason)
+    if row.time.measured and resolved_times(row.time):
+        return ""
+    return sentence(row.time.reason)
 
 
-def rank_blocks(found: Explanation) -> Iterator[Part]:
+def rank_blocks(explanation: Explanation) -> Iterator[Part]:
     """The ranks of a program beside each other: who waits for whom."""
-    rows = [
-        [
+    if not explanation.ranks:
+        return
+    rows = []
+    for row in explanation.ranks:
+        cells = [
             plain(row.rank, 30),
-            *map(micro_of, (row.step_ns, row.host_ns, row.device_ns, row.waits_ns)),
+            micro_of(row.step_ns),
+            micro_of(row.host_ns),
+            micro_of(row.device_ns),
+            micro_of(row.waits_ns),
             percent(row.last_share),
         ]
-        for row in found.ranks
+        rows.append(cells)
+    columns = [
+        "rank",
+        InMicroseconds("step"),
+        "CPU works",
+        "device computes",
+        "waits for others",
+        "others wait for it",
     ]
-    if rows:
-        columns = [
-            "rank",
-            InMicroseconds("step"),
-            "CPU works",
-            "device computes",
-            "waits for others",
-            "others wait for it",
-        ]
-        _, step, host, device, waits, makes_wait = range(6)
-        yield Table(
-            "The ranks, and their waits in collectives",
-            columns,
-            rows,
-            numeric=(step, host, device, waits, makes_wait),
-            optional=(device, host, step),
-        )
+    _, step, host, device, waits, makes_wait = range(6)
+    yield Table(
+        "The ranks, and their waits in collectives",
+        columns,
+        rows,
+        numeric=(step, host, device, waits, makes_wait),
+        optional=(device, host, step),
+    )
 
 
-def alternative_blocks(found: Explanation) -> Iterator[Part]:
+def alternative_blocks(explanation: Explanation) -> Iterator[Part]:
     """What was tried in place of the step, the surest gain first."""
-    tried = [one for one in found.alternatives if one.kind != "condition"]
-    rows = [
-        [
-            alternative_name(one) + KIND_LABELS[one.kind],
-            *_times_cells(one),
-            remark(one),
-            f"{one.making.value / 1e9:,.2g} s" if one.making.value is not None else "",
-            f"{value:,.0f} steps" if (value := one.repaid_after.value) is not None else "",
+    tried = [each for each in explanation.alternatives if each.kind != "condition"]
+    if not tried:
+        return
+    tried.sort(key=lambda alternative: -(alternative.gain.low or 0.0))
+    rows = []
+    for alternative in tried:
+        making_ns = alternative.making.value
+        repaid_after = alternative.repaid_after.value
+        cells = [
+            alternative_name(alternative) + KIND_LABELS[alternative.kind],
+            _gain_cell(alternative),
+            _step_cell(alternative),
+            remark(alternative),
+            f"{making_ns / 1e9:,.2g} s" if making_ns is not None else "",
+            f"{repaid_after:,.0f} steps" if repaid_after is not None else "",
         ]
-        for one in sorted(tried, key=lambda one: -(one.gain.low or 0.0))
-    ]
+        rows.append(cells)
     columns = [
         "what would change it",
         SPEED,
@@ -209,112 +240,128 @@ def alternative_blocks(found: Explanation) -> Iterator[Part]:
         "making it",
         "pays off after",
     ]
-    if rows:
-        _, speed, step, _, making, pays_off = range(6)
-        numeric, optional = (speed, step, making, pays_off), ((making, pays_off), step)
-        meanings = {speed: SPEED_MEANS} if any(row[speed] for row in rows) else {}
-        table = Table(
-            "What was tried", columns, rows, numeric=numeric, optional=optional, meanings=meanings
-        )
-        yield table.without_empty()
+    _, speed, step, _, making, pays_off = range(6)
+    has_gains = any(row[speed] for row in rows)
+    table = Table(
+        "What was tried",
+        columns,
+        rows,
+        numeric=(speed, step, making, pays_off),
+        optional=((making, pays_off), step),
+        meanings={speed: SPEED_MEANS} if has_gains else {},
+    )
+    yield table.without_empty()
 
 
-def condition_blocks(found: Explanation) -> Iterator[Part]:
+def condition_blocks(explanation: Explanation) -> Iterator[Part]:
     """The step as the host runs it, and under other conditions on the host, in turn in one
     process.
     """
-    tried = [one for one in found.alternatives if one.kind == "condition"]
-    rows = [[alternative_name(one), *_times_cells(one), sentence(one.reason)] for one in tried]
+    rows = []
+    for alternative in explanation.alternatives:
+        if alternative.kind == "condition":
+            name = alternative_name(alternative)
+            why = sentence(alternative.reason)
+            rows.append([name, _gain_cell(alternative), _step_cell(alternative), why])
+    if not rows:
+        return
     columns = ["the step in one process", SPEED, InMicroseconds("step"), "remark"]
-    if rows:
-        _, speed, step, _ = range(4)
-        table = Table(
-            "Under other conditions", columns, rows, numeric=(speed, step), optional=(step,)
-        )
-        yield table.without_empty(2)
+    _, speed, step, _ = range(4)
+    table = Table("Under other conditions", columns, rows, numeric=(speed, step), optional=(step,))
+    yield table.without_empty(2)
 
 
-def _times_cells(one: Alternative) -> list[str]:
-    """The gain, if the times are known, and the time of a step."""
-    gain = one.gain.measured
-    known = gain is not None and resolved_times(one.step)
-    return [factor_spread(gain) if known else "", time_text(one.step) if one.step.measured else ""]
+def _gain_cell(alternative: Alternative) -> str:
+    """The gain of an alternative, if its times are known; else ''."""
+    gain = alternative.gain.measured
+    if gain is None or not resolved_times(alternative.step):
+        return ""
+    return factor_spread(gain)
 
 
-def synchronisation_blocks(found: Explanation) -> Iterator[Part]:
+def _step_cell(alternative: Alternative) -> str:
+    """The time of a step of an alternative; '' if it was not measured."""
+    return time_text(alternative.step) if alternative.step.measured else ""
+
+
+def synchronisation_blocks(explanation: Explanation) -> Iterator[Part]:
     """The calls that wait for the device; for how long, where the profile can tell."""
-    known = found.replay.ok
-    rows = [
-        [
-            plain(sentence(one.what), 60),
-            _where(one.site),
-            f"{one.count:,.4g}",
-            micro_of(one.blocked_ns) if known else "",
+    if not explanation.synchronisations:
+        return
+    rows = []
+    for row in explanation.synchronisations:
+        cells = [
+            plain(sentence(row.what), _MOST_TEXT),
+            _where(row.site),
+            f"{row.count:,.4g}",
+            micro_of(row.blocked_ns) if explanation.replay.ok else "",
         ]
-        for one in found.synchronisations
-    ]
-    if rows:
-        columns = ["synchronisation", "line", "calls", InMicroseconds("waits")]
-        _, _, calls, waits = range(4)
-        table = Table(
-            "Calls that wait for the device, by line",
-            columns,
-            rows,
-            numeric=(calls, waits),
-            optional=(calls,),
-            most=_MOST_ROWS,
-        )
-        yield table.without_empty()
+        rows.append(cells)
+    columns = ["synchronisation", "line", "calls", InMicroseconds("waits")]
+    _, _, calls, waits = range(4)
+    table = Table(
+        "Calls that wait for the device, by line",
+        columns,
+        rows,
+        numeric=(calls, waits),
+        optional=(calls,),
+        most=_MOST_ROWS,
+    )
+    yield table.without_empty()
 
 
-def operation_blocks(found: Explanation) -> Iterator[Part]:
+def operation_blocks(explanation: Explanation) -> Iterator[Part]:
     """What takes the CPU time; a sentence in its place where the profile cannot tell."""
-    whole = sum(row.host_ns for row in found.operations) or 1.0
-    rows = [
-        [
-            plain(operation_name(row.name), 60),
+    if not explanation.operations:
+        return
+    if not explanation.replay.ok:
+        yield Text([UNRANKED])
+        return
+
+    whole_ns = sum(row.host_ns for row in explanation.operations) or 1.0
+    rows = []
+    for row in explanation.operations:
+        cells = [
+            plain(operation_name(row.name), _MOST_TEXT),
             _where(row.site),
             f"{row.count:,.4g}",
             micro_of(row.host_ns),
-            percent(row.host_ns / whole),
+            percent(row.host_ns / whole_ns),
             micro_of(row.device_ns) if row.device_ns else "",
         ]
-        for row in found.operations
+        rows.append(cells)
+    columns = [
+        "operation",
+        "line",
+        "calls",
+        InMicroseconds("CPU time"),
+        "share",
+        InMicroseconds("device"),
     ]
-    if rows and not found.replay.ok:
-        yield Text([UNRANKED])
-    elif rows:
-        columns = [
-            "operation",
-            "line",
-            "calls",
-            InMicroseconds("CPU time"),
-            "share",
-            InMicroseconds("device"),
-        ]
-        _, _, calls, host, share, device = range(6)
-        yield Table(
-            "Operations by CPU time",
-            columns,
-            rows,
-            numeric=(calls, host, share, device),
-            sortable=True,
-            optional=(device, calls, share),
-            most=_MOST_ROWS,
-        ).without_empty()
+    _, _, calls, host, share, device = range(6)
+    table = Table(
+        "Operations by CPU time",
+        columns,
+        rows,
+        numeric=(calls, host, share, device),
+        sortable=True,
+        optional=(device, calls, share),
+        most=_MOST_ROWS,
+    )
+    yield table.without_empty()
 
 
 def _count(figure: Figure) -> str:
-    low, high = figure.low, figure.high
-    span = (
-        f" ({low:,.0f} to {high:,.0f})"
-        if low is not None and high is not None and low != high
-        else ""
-    )
-    return f"{figure.value:,.4g}{span}"
+    """A count, and the fewest and the most of the profiled steps where they differ."""
+    low = figure.low
+    high = figure.high
+    if low is None or high is None or low == high:
+        return f"{figure.value:,.4g}"
+    return f"{figure.value:,.4g} ({low:,.0f} to {high:,.0f})"
 
 
 def _where(site: CallSite) -> str:
-    return (
-        f"{site.line}, in {site.inside}" if site.line and site.inside else site.line or site.inside
-    )
+    """The line of the program, and that of the library below it, as far as they are known."""
+    if site.line and site.inside:
+        return f"{site.line}, in {site.inside}"
+    return site.line or site.inside

@@ -15,11 +15,12 @@ import msgspec
 from overhead import results
 from overhead.errors import BadFile
 from overhead.loading import files
-from overhead.measure.fitting.case_figures import DRIFTS, estimate, is_drift_judged, limited_by
+from overhead.measure.fitting.case_figures import DRIFTS, estimate, limited_by
 from overhead.measure.fitting.drift import find_drift
 from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.fitting.paired import PerDispatch, difference_and_ratio, marginal_costs
-from overhead.measure.fitting.quiet_rounds import best_pace, canary_ns
+from overhead.measure.fitting.remarks import is_drift_judged
+from overhead.measure.fitting.undisturbed_rounds import best_pace, reference_ns
 from overhead.named_comparisons import comparable_pairs, named_comparisons
 from overhead.profiles import profiles
 from overhead.results import (
@@ -498,7 +499,7 @@ def _reference_loop_by_round(rounds: Sequence[results.RoundEntry]) -> dict[int, 
     """The median time of the reference loop in each round of a process, ns."""
     times_ns: dict[int, list[float]] = defaultdict(list)
     for entry in rounds:
-        loop_ns = canary_ns(entry)
+        loop_ns = reference_ns(entry)
         if loop_ns:
             times_ns[entry.round].append(loop_ns)
     return {number: statistics.median(values) for number, values in times_ns.items()}

@@ -426,7 +426,7 @@ class Campaign:
                 ladders[assignment.key] = known
         return Settings(
             seconds=task.seconds,
-            target=self.plan.precision,
+            precision=self.plan.precision,
             min_rounds=self.plan.min_rounds,
             max_rounds=self.plan.max_rounds,
             seed=random.Random(f"{self._seed} {key} {process}").getrandbits(32),

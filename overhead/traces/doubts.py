@@ -20,17 +20,19 @@ _WAIT = re.compile(r"\w*Synchronize\w*|urQueueFinish|urEventWait")
 _POLL = re.compile(r"\w*Query\w*")
 """Calls that ask whether work is done: each is short, and a loop of them is a wait."""
 _IDLE_WAIT_NS = 20_000.0
-"""At most so long lasts a call that waits for nothing; 2 to 10 µs are usual under a profiler."""
+"""At most so long lasts a call that waits for nothing; 2 to 10 µs are usual under a profiler. So
+20 µs are chosen; a lower limit calls such calls waits for lost work.
+"""
 _WAKE_LATE_NS = 100_000.0
 """At most so long after its work a wait returns: about 60 µs where the host sleeps in it (blocking
-synchronisation).
+synchronisation). So 100 µs are chosen; a lower limit finds lost work behind such waits.
 """
 _LONG_CALL_NS = 100_000.0
 """A call from this length on, all the while the device works, may be a wait; launches usually take
-2 to 20 µs.
+2 to 20 µs. Chosen, not measured; a lower limit doubts more verdicts that the host bounds a step.
 """
 _MOSTLY = 0.9
-"""The share of such a call in which the device works."""
+"""The share of such a call in which the device works. Chosen, not measured."""
 
 
 class WorkTimes:
@@ -50,17 +52,21 @@ class WorkTimes:
 
     def busy_until(self, at: float) -> float:
         """How long the device has worked until then, ns."""
-        index = bisect.bisect_right(self._busy, at, key=_begin)
-        if not index:
+        begun = bisect.bisect_right(self._busy, at, key=_begin)
+        if not begun:
             return 0.0
-        start, end = self._busy[index - 1]
-        return self._before[index - 1] + min(at, end) - start
+        start, end = self._busy[begun - 1]
+        return self._before[begun - 1] + min(at, end) - start
 
     def busy_share(self, start: float, end: float) -> float:
         """In which share of this time the device works."""
-        return (
-            (self.busy_until(end) - self.busy_until(start)) / (end - start) if end > start else 0.0
-        )
+        if end <= start:
+            return 0.0
+        return self.busy_between(start, end) / (end - start)
+
+    def busy_between(self, start: float, end: float) -> float:
+        """How long the device works between two times, ns."""
+        return self.busy_until(end) - self.busy_until(start)
 
 
 def _begin(span: tuple[float, float]) -> float:
@@ -86,21 +92,24 @@ def lost_work_ns(
     It had ended when work of a later call began. ``issuing``: when each call began that issued
     work, in order, and when its work began. ``end``: of the last step.
     """
-    earliest, first = list[float](), math.inf
-    for _, begun in reversed(issuing):
-        first = min(first, begun)
-        earliest.append(first)
-    earliest.reverse()
+    # For each call, when the first work of it and of all later calls began.
+    first_work = list[float]()
+    first = math.inf
+    for _, work_began in reversed(issuing):
+        first = min(first, work_began)
+        first_work.append(first)
+    first_work.reverse()
+
     spans = []
     for call in lost:
         later = bisect.bisect_right(issuing, call.start, key=_begin)
-        until = earliest[later] if later < len(issuing) else max(end, call.end)
+        until = first_work[later] if later < len(issuing) else max(end, call.end)
         if until > call.start:
             spans.append((call.start, until))
-    return sum(
-        until - since - (times.busy_until(until) - times.busy_until(since))
-        for since, until in union_of_spans(spans)
-    )
+    beside_recorded = [
+        until - since - times.busy_between(since, until) for since, until in union_of_spans(spans)
+    ]
+    return sum(beside_recorded)
 
 
 def lost_nodes(
@@ -117,14 +126,15 @@ def lost_nodes(
         work = by_correlation.get(call.correlation, ()) if call.correlation else ()
         if "GraphLaunch" in call.name and work:
             first = min(work, key=_start)
-            replays[first.name].append(Counter(each.name for each in work))
+            kernels = Counter(each.name for each in work)
+            replays[first.name].append(kernels)
     recorded = missing = 0
-    for own in replays.values():
-        largest = max(own, key=Counter.total)
-        for each in own:
-            recorded += each.total()
-            if each <= largest:
-                missing += largest.total() - each.total()
+    for replays_of_graph in replays.values():
+        largest = max(replays_of_graph, key=Counter.total)
+        for kernels in replays_of_graph:
+            recorded += kernels.total()
+            if kernels <= largest:
+                missing += largest.total() - kernels.total()
     return recorded, missing
 
 
@@ -138,7 +148,10 @@ def may_wait(call: HostCall, times: WorkTimes) -> bool:
     length = call.end - call.start
     if _WAIT.fullmatch(call.name):
         return length > _IDLE_WAIT_NS and call.blocked <= 0
-    if length <= call.no_work or not (length >= _LONG_CALL_NS or _POLL.fullmatch(call.name)):
+    if length <= call.no_work:  # all of it is known as a wait
+        return False
+    asks = _POLL.fullmatch(call.name) is not None
+    if length < _LONG_CALL_NS and not asks:
         return False
     return times.busy_share(call.start, call.end) >= _MOSTLY
 
@@ -147,27 +160,30 @@ def working_threads(operations: Iterable[HostOperation], calls: Sequence[HostCal
     """The threads that run operations or launch; all that make calls if there is none. A watchdog
     only asks.
     """
-    found = {each.thread for each in operations} | {
-        each.thread for each in calls if each.kind == "launch"
-    }
-    return found or {each.thread for each in calls}
+    run_operations = {operation.thread for operation in operations}
+    launch = {call.thread for call in calls if call.kind == "launch"}
+    working = run_operations | launch
+    return working or {call.thread for call in calls}
 
 
 def other_threads_wait_ns(calls: Iterable[HostCall], operations: Iterable[HostOperation]) -> float:
     """How long a thread waits for the device while another one runs operations, ns."""
-    by_thread: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for each in operations:
-        by_thread[each.thread].append((each.start, each.end))
-    spans = {thread: WorkTimes(own) for thread, own in by_thread.items()}
-    waited = 0.0
+    spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for operation in operations:
+        spans[operation.thread].append((operation.start, operation.end))
+    times_by_thread = {thread: WorkTimes(own) for thread, own in spans.items()}
+
+    waited_ns = 0.0
     for call in calls:
         if call.blocked <= 0:
             continue
-        others = [own for thread, own in spans.items() if thread != call.thread]
-        waited += max(
-            (own.busy_until(call.end) - own.busy_until(call.start) for own in others), default=0.0
-        )
-    return waited
+        beside_ns = [
+            times.busy_between(call.start, call.end)
+            for thread, times in times_by_thread.items()
+            if thread != call.thread
+        ]
+        waited_ns += max(beside_ns, default=0.0)
+    return waited_ns
 
 
 def profiler_ns(costs: Sequence[tuple[float, float]], calls: Iterable[HostCall]) -> float:
@@ -178,4 +194,4 @@ def profiler_ns(costs: Sequence[tuple[float, float]], calls: Iterable[HostCall])
         return 0.0
     times = WorkTimes(costs)
     working = union_of_spans((call.start, call.end) for call in calls if not call.no_work)
-    return sum(times.busy_until(end) - times.busy_until(start) for start, end in working)
+    return sum(times.busy_between(start, end) for start, end in working)

@@ -11,6 +11,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,11 +19,12 @@ from overhead.results import Reason, Why, because, together
 
 MOST_LOST = 0.02
 """The largest share of launches or of device time without its other half that still allows a
-verdict.
+verdict. Chosen, not measured; a higher share lets a verdict stand on a recording that may lack what
+bounds the step.
 """
 MOST_BESIDE = 0.1
 """The largest share of a step that may be unclear to the replay: from a tenth on, synchronisations
-are named too.
+are named too (``verdict``). Chosen, not measured.
 """
 SKEW_NS = 2000.0
 """How far the clocks of host and device may differ without a correction: recordings on healthy
@@ -35,15 +37,32 @@ step on an H200.
 _MOST_DRIFT = 1e-3
 """Quartz clocks differ by less than 1e-4; more is no drift of a clock."""
 _SAME_NS = 1e-3
-"""Times that differ by less are the same to the fit of a drifting clock."""
+"""Times that differ by less are the same to the fit of a drifting clock: it ends the search. It is
+far below any time of a recording.
+"""
 _WINDOWS = 200
-"""The clocks are compared in so many parts of the recording."""
+"""A drifting clock is fitted to the tightest bound of each of so many parts of the recording.
+Chosen, not measured.
+"""
 _MANY, _ALONE_NS = 20, 20_000.0
 """A time is a bad record if, of so many, at most one in fifty lies so far from the others; drift
-and jitter do not.
+and jitter do not. Chosen, not measured.
 """
 _COARSE_NS = 500.0
-"""Times that are rounded to more than this cannot tell a kernel of a few µs."""
+"""Times that are rounded to more than this cannot tell a kernel of a few µs. Chosen, not
+measured.
+"""
+_NEARLY_WHOLE = 0.98
+"""The steps are the whole recording if they take this share of it or more."""
+
+
+class _Bound(NamedTuple):
+    """What one call tells of the device's clock. ``at``: when, ns. ``late_ns``: how late the clock
+    is at least (a wait) or at most (a start).
+    """
+
+    at: float
+    late_ns: float
 
 
 @dataclass(frozen=True)
@@ -136,58 +155,63 @@ def clocks_of(
     Work must not begin before its call, nor end after the wait for it; so each gives a bound for
     how late the device's clock is.
     """
-    waits, odd_waits = _without_outliers(waits, 1)
-    starts, odd_starts = _without_outliers(starts, -1)
+    lower, odd_waits = _without_outliers([_Bound(*wait) for wait in waits], 1)
+    upper, odd_starts = _without_outliers([_Bound(*start) for start in starts], -1)
     outliers = odd_waits + odd_starts
-    lowest = max((later for _, later in waits), default=-math.inf)
-    highest = min((later for _, later in starts), default=math.inf)
-    checked = bool(waits)
+    lowest = max((bound.late_ns for bound in lower), default=-math.inf)
+    highest = min((bound.late_ns for bound in upper), default=math.inf)
+    checked = bool(lower)
     if lowest <= SKEW_NS and highest >= -SKEW_NS:
         return Clocks(checked=checked, outliers=outliers)
+
     if lowest <= highest:
+        # One correction satisfies all bounds. It lies inside of them, since a wait returns up to
+        # ``_WAKE_NS`` after its work.
         inside = min((highest - lowest) / 2, _WAKE_NS)
         late = lowest + inside if lowest > SKEW_NS else highest - inside
         return Clocks(late, checked=checked, outliers=outliers)
-    found = _drifting(_extremes(waits, max), _extremes(starts, min), checked)
-    return dataclasses.replace(found, outliers=outliers)
+
+    clocks = _drifting(_extremes(lower, max), _extremes(upper, min), checked)
+    return dataclasses.replace(clocks, outliers=outliers)
 
 
-def _without_outliers(
-    bounds: Sequence[tuple[float, float]], sign: int
-) -> tuple[Sequence[tuple[float, float]], int]:
+def _without_outliers(bounds: Sequence[_Bound], sign: int) -> tuple[Sequence[_Bound], int]:
     """The bounds without a few that contradict equal clocks and all others too; how many these are.
 
     ``sign``: 1 where a larger bound is the tighter one, else -1. One bad record must not move all
     others.
     """
-    ordered = sorted((sign * later for _, later in bounds), reverse=True)
-    most = max(1, int(MOST_LOST * len(ordered)))
-    if len(ordered) < _MANY:
+    if len(bounds) < _MANY:
         return bounds, 0
-    for odd in range(most, 0, -1):
-        alone = ordered[odd - 1] - ordered[odd] > _ALONE_NS
-        if alone and ordered[odd - 1] > SKEW_NS:
-            return [bound for bound in bounds if sign * bound[1] <= ordered[odd]], odd
+    tightest_first = sorted((sign * bound.late_ns for bound in bounds), reverse=True)
+    most_odd = max(1, int(MOST_LOST * len(bounds)))
+    for odd in range(most_odd, 0, -1):
+        last_odd = tightest_first[odd - 1]
+        first_good = tightest_first[odd]
+        stands_apart = last_odd - first_good > _ALONE_NS
+        if stands_apart and last_odd > SKEW_NS:
+            return [bound for bound in bounds if sign * bound.late_ns <= first_good], odd
     return bounds, 0
 
 
-def _extremes(
-    bounds: Sequence[tuple[float, float]], extreme: Callable[..., tuple[float, float]]
-) -> np.ndarray:
-    """The tightest bound of each part of the recording, with its time."""
+def _extremes(bounds: Sequence[_Bound], extreme: Callable[..., _Bound]) -> np.ndarray:
+    """The tightest bound of each part of the recording, in rows of its time and value. ``extreme``:
+    ``max`` or ``min``, which finds the tightest.
+    """
     if not bounds:
         return np.empty((0, 2))
-    first, last = min(bounds)[0], max(bounds)[0]
+    first = min(bounds).at
+    last = max(bounds).at
     length = max(last - first, 1.0) / _WINDOWS
-    parts: dict[int, tuple[float, float]] = {}
-    for at, later in bounds:
-        part = int((at - first) / length)
-        parts[part] = extreme(parts.get(part, (at, later)), (at, later), key=_later)
-    return np.array(sorted(parts.values()))
+    tightest: dict[int, _Bound] = {}
+    for bound in bounds:
+        part = int((bound.at - first) / length)
+        tightest[part] = extreme(tightest.get(part, bound), bound, key=_late_ns)
+    return np.array(sorted(tightest.values()))
 
 
-def _later(bound: tuple[float, float]) -> float:
-    return bound[1]
+def _late_ns(bound: _Bound) -> float:
+    return bound.late_ns
 
 
 def _drifting(lower: np.ndarray, upper: np.ndarray, checked: bool) -> Clocks:
@@ -195,11 +219,12 @@ def _drifting(lower: np.ndarray, upper: np.ndarray, checked: bool) -> Clocks:
     ``_WAKE_NS``.
     """
     times = np.concatenate([lower[:, 0], upper[:, 0]])
-    middle, length = (times.min() + times.max()) / 2, max(np.ptp(times), 1.0)
+    middle = (times.min() + times.max()) / 2
+    length = max(np.ptp(times), 1.0)
     # The line is a + b * x with x from -0.5 to 0.5.
-    bounds = _Bounds(
-        (lower[:, 0] - middle) / length, lower[:, 1], (upper[:, 0] - middle) / length, upper[:, 1]
-    )
+    x_lower = (lower[:, 0] - middle) / length
+    x_upper = (upper[:, 0] - middle) / length
+    bounds = _Bounds(x_lower, lower[:, 1], x_upper, upper[:, 1])
     best = _best_slope(bounds, _MOST_DRIFT * length)
     if best is None or best.crossed > SKEW_NS:
         return Clocks(checked=checked, wrong_ns=float(lower[:, 1].max() - upper[:, 1].min()))
@@ -225,7 +250,7 @@ class _Sloped:
 
     def slope_as(self, other: _Sloped) -> float:
         """The slope at which the bounds that limit this line are crossed as much as those that
-        limit the other.
+        limit the other: where two straight lines, crossed over slope, meet.
         """
         apart = other.crossed - self.crossed + self.change * self.slope - other.change * other.slope
         return apart / (self.change - other.change)
@@ -244,10 +269,14 @@ class _Bounds:
         """The line with this slope that crosses the bounds least: in the middle of the two that
         limit it.
         """
-        above, below = self.lower - slope * self.x_lower, self.upper - slope * self.x_upper
-        first, last = int(above.argmax()), int(below.argmin())
-        late, crossed = (above[first] + below[last]) / 2, (above[first] - below[last]) / 2
-        change = (self.x_upper[last] - self.x_lower[first]) / 2
+        # At each bound: how high a line with this slope must or may be at x = 0.
+        must = self.lower - slope * self.x_lower
+        may = self.upper - slope * self.x_upper
+        highest = int(must.argmax())
+        lowest = int(may.argmin())
+        late = (must[highest] + may[lowest]) / 2
+        crossed = (must[highest] - may[lowest]) / 2
+        change = (self.x_upper[lowest] - self.x_lower[highest]) / 2
         return _Sloped(slope, float(late), float(crossed), float(change))
 
 
@@ -259,7 +288,8 @@ def _best_slope(bounds: _Bounds, most: float) -> _Sloped | None:
     flat = bounds.best(0.0)
     if flat.change == 0:
         return flat
-    lowest = _lowest_between(flat, bounds.best(math.copysign(most, -flat.change)), bounds)
+    steepest = bounds.best(math.copysign(most, -flat.change))
+    lowest = _lowest_between(flat, steepest, bounds)
     if lowest.crossed > -_WAKE_NS:
         return lowest if abs(lowest.slope) < most else None
     while flat.crossed > _SAME_NS - _WAKE_NS:
@@ -278,7 +308,8 @@ def _lowest_between(down: _Sloped, up: _Sloped, bounds: _Bounds) -> _Sloped:
     while down.change * up.change < 0:
         slope = down.slope_as(up)
         between = bounds.best(slope)
-        if between.crossed <= down.crossed + down.change * (slope - down.slope) + _SAME_NS:
+        where_they_meet = down.crossed + down.change * (slope - down.slope)
+        if between.crossed <= where_they_meet + _SAME_NS:
             return between
         if between.change * down.change > 0:
             down = between
@@ -287,141 +318,166 @@ def _lowest_between(down: _Sloped, up: _Sloped, bounds: _Bounds) -> _Sloped:
     return up
 
 
-def why_no_verdict(found: Recording) -> Why:
+def why_no_verdict(recording: Recording) -> Why:
     """Why the recording allows no verdict; '' if it does."""
-    return together(*_reasons(found))
+    return together(*_reasons(recording))
 
 
-def _reasons(found: Recording) -> Iterator[Reason]:
-    yield from _lost(found)
-    yield from _contradictions(found)
-    if found.backwards > MOST_LOST * max(found.events, 1):
-        yield because("many-events-backwards", backwards=found.backwards, events=found.events)
-    if found.unreadable > MOST_LOST * max(found.events, 1):
-        yield because("many-events-unreadable", unreadable=found.unreadable, events=found.events)
-    if found.rounded_ns > _COARSE_NS:
-        yield because("times-rounded", rounded_ns=found.rounded_ns)
+def _reasons(recording: Recording) -> Iterator[Reason]:
+    """Each reason why the recording allows no verdict."""
+    yield from _lost(recording)
+    yield from _contradictions(recording)
+    if recording.backwards > MOST_LOST * max(recording.events, 1):
+        yield because(
+            "many-events-backwards", backwards=recording.backwards, events=recording.events
+        )
+    if recording.unreadable > MOST_LOST * max(recording.events, 1):
+        yield because(
+            "many-events-unreadable", unreadable=recording.unreadable, events=recording.events
+        )
+    if recording.rounded_ns > _COARSE_NS:
+        yield because("times-rounded", rounded_ns=recording.rounded_ns)
 
 
-def _lost(found: Recording) -> Iterator[Reason]:
+def _lost(recording: Recording) -> Iterator[Reason]:
     """What is missing, by the other half of it."""
-    launches = max(found.launches, 1)
-    if found.launches_without_work > MOST_LOST * launches:
-        share = found.launches_without_work / launches
+    launches = max(recording.launches, 1)
+    if recording.launches_without_work > MOST_LOST * launches:
+        share = recording.launches_without_work / launches
         yield because(
             "many-launches-without-work",
-            lost=found.launches_without_work,
+            lost=recording.launches_without_work,
             launches=launches,
             share=share,
         )
-    elif found.lost_ns > MOST_LOST * found.steps_ns:
-        share = found.lost_ns / found.steps_ns
-        yield because("much-work-lost", calls=_calls_without_work(found), share=share)
-    if found.work_without_call_ns > MOST_LOST * found.work_ns:
-        pieces, share = found.work_without_call, found.work_without_call_ns / found.work_ns
-        if found.migrations == pieces:
+    elif recording.lost_ns > MOST_LOST * recording.steps_ns:
+        share = recording.lost_ns / recording.steps_ns
+        yield because("much-work-lost", calls=_calls_without_work(recording), share=share)
+    if recording.work_without_call_ns > MOST_LOST * recording.work_ns:
+        pieces = recording.work_without_call
+        share = recording.work_without_call_ns / recording.work_ns
+        if recording.migrations == pieces:
             yield because("many-migrations-without-call", pieces=pieces, share=share)
         else:
             yield because("much-work-without-call", pieces=pieces, share=share)
-    if found.shared > MOST_LOST * launches:
-        yield because("many-launch-numbers-shared", kernels=found.shared)
+    if recording.shared > MOST_LOST * launches:
+        yield because("many-launch-numbers-shared", kernels=recording.shared)
 
 
-def _calls_without_work(found: Recording) -> Reason:
+def _calls_without_work(recording: Recording) -> Reason:
     """Which calls have no device work in the recording: launches, copies and fills, or both."""
-    launches = max(found.launches, 1)
-    of_launches = because("calls-of-launches", lost=found.launches_without_work, launches=launches)
-    of_copies = because("calls-of-copies", lost=found.copies_without_work, copies=found.copies)
-    if found.launches_without_work and found.copies_without_work:
+    launches = max(recording.launches, 1)
+    of_launches = because(
+        "calls-of-launches", lost=recording.launches_without_work, launches=launches
+    )
+    of_copies = because(
+        "calls-of-copies", lost=recording.copies_without_work, copies=recording.copies
+    )
+    if recording.launches_without_work and recording.copies_without_work:
         return because("calls-of-both", launches=of_launches, copies=of_copies)
-    return of_launches if found.launches_without_work else of_copies
+    return of_launches if recording.launches_without_work else of_copies
 
 
-def _contradictions(found: Recording) -> Iterator[Reason]:
+def _contradictions(recording: Recording) -> Iterator[Reason]:
     """What cannot be true together, if nothing is missing and the clocks are one."""
-    launches = max(found.launches, 1)
-    nodes = found.nodes + found.nodes_missing
-    if found.nodes_missing > MOST_LOST * nodes:
-        yield because("replays-differ", missing=found.nodes_missing, nodes=nodes)
-    if found.unexplained_ns > MOST_LOST * found.steps_ns:
-        share = found.unexplained_ns / found.steps_ns
-        yield because("many-waits-unexplained", waits=found.unexplained_waits, share=share)
-    if found.beside_ns > MOST_BESIDE * found.steps_ns:
-        yield because("threads-side-by-side", share=found.beside_ns / found.steps_ns)
-    if found.clocks.wrong_ns:
-        yield because("clocks-contradict", wrong_ns=found.clocks.wrong_ns)
-    if found.clocks.outliers > MOST_LOST * launches:
-        yield because("many-times-contradict", pieces=found.clocks.outliers, launches=launches)
+    launches = max(recording.launches, 1)
+    nodes = recording.nodes + recording.nodes_missing
+    if recording.nodes_missing > MOST_LOST * nodes:
+        yield because("replays-differ", missing=recording.nodes_missing, nodes=nodes)
+    if recording.unexplained_ns > MOST_LOST * recording.steps_ns:
+        share = recording.unexplained_ns / recording.steps_ns
+        yield because("many-waits-unexplained", waits=recording.unexplained_waits, share=share)
+    if recording.beside_ns > MOST_BESIDE * recording.steps_ns:
+        yield because("threads-side-by-side", share=recording.beside_ns / recording.steps_ns)
+    if recording.clocks.wrong_ns:
+        yield because("clocks-contradict", wrong_ns=recording.clocks.wrong_ns)
+    if recording.clocks.outliers > MOST_LOST * launches:
+        yield because("many-times-contradict", pieces=recording.clocks.outliers, launches=launches)
 
 
-def caveats(found: Recording, shown_ns: float) -> list[Reason]:
+def caveats(recording: Recording, shown_ns: float) -> list[Reason]:
     """What a reader must know before the verdict. ``shown_ns``: how long the steps take
     together.
     """
-    said = []
-    if not found.marked and shown_ns < 0.98 * found.recorded_ns:
-        said.append(
-            because("part-taken-as-one-step", shown_ns=shown_ns, recorded_ns=found.recorded_ns)
+    reasons = []
+    if not recording.marked:
+        reasons.append(_taken_as_one_step(recording, shown_ns))
+    if recording.start_up:
+        reasons.append(
+            because(
+                "start-up-left-out", operation=recording.start_up, took_ns=recording.start_up_ns
+            )
         )
-    elif not found.marked:
-        said.append(because("taken-as-one-step", recorded_ns=found.recorded_ns))
-    if found.start_up:
-        said.append(
-            because("start-up-left-out", operation=found.start_up, took_ns=found.start_up_ns)
-        )
-    if found.steps_without_work:
-        said.append(because("steps-without-work-left-out", steps=found.steps_without_work))
-    if found.profiler_ns > MOST_LOST * found.steps_ns:
-        said.append(because("profiler-holds-up-calls", share=found.profiler_ns / found.steps_ns))
-    late, drift = found.clocks.late_ns, found.clocks.drift
-    if drift:
-        apart = {"apart_ns": abs(late), "side": _side(late), "drift_us": 1e6 * abs(drift)}
-        said.append(because("device-clock-drifts", **apart))
-    elif late:
-        said.append(because("device-clock-apart", apart_ns=abs(late), side=_side(late)))
-    return said
+    if recording.steps_without_work:
+        reasons.append(because("steps-without-work-left-out", steps=recording.steps_without_work))
+    if recording.profiler_ns > MOST_LOST * recording.steps_ns:
+        share = recording.profiler_ns / recording.steps_ns
+        reasons.append(because("profiler-holds-up-calls", share=share))
+    late_ns = recording.clocks.late_ns
+    drift_us = 1e6 * abs(recording.clocks.drift)  # µs for each second
+    apart = {"apart_ns": abs(late_ns), "side": _side(late_ns)}
+    if drift_us:
+        reasons.append(because("device-clock-drifts", **apart, drift_us=drift_us))
+    elif late_ns:
+        reasons.append(because("device-clock-apart", **apart))
+    return reasons
+
+
+def _taken_as_one_step(recording: Recording, shown_ns: float) -> Reason:
+    """That a recording without marks counts as one step: all of it, or its part with device
+    work.
+    """
+    recorded_ns = recording.recorded_ns
+    if shown_ns < _NEARLY_WHOLE * recorded_ns:
+        return because("part-taken-as-one-step", shown_ns=shown_ns, recorded_ns=recorded_ns)
+    return because("taken-as-one-step", recorded_ns=recorded_ns)
 
 
 def _side(late_ns: float) -> str:
     return "late" if late_ns > 0 else "early"
 
 
-def left_out(found: Recording) -> Iterator[Reason]:
+def left_out(recording: Recording) -> Iterator[Reason]:
     """What is left out; nothing where it is so much that the verdict says it."""
-    if why_no_verdict(found):
+    if why_no_verdict(recording):
         return
-    yield from _little_doubts(found)
-    if found.work_without_call:
-        pieces = found.work_without_call
-        share = found.work_without_call_ns / found.work_ns if found.work_ns else 0.0
-        if found.migrations:
+    yield from _little_doubts(recording)
+    if recording.work_without_call:
+        pieces = recording.work_without_call
+        share = recording.work_without_call_ns / recording.work_ns if recording.work_ns else 0.0
+        if recording.migrations:
             yield because(
-                "migrations-left-out", pieces=pieces, share=share, migrations=found.migrations
+                "migrations-left-out", pieces=pieces, share=share, migrations=recording.migrations
             )
         else:
             yield because("work-without-call-left-out", pieces=pieces, share=share)
-    if found.shared:
-        yield because("launch-numbers-shared", kernels=found.shared)
-    if found.earlier:
-        yield because("earlier-work-left-out", pieces=found.earlier)
-    if found.doubled:
-        yield because("doubled-events-left-out", events=found.doubled)
-    if bad := found.backwards + found.unreadable:
-        yield because("bad-events-left-out", events=bad)
+    if recording.shared:
+        yield because("launch-numbers-shared", kernels=recording.shared)
+    if recording.earlier:
+        yield because("earlier-work-left-out", pieces=recording.earlier)
+    if recording.doubled:
+        yield because("doubled-events-left-out", events=recording.doubled)
+    bad_events = recording.backwards + recording.unreadable
+    if bad_events:
+        yield because("bad-events-left-out", events=bad_events)
 
 
-def _little_doubts(found: Recording) -> Iterator[Reason]:
+def _little_doubts(recording: Recording) -> Iterator[Reason]:
     """What is missing or contradicts the rest, and is too little to change a verdict."""
-    if found.launches_without_work:
+    if recording.launches_without_work:
         yield because(
-            "launches-without-work", lost=found.launches_without_work, launches=found.launches
+            "launches-without-work",
+            lost=recording.launches_without_work,
+            launches=recording.launches,
         )
-    if found.copies_without_work:
-        yield because("copies-without-work", lost=found.copies_without_work, copies=found.copies)
-    if found.nodes_missing:
-        yield because("nodes-missing", missing=found.nodes_missing)
-    if found.unexplained_waits:
-        share = found.unexplained_ns / found.steps_ns
-        yield because("waits-unexplained", waits=found.unexplained_waits, share=share)
-    if found.clocks.outliers:
-        yield because("times-contradict", pieces=found.clocks.outliers)
+    if recording.copies_without_work:
+        yield because(
+            "copies-without-work", lost=recording.copies_without_work, copies=recording.copies
+        )
+    if recording.nodes_missing:
+        yield because("nodes-missing", missing=recording.nodes_missing)
+    if recording.unexplained_waits:
+        share = recording.unexplained_ns / recording.steps_ns
+        yield because("waits-unexplained", waits=recording.unexplained_waits, share=share)
+    if recording.clocks.outliers:
+        yield because("times-contradict", pieces=recording.clocks.outliers)

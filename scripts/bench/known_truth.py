@@ -26,7 +26,7 @@ from overhead.blocks.terminal import show
 from overhead.measure.fitting.case_figures import DRIFTS, estimate
 from overhead.measure.fitting.interval import MEAN
 from overhead.measure.fitting.one_process import Process, Series, wall_rows
-from overhead.measure.fitting.quiet_rounds import best_pace, without_slow_rounds
+from overhead.measure.fitting.undisturbed_rounds import best_pace, without_slow_rounds
 from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT, Plan
@@ -69,9 +69,10 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
         chain = (PollingFakeChain if scenario.cost == "polling" else FastFakeChain)(law, clock)
         events: list[Event] = []
         own = _seed(scenario, seed, index)
-        names = {"case": {"target": "", "case": "case", "worker": "", "process": index}}
         rounds = plan.min_rounds, plan.max_rounds
-        settings = Settings(seconds, plan.precision, *rounds, own, frozenset({"case"}), names=names)
+        settings = Settings(
+            seconds, plan.precision, *rounds, own, frozenset({"case"}), process=index
+        )
         measure_cases({"case": chain}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events, index))
@@ -85,7 +86,9 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
     }
     counts = Counter(int(n) for n in wall_rows(processes[0].rounds)[:, 0])
     counted = without_slow_rounds(Series(processes, law.synchronous, False, law.overlap)).processes
-    pace = pace_of(counted) if len(counted) >= MEAN.canary_from and not scenario.two_speeds else 1.0
+    pace = (
+        pace_of(counted) if len(counted) >= MEAN.reference_from and not scenario.two_speeds else 1.0
+    )
     return TruthOutcome(scenario.name, seed, figures, dict(counts), spent / len(processes), pace)
 
 

@@ -19,7 +19,7 @@ from overhead.cli import main
 from overhead.errors import UsageError
 from overhead.loading import files
 from overhead.loading.reduce import load, reduce_journal
-from overhead.measure.fitting.quiet_rounds import QUIET
+from overhead.measure.fitting.undisturbed_rounds import UNDISTURBED
 from overhead.profiles import Plan
 from overhead.results import (
     Case,
@@ -140,7 +140,10 @@ def test_the_rule_of_a_figure_has_the_processor_speed_of_its_processes(tmp_path:
     for line in files.read_journal(journal):
         if isinstance(line, results.RoundEntry):
             canaries.setdefault(line.process, []).append(line.canary[0])
-    usual = np.mean([np.percentile(own, QUIET.best_percentile) for own in canaries.values()]) / 1e3
+    usual = (
+        np.mean([np.percentile(own, UNDISTURBED.best_percentile) for own in canaries.values()])
+        / 1e3
+    )
     for record in reduce_journal(journal).records:
         rule = next(figure.rule for figure in record.figures if figure.name == "complete")
         assert isinstance(rule, Reason)

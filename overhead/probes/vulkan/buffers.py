@@ -5,14 +5,14 @@ values.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from overhead.probes.common.step import RING, WORDS
 from overhead.probes.kernels import lcg
 from overhead.probes.vulkan.adapters import structure
-from overhead.probes.vulkan.gpu import VulkanGpu
+from overhead.probes.vulkan.gpu import VulkanBuffer, VulkanGpu
 
 
 class StepBuffers:
@@ -21,8 +21,14 @@ class StepBuffers:
     """
 
     def __init__(self, gpu: VulkanGpu, set_layout: Any) -> None:
+        """Make the buffers and their descriptor sets, and upload a different seed for each word.
+
+        The host reaches the buffers only through a staging buffer, because they lie in the memory
+        of the device.
+        """
         vk = gpu.vk
-        self._gpu, self._size = gpu, 4 * WORDS
+        self._gpu = gpu
+        self._size = 4 * WORDS  # bytes of one buffer
         self._record = OneTimeCommands(gpu)
         transfer = vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT
         usage = transfer | vk.VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
@@ -30,13 +36,10 @@ class StepBuffers:
         self._staging = gpu.buffer(RING * self._size, transfer, host=True)
         mapped = gpu.ffi.buffer(self._staging.mapped, self._staging.size)
         self._mapped = np.frombuffer(mapped, np.uint32).reshape(RING, WORDS)
-        size = gpu.ffi.new(
-            "VkDescriptorPoolSize *",
-            {"type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "descriptorCount": 2 * RING},
-        )
-        self._pool = gpu.create(
-            "DescriptorPool", maxSets=2 * RING, poolSizeCount=1, pPoolSizes=size
-        )
+        sets = 2 * RING
+        room = {"type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "descriptorCount": sets}
+        size = gpu.ffi.new("VkDescriptorPoolSize *", room)
+        self._pool = gpu.create("DescriptorPool", maxSets=sets, poolSizeCount=1, pPoolSizes=size)
         self.own = self._sets(set_layout, list(range(RING)))
         self.shared = self._sets(set_layout, [0] * RING)
         self._last = lcg.seeds(RING * WORDS).reshape(RING, WORDS)
@@ -51,8 +54,10 @@ class StepBuffers:
             self._gpu.release(buffer)
 
     def _sets(self, layout: Any, buffers: list[int]) -> tuple[Any, ...]:
-        """One new descriptor set for each buffer index."""
-        gpu, ffi, count = self._gpu, self._gpu.ffi, len(buffers)
+        """One new descriptor set for each buffer index. A kernel finds its buffer through a set."""
+        gpu = self._gpu
+        ffi = gpu.ffi
+        count = len(buffers)
         layouts = ffi.new("VkDescriptorSetLayout[]", [layout] * count)
         info = structure(
             "DescriptorSetAllocateInfo",
@@ -62,16 +67,15 @@ class StepBuffers:
         )
         sets = ffi.new("VkDescriptorSet[]", count)
         gpu.device_call("vkAllocateDescriptorSets", info, sets)
-        kind = gpu.vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
-        for each, index in zip(sets, buffers, strict=True):
-            place = {"buffer": self._buffers[index].handle, "range": self._size}
-            buffer = ffi.new("VkDescriptorBufferInfo *", place)
+        for descriptor_set, index in zip(sets, buffers, strict=True):
+            whole_buffer = {"buffer": self._buffers[index].handle, "range": self._size}
+            buffer_info = ffi.new("VkDescriptorBufferInfo *", whole_buffer)
             write = structure(
                 "WriteDescriptorSet",
-                dstSet=each,
+                dstSet=descriptor_set,
                 descriptorCount=1,
-                descriptorType=kind,
-                pBufferInfo=buffer,
+                descriptorType=gpu.vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                pBufferInfo=buffer_info,
             )
             gpu.device_call("vkUpdateDescriptorSets", 1, write, 0, ffi.NULL)
         return tuple(sets)
@@ -83,9 +87,8 @@ class StepBuffers:
         It is correct only if each buffer ran fewer than 2^32 steps since the previous call.
         """
         now = self._download()
-        self._steps += sum(
-            lcg.distance(before, after) for before, after in zip(self._last, now, strict=True)
-        )
+        for before, after in zip(self._last, now, strict=True):
+            self._steps += lcg.distance(before, after)
         self._last = now
         return self._steps
 
@@ -93,17 +96,15 @@ class StepBuffers:
         """Copy one row of ``words`` to each buffer, and wait for the copies."""
         self._mapped[:] = words
         vk = self._gpu.vk
-        into = (
-            vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT,
-        )
+        shader_access = vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT
+        copies = _Access(vk.VK_PIPELINE_STAGE_TRANSFER_BIT, vk.VK_ACCESS_TRANSFER_WRITE_BIT)
+        kernels = _Access(vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, shader_access)
 
         def record(cb: Any) -> None:
             for index, buffer in enumerate(self._buffers):
-                self._copy(cb, self._staging.handle, buffer.handle, index * self._size, 0)
-            self._barrier(
-                cb, (vk.VK_PIPELINE_STAGE_TRANSFER_BIT, vk.VK_ACCESS_TRANSFER_WRITE_BIT), into
-            )
+                row = index * self._size
+                self._copy(cb, self._staging, row, buffer, 0)
+            self._barrier(cb, copies, kernels)
 
         self._record(record)
 
@@ -111,31 +112,53 @@ class StepBuffers:
         """Wait for all work, then return the contents of the buffers, one row per buffer."""
         vk = self._gpu.vk
         transfer = vk.VK_PIPELINE_STAGE_TRANSFER_BIT
+        kernels = _Access(vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, vk.VK_ACCESS_SHADER_WRITE_BIT)
+        copies_read = _Access(transfer, vk.VK_ACCESS_TRANSFER_READ_BIT)
+        copies_write = _Access(transfer, vk.VK_ACCESS_TRANSFER_WRITE_BIT)
+        host = _Access(vk.VK_PIPELINE_STAGE_HOST_BIT, vk.VK_ACCESS_HOST_READ_BIT)
 
         def record(cb: Any) -> None:
-            shader = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, vk.VK_ACCESS_SHADER_WRITE_BIT
-            self._barrier(cb, shader, (transfer, vk.VK_ACCESS_TRANSFER_READ_BIT))
+            self._barrier(cb, kernels, copies_read)
             for index, buffer in enumerate(self._buffers):
-                self._copy(cb, buffer.handle, self._staging.handle, 0, index * self._size)
-            host = vk.VK_PIPELINE_STAGE_HOST_BIT, vk.VK_ACCESS_HOST_READ_BIT
-            self._barrier(cb, (transfer, vk.VK_ACCESS_TRANSFER_WRITE_BIT), host)
+                row = index * self._size
+                self._copy(cb, buffer, 0, self._staging, row)
+            self._barrier(cb, copies_write, host)
 
         self._record(record)
         return self._mapped.copy()
 
-    def _copy(self, cb: Any, source: Any, target: Any, start: int, end: int) -> None:
-        region = self._gpu.ffi.new(
-            "VkBufferCopy *", {"srcOffset": start, "dstOffset": end, "size": self._size}
-        )
-        self._gpu.function("vkCmdCopyBuffer")(cb, source, target, 1, region)
+    def _copy(
+        self,
+        cb: Any,
+        source: VulkanBuffer,
+        source_offset: int,
+        destination: VulkanBuffer,
+        destination_offset: int,
+    ) -> None:
+        """Record a copy of as many bytes as a buffer of the step has. Offsets are in bytes."""
+        place = {
+            "srcOffset": source_offset,
+            "dstOffset": destination_offset,
+            "size": self._size,
+        }
+        region = self._gpu.ffi.new("VkBufferCopy *", place)
+        copy = self._gpu.function("vkCmdCopyBuffer")
+        copy(cb, source.handle, destination.handle, 1, region)
 
-    def _barrier(self, cb: Any, before: tuple[int, int], after: tuple[int, int]) -> None:
+    def _barrier(self, cb: Any, before: _Access, after: _Access) -> None:
+        """Record a barrier: what was accessed ``before`` is complete and seen ``after``."""
         gpu = self._gpu
-        memory = structure("MemoryBarrier", srcAccessMask=before[1], dstAccessMask=after[1])
+        memory = structure("MemoryBarrier", srcAccessMask=before.mask, dstAccessMask=after.mask)
         null = gpu.ffi.NULL
-        gpu.function("vkCmdPipelineBarrier")(
-            cb, before[0], after[0], 0, 1, memory, 0, null, 0, null
-        )
+        barrier = gpu.function("vkCmdPipelineBarrier")
+        barrier(cb, before.stage, after.stage, 0, 1, memory, 0, null, 0, null)
+
+
+class _Access(NamedTuple):
+    """Who accesses memory (a stage of the pipeline), and how: flags of Vulkan."""
+
+    stage: int
+    mask: int
 
 
 class OneTimeCommands:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Column, Drawing, Part, Table, Text, table_of
@@ -27,7 +28,7 @@ from overhead.report.core.machines import Machines
 from overhead.report.core.registry import register_across
 from overhead.results import Value
 from overhead.words.format import MICRO, TIMES, factor_spread, number, positive_spread
-from overhead.words.graph_or_fused import lead, remarks, row_title, time_text, way_title
+from overhead.words.graph_or_fused import lead, remarks, row_title, time_text, variant_title
 from overhead.words.report.graph_or_fused import (
     NO_FUSED,
     NOTHING_BESIDE,
@@ -90,7 +91,8 @@ def _has_gpu_chains(machines: Machines) -> bool:
     own = machines.own
     if all(gpu.software for gpu in own.fingerprint.machine.gpus):
         return False
-    return any(group.arms or group.failed for group in own.once(groups))
+    tried = [group for group in own.once(groups) if group.arms or group.failed]
+    return bool(tried)
 
 
 def _can_be_drawn(row: WorkRow, *, with_graph: bool) -> bool:
@@ -103,58 +105,54 @@ def _can_be_drawn(row: WorkRow, *, with_graph: bool) -> bool:
 
 
 @dataclass(frozen=True)
-class _Cells:
-    """A row of the table: a variant of a work."""
+class _VariantRow:
+    """A row of the table: a variant of a work, and its numbers as text.
 
-    row: WorkRow
-    variant: ChainWay
+    ``relative``: its time over that of the base, such as the CUDA graph; ``= 1`` of the base
+    itself. ``faster_from``: from how many steps on it is faster than the base.
+    """
+
+    work: str
+    variant: Cell
+    time: str
+    relative: str
+    step: str
+    faster_from: str
 
 
 def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
     """The numbers of the picture, and of what is not in it."""
-    cells = []
+    variants = []
     for row in found:
-        cells += [_Cells(row, variant) for variant in row.ways]
-    return table_of("The same numbers", _COLUMNS, cells, folded=folded)
+        variants += [_variant_row(row, variant) for variant in row.ways]
+    return table_of("The same numbers", _COLUMNS, variants, folded=folded)
 
 
-def _work_cell(cells: _Cells) -> str:
-    return row_title(cells.row)
+def _variant_row(row: WorkRow, variant: ChainWay) -> _VariantRow:
+    """A variant of a work with its numbers as text: its time, and how it compares with the base."""
+    is_base = row.base(variant) is variant
+    relative = "= 1" if is_base else factor_spread(row.relative(variant))
+    step_ns = variant.step
+    step = number(step_ns / 1e3) if step_ns is not None else ""
+    steps = row.cheaper_from(variant)
+    faster_from = positive_spread(steps) if steps is not None else ""
+    return _VariantRow(
+        work=row_title(row),
+        variant=Cell(variant_title(variant), variant.stack),
+        time=time_cell(variant),
+        relative=relative,
+        step=step,
+        faster_from=faster_from,
+    )
 
 
-def _variant_cell(cells: _Cells) -> Cell:
-    return Cell(way_title(cells.variant), cells.variant.stack)
-
-
-def _time_cell(cells: _Cells) -> str:
-    return time_cell(cells.variant)
-
-
-def _relative_cell(cells: _Cells) -> str:
-    """The time over that of the base, such as the CUDA graph; ``= 1`` of the base itself."""
-    if cells.row.base(cells.variant) is cells.variant:
-        return "= 1"
-    return factor_spread(cells.row.relative(cells.variant))
-
-
-def _step_cell(cells: _Cells) -> str:
-    step_ns = cells.variant.step
-    return number(step_ns / 1e3) if step_ns is not None else ""
-
-
-def _faster_from_cell(cells: _Cells) -> str:
-    """From how many steps on the variant is faster than its base."""
-    steps = cells.row.cheaper_from(cells.variant)
-    return positive_spread(steps) if steps is not None else ""
-
-
-_COLUMNS: list[Column[_Cells]] = [
-    Column("work", _work_cell),
-    Column("variant", _variant_cell),
-    Column(MICRO, _time_cell, is_number=True),
-    Column("relative", _relative_cell, is_number=True),
-    Column(f"each step, {MICRO}", _step_cell, is_number=True),
-    Column("faster from n steps", _faster_from_cell, is_number=True),
+_COLUMNS: list[Column[_VariantRow]] = [
+    Column("work", attrgetter("work")),
+    Column("variant", attrgetter("variant")),
+    Column(MICRO, attrgetter("time"), is_number=True),
+    Column("relative", attrgetter("relative"), is_number=True),
+    Column(f"each step, {MICRO}", attrgetter("step"), is_number=True),
+    Column("faster from n steps", attrgetter("faster_from"), is_number=True),
 ]
 
 
@@ -177,7 +175,7 @@ def _draw(found: Sequence[WorkRow], title: str, below: str) -> Figure:
     for row in found:
         _draw_title(ax, row, y)
         for i, variant in enumerate(row.ways, 1):
-            labels[y + i] = plain(way_title(variant), 48)
+            labels[y + i] = plain(variant_title(variant), 48)
             times = row.relative(variant)
             if times is not None and variant.cost is not None:
                 relative_times.append(times.value)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from overhead.blocks.parts import Drawing, Table
-from overhead.contention.rows import PeersRow
+from overhead.contention.rows import PeersRow, counts_of
 from overhead.contention.show import finding_sentences
 from overhead.report.core.draw import (
     INK,
@@ -66,7 +66,7 @@ def drawing(way: Way, rows: Sequence[PeersRow], table: Table) -> Drawing | None:
 def _draw(way: Way, rows: Sequence[PeersRow]) -> Figure:
     """Two panels: the cost and the work over the number of peers."""
     figure, (left, right) = new_figure([_PANEL_INCHES], 2, width=WIDE_INCHES, around=0.5)
-    counts = sorted({peers for row in rows for peers in row.values("cost")})
+    counts = counts_of(rows, "cost")
 
     left.set_title(words.cost_title(way))
     _make_logarithmic(left, way)

@@ -431,7 +431,8 @@ def _compiled_twin(record: Contention, others: Sequence[Contention]) -> Contenti
     was not measured.
     """
     case = replace(record.case, caller="native")
-    wanted = _PeersId(f"{record.target.key} {case.key}", record.way, record.peers, record.placement)
+    key = f"{record.target.key} {case.key}"
+    wanted = _PeersId(key, record.way, record.peers, record.placement)
     for other in others:
         if _PeersId(other.key, other.way, other.peers, other.placement) == wanted:
             return other

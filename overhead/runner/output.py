@@ -131,10 +131,10 @@ class Journal:
     def discard(self) -> None:
         """Remove the file, if nobody has put another one in its place, and close it."""
         self.kept = False
-        own = not self._file.closed and _is_at(self._file, self.path)
+        is_ours = not self._file.closed and _is_at(self._file, self.path)
         with contextlib.suppress(OSError):
             self._file.close()  # before the removal: Windows removes no open file
-        if own:
+        if is_ours:
             self.path.unlink(missing_ok=True)
 
     def _raising(self) -> AbstractContextManager[None]:
@@ -243,24 +243,28 @@ def reserve_journals(
     time = datetime.now(UTC).strftime(_TIME)
     if out is None or not per_node:
         return _reserve((out or DEFAULT_FOLDER) / f"{time}.jsonl", sides)
-    node = folder_name(os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0])
-    names = itertools.chain([time], (f"{time}-{number}" for number in itertools.count(2)))
-    while True:
+    host = socket.gethostname().partition(".")[0]
+    folder = out / folder_name(os.environ.get("SLURMD_NODENAME") or host)
+    name = time
+    for number in itertools.count(2):
         with contextlib.suppress(_Exists):  # of another task on this node
-            return _reserve(out / node / f"{next(names)}.jsonl", sides)
+            return _reserve(folder / f"{name}.jsonl", sides)
+        name = f"{time}-{number}"
+    raise AssertionError("the numbers have no end")
 
 
 def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
     """The journal of each side; if one of them cannot be had, none is changed."""
-    with contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as at_error:
         journals = []
         for side in sides:
-            own = path.parent / side / path.name
-            with raising_cannot_write(own.parent):
-                files.make_folder(own.parent)
-            journals.append(Journal(own))
-            stack.callback(journals[-1].close)
-        stack.pop_all()
+            folder = path.parent / side
+            with raising_cannot_write(folder):
+                files.make_folder(folder)
+            journal = Journal(folder / path.name)
+            journals.append(journal)
+            at_error.callback(journal.close)
+        at_error.pop_all()
     return journals
 
 

@@ -74,9 +74,8 @@ class Worker:
         except Unavailable as error:
             found = FoundTargets(reason=error.reason, mend=error.mend)
         except BaseException as error:  # a library that fails to load may raise anything
-            found = FoundTargets(
-                reason=reason_of(error), mend=registry()[self.job.stack].mend, failed=True
-            )
+            mend = registry()[self.job.stack].mend
+            found = FoundTargets(reason=reason_of(error), mend=mend, failed=True)
         self.parent(found)
 
     def open_and_measure(self) -> None:
@@ -136,7 +135,8 @@ class Worker:
         unit has run.
         """
         target = self.by_key[key].target
-        if not self._runs_first() or target.key in self.ran or not isinstance(error, Exception):
+        has_run_before = not self._runs_first() or target.key in self.ran
+        if has_run_before or not isinstance(error, Exception):
             return error
         return cannot_here(error, registry()[target.stack], CANNOT) or error
 
@@ -158,7 +158,8 @@ class Worker:
                 self.ran.add(event.target)
             self.parent.add(event)
             return
-        if not event.case or time.monotonic() - self.paused > LONGEST_SILENCE_S:
+        silent_s = time.monotonic() - self.paused
+        if not event.case or silent_s > LONGEST_SILENCE_S:
             self._pause(event.others)
         self.note_step(event.case, event.what)
 

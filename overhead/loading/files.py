@@ -108,17 +108,18 @@ def read_as_written(path: Path) -> Fingerprint:
             f"downloaded from the browser page; convert it: overhead browser --import {path}", path
         )
     try:
-        found = _fingerprint_decoder.decode(raw)
+        fingerprint = _fingerprint_decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         format = _format_of(raw)
         if format in _ANSWERS:
             raise OtherAnswer(_ANSWERS[format], path, format) from None
         raise BadFile(f"not the file of a run: {_one_line(error)}", path) from None
-    if found.schema_version != SCHEMA_VERSION:
+    if fingerprint.schema_version != SCHEMA_VERSION:
         raise BadFile(
-            f"schema version {found.schema_version}, this program reads {SCHEMA_VERSION}", path
+            f"schema version {fingerprint.schema_version}, this program reads {SCHEMA_VERSION}",
+            path,
         )
-    return found
+    return fingerprint
 
 
 def _format_of(raw: bytes) -> str:

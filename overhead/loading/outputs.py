@@ -68,7 +68,8 @@ def same_file(one: Path, other: Path) -> bool:
     try:
         return os.path.samefile(one, other)
     except OSError:
-        first, second = os.path.realpath(one), os.path.realpath(other)
+        first = os.path.realpath(one)
+        second = os.path.realpath(other)
         if os.path.lexists(one) or os.path.lexists(other):
             return first == second
         return first.casefold() == second.casefold()

@@ -87,6 +87,7 @@ class Value:
         )
 
     def __add__(self, other: Value) -> Value:
+        """The sum. Each end of its interval is the sum of these ends of both."""
         return replace(
             self._with(other),
             value=self.value + other.value,
@@ -96,9 +97,11 @@ class Value:
         )
 
     def __sub__(self, other: Value) -> Value:
+        """The difference, whose interval is as wide as both together."""
         return self + other * -1
 
     def __mul__(self, by: float) -> Value:
+        """The product with a number; a number below zero swaps the ends of the interval."""
         low, high = _product(self.low, by), _product(self.high, by)
         if by < 0:
             low, high = high, low

@@ -166,6 +166,9 @@ def _check_name(path: Path) -> None:
 
 
 def _create(path: Path) -> io.BufferedRandom:
+    """A new file at this path, open for writing and reading. Raises ``UsageError`` if there is one,
+    so that two runs never write to the same file.
+    """
     with raising_cannot_write(path):
         try:
             return open(path, "x+b")

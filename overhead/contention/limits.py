@@ -15,7 +15,12 @@ from overhead.results import Contention, Limit, Reason, Value, Why, because, exa
 
 @dataclass(frozen=True)
 class _LimitRule:
-    """Which figures tell what limits."""
+    """Which figures tell what limits.
+
+    Chosen on simulated peers that share a device, a lock or processors
+    (tests/fakes/shared_device.py): with these values tests/contention/test_figures.py finds the
+    limit of each cause there. Not measured on hardware, where the cause is not known.
+    """
 
     slowdown: float = 1.15
     """A smaller slowdown has no limit to name: a lower value explains noise, a higher one leaves

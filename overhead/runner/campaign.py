@@ -62,7 +62,8 @@ complete.
 """
 _LONG_OPENING_S = 10.0
 """Where opening the cases takes longer, two processes open at a time: one for this replicate, one
-for the next.
+for the next. On a machine with an H100 only torch-compile took longer, 16 s
+(tests/runner/test_whole_run.py); others took at most 7 s.
 """
 
 

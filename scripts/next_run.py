@@ -198,7 +198,8 @@ def table_of(runs: Sequence[ObservedRun]) -> NextRunTable:
     pairs = _figures_of_pairs(runs)
     every = list(itertools.chain.from_iterable(pairs))
     # The range of a pair comes from the other boards alone, as it does for a new run.
-    spreads_without = {boards: spreads(every, boards) for boards in {p[0].boards for p in pairs}}
+    boards_of_pairs = {figures[0].boards for figures in pairs}
+    spreads_without = {boards: spreads(every, boards) for boards in boards_of_pairs}
 
     predictions: dict[str, list[Prediction]] = defaultdict(list)
     inside_of_pairs: list[float] = []

@@ -275,7 +275,8 @@ def verdicts() -> str:
     """The verdicts on some published claims, from the committed fingerprints: a row a source and a
     row a run.
     """
-    judged = {one.claim.id: one for one in judge_runs(run for _, run in _references())}
+    runs = [run for _, run in _references()]
+    judged = {one.claim.id: one for one in judge_runs(runs)}
     rows = []
     for name in _SHOWN_CLAIMS:
         one = judged[name]

@@ -230,8 +230,8 @@ def measure_conditions(
     job = _Job(source, conditions=True, busy_threads=busy_threads)
     answers = child_answers(__name__, job, _decode_conditions, SILENCE_S, doing)
     with contextlib.closing(answers) as said_by_child:
-        found: list[Condition] = next(said_by_child)
-        return found
+        conditions: list[Condition] = next(said_by_child)
+        return conditions
 
 
 def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> StepProfile:
@@ -457,6 +457,10 @@ def _profile(
     return _Measured(profile, returns)
 
 
+def _no_wait() -> None:
+    pass
+
+
 def _why_not_profiled(library: str, device: str) -> Reason:
     """Why only the times of a step are measured."""
     if library == "none":
@@ -482,7 +486,8 @@ class _TorchProfile:
 
     def __post_init__(self) -> None:
         self.on_cuda = bool(self.device) and self.torch.cuda.is_initialized()
-        self.synchronize: Callable[[], object] = lambda: None
+        # Called in timed loops, so a step without a device waits by a function that does nothing.
+        self.synchronize: Callable[[], object] = _no_wait
         if self.on_cuda:
             self.synchronize = self.torch.cuda.synchronize
 

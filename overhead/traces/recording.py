@@ -318,93 +318,103 @@ def _lowest_between(down: _Sloped, up: _Sloped, bounds: _Bounds) -> _Sloped:
     return up
 
 
-def why_no_verdict(found: Recording) -> Why:
+def why_no_verdict(recording: Recording) -> Why:
     """Why the recording allows no verdict; '' if it does."""
-    return together(*_reasons(found))
+    return together(*_reasons(recording))
 
 
-def _reasons(found: Recording) -> Iterator[Reason]:
+def _reasons(recording: Recording) -> Iterator[Reason]:
     """Each reason why the recording allows no verdict."""
-    yield from _lost(found)
-    yield from _contradictions(found)
-    if found.backwards > MOST_LOST * max(found.events, 1):
-        yield because("many-events-backwards", backwards=found.backwards, events=found.events)
-    if found.unreadable > MOST_LOST * max(found.events, 1):
-        yield because("many-events-unreadable", unreadable=found.unreadable, events=found.events)
-    if found.rounded_ns > _COARSE_NS:
-        yield because("times-rounded", rounded_ns=found.rounded_ns)
+    yield from _lost(recording)
+    yield from _contradictions(recording)
+    if recording.backwards > MOST_LOST * max(recording.events, 1):
+        yield because(
+            "many-events-backwards", backwards=recording.backwards, events=recording.events
+        )
+    if recording.unreadable > MOST_LOST * max(recording.events, 1):
+        yield because(
+            "many-events-unreadable", unreadable=recording.unreadable, events=recording.events
+        )
+    if recording.rounded_ns > _COARSE_NS:
+        yield because("times-rounded", rounded_ns=recording.rounded_ns)
 
 
-def _lost(found: Recording) -> Iterator[Reason]:
+def _lost(recording: Recording) -> Iterator[Reason]:
     """What is missing, by the other half of it."""
-    launches = max(found.launches, 1)
-    if found.launches_without_work > MOST_LOST * launches:
-        share = found.launches_without_work / launches
+    launches = max(recording.launches, 1)
+    if recording.launches_without_work > MOST_LOST * launches:
+        share = recording.launches_without_work / launches
         yield because(
             "many-launches-without-work",
-            lost=found.launches_without_work,
+            lost=recording.launches_without_work,
             launches=launches,
             share=share,
         )
-    elif found.lost_ns > MOST_LOST * found.steps_ns:
-        share = found.lost_ns / found.steps_ns
-        yield because("much-work-lost", calls=_calls_without_work(found), share=share)
-    if found.work_without_call_ns > MOST_LOST * found.work_ns:
-        pieces = found.work_without_call
-        share = found.work_without_call_ns / found.work_ns
-        if found.migrations == pieces:
+    elif recording.lost_ns > MOST_LOST * recording.steps_ns:
+        share = recording.lost_ns / recording.steps_ns
+        yield because("much-work-lost", calls=_calls_without_work(recording), share=share)
+    if recording.work_without_call_ns > MOST_LOST * recording.work_ns:
+        pieces = recording.work_without_call
+        share = recording.work_without_call_ns / recording.work_ns
+        if recording.migrations == pieces:
             yield because("many-migrations-without-call", pieces=pieces, share=share)
         else:
             yield because("much-work-without-call", pieces=pieces, share=share)
-    if found.shared > MOST_LOST * launches:
-        yield because("many-launch-numbers-shared", kernels=found.shared)
+    if recording.shared > MOST_LOST * launches:
+        yield because("many-launch-numbers-shared", kernels=recording.shared)
 
 
-def _calls_without_work(found: Recording) -> Reason:
+def _calls_without_work(recording: Recording) -> Reason:
     """Which calls have no device work in the recording: launches, copies and fills, or both."""
-    launches = max(found.launches, 1)
-    of_launches = because("calls-of-launches", lost=found.launches_without_work, launches=launches)
-    of_copies = because("calls-of-copies", lost=found.copies_without_work, copies=found.copies)
-    if found.launches_without_work and found.copies_without_work:
+    launches = max(recording.launches, 1)
+    of_launches = because(
+        "calls-of-launches", lost=recording.launches_without_work, launches=launches
+    )
+    of_copies = because(
+        "calls-of-copies", lost=recording.copies_without_work, copies=recording.copies
+    )
+    if recording.launches_without_work and recording.copies_without_work:
         return because("calls-of-both", launches=of_launches, copies=of_copies)
-    return of_launches if found.launches_without_work else of_copies
+    return of_launches if recording.launches_without_work else of_copies
 
 
-def _contradictions(found: Recording) -> Iterator[Reason]:
+def _contradictions(recording: Recording) -> Iterator[Reason]:
     """What cannot be true together, if nothing is missing and the clocks are one."""
-    launches = max(found.launches, 1)
-    nodes = found.nodes + found.nodes_missing
-    if found.nodes_missing > MOST_LOST * nodes:
-        yield because("replays-differ", missing=found.nodes_missing, nodes=nodes)
-    if found.unexplained_ns > MOST_LOST * found.steps_ns:
-        share = found.unexplained_ns / found.steps_ns
-        yield because("many-waits-unexplained", waits=found.unexplained_waits, share=share)
-    if found.beside_ns > MOST_BESIDE * found.steps_ns:
-        yield because("threads-side-by-side", share=found.beside_ns / found.steps_ns)
-    if found.clocks.wrong_ns:
-        yield because("clocks-contradict", wrong_ns=found.clocks.wrong_ns)
-    if found.clocks.outliers > MOST_LOST * launches:
-        yield because("many-times-contradict", pieces=found.clocks.outliers, launches=launches)
+    launches = max(recording.launches, 1)
+    nodes = recording.nodes + recording.nodes_missing
+    if recording.nodes_missing > MOST_LOST * nodes:
+        yield because("replays-differ", missing=recording.nodes_missing, nodes=nodes)
+    if recording.unexplained_ns > MOST_LOST * recording.steps_ns:
+        share = recording.unexplained_ns / recording.steps_ns
+        yield because("many-waits-unexplained", waits=recording.unexplained_waits, share=share)
+    if recording.beside_ns > MOST_BESIDE * recording.steps_ns:
+        yield because("threads-side-by-side", share=recording.beside_ns / recording.steps_ns)
+    if recording.clocks.wrong_ns:
+        yield because("clocks-contradict", wrong_ns=recording.clocks.wrong_ns)
+    if recording.clocks.outliers > MOST_LOST * launches:
+        yield because("many-times-contradict", pieces=recording.clocks.outliers, launches=launches)
 
 
-def caveats(found: Recording, shown_ns: float) -> list[Reason]:
+def caveats(recording: Recording, shown_ns: float) -> list[Reason]:
     """What a reader must know before the verdict. ``shown_ns``: how long the steps take
     together.
     """
     reasons = []
-    if not found.marked:
-        reasons.append(_taken_as_one_step(found, shown_ns))
-    if found.start_up:
+    if not recording.marked:
+        reasons.append(_taken_as_one_step(recording, shown_ns))
+    if recording.start_up:
         reasons.append(
-            because("start-up-left-out", operation=found.start_up, took_ns=found.start_up_ns)
+            because(
+                "start-up-left-out", operation=recording.start_up, took_ns=recording.start_up_ns
+            )
         )
-    if found.steps_without_work:
-        reasons.append(because("steps-without-work-left-out", steps=found.steps_without_work))
-    if found.profiler_ns > MOST_LOST * found.steps_ns:
-        share = found.profiler_ns / found.steps_ns
+    if recording.steps_without_work:
+        reasons.append(because("steps-without-work-left-out", steps=recording.steps_without_work))
+    if recording.profiler_ns > MOST_LOST * recording.steps_ns:
+        share = recording.profiler_ns / recording.steps_ns
         reasons.append(because("profiler-holds-up-calls", share=share))
-    late_ns = found.clocks.late_ns
-    drift_us = 1e6 * abs(found.clocks.drift)  # µs for each second
+    late_ns = recording.clocks.late_ns
+    drift_us = 1e6 * abs(recording.clocks.drift)  # µs for each second
     apart = {"apart_ns": abs(late_ns), "side": _side(late_ns)}
     if drift_us:
         reasons.append(because("device-clock-drifts", **apart, drift_us=drift_us))
@@ -413,11 +423,11 @@ def caveats(found: Recording, shown_ns: float) -> list[Reason]:
     return reasons
 
 
-def _taken_as_one_step(found: Recording, shown_ns: float) -> Reason:
+def _taken_as_one_step(recording: Recording, shown_ns: float) -> Reason:
     """That a recording without marks counts as one step: all of it, or its part with device
     work.
     """
-    recorded_ns = found.recorded_ns
+    recorded_ns = recording.recorded_ns
     if shown_ns < _NEARLY_WHOLE * recorded_ns:
         return because("part-taken-as-one-step", shown_ns=shown_ns, recorded_ns=recorded_ns)
     return because("taken-as-one-step", recorded_ns=recorded_ns)
@@ -427,43 +437,47 @@ def _side(late_ns: float) -> str:
     return "late" if late_ns > 0 else "early"
 
 
-def left_out(found: Recording) -> Iterator[Reason]:
+def left_out(recording: Recording) -> Iterator[Reason]:
     """What is left out; nothing where it is so much that the verdict says it."""
-    if why_no_verdict(found):
+    if why_no_verdict(recording):
         return
-    yield from _little_doubts(found)
-    if found.work_without_call:
-        pieces = found.work_without_call
-        share = found.work_without_call_ns / found.work_ns if found.work_ns else 0.0
-        if found.migrations:
+    yield from _little_doubts(recording)
+    if recording.work_without_call:
+        pieces = recording.work_without_call
+        share = recording.work_without_call_ns / recording.work_ns if recording.work_ns else 0.0
+        if recording.migrations:
             yield because(
-                "migrations-left-out", pieces=pieces, share=share, migrations=found.migrations
+                "migrations-left-out", pieces=pieces, share=share, migrations=recording.migrations
             )
         else:
             yield because("work-without-call-left-out", pieces=pieces, share=share)
-    if found.shared:
-        yield because("launch-numbers-shared", kernels=found.shared)
-    if found.earlier:
-        yield because("earlier-work-left-out", pieces=found.earlier)
-    if found.doubled:
-        yield because("doubled-events-left-out", events=found.doubled)
-    bad_events = found.backwards + found.unreadable
+    if recording.shared:
+        yield because("launch-numbers-shared", kernels=recording.shared)
+    if recording.earlier:
+        yield because("earlier-work-left-out", pieces=recording.earlier)
+    if recording.doubled:
+        yield because("doubled-events-left-out", events=recording.doubled)
+    bad_events = recording.backwards + recording.unreadable
     if bad_events:
         yield because("bad-events-left-out", events=bad_events)
 
 
-def _little_doubts(found: Recording) -> Iterator[Reason]:
+def _little_doubts(recording: Recording) -> Iterator[Reason]:
     """What is missing or contradicts the rest, and is too little to change a verdict."""
-    if found.launches_without_work:
+    if recording.launches_without_work:
         yield because(
-            "launches-without-work", lost=found.launches_without_work, launches=found.launches
+            "launches-without-work",
+            lost=recording.launches_without_work,
+            launches=recording.launches,
         )
-    if found.copies_without_work:
-        yield because("copies-without-work", lost=found.copies_without_work, copies=found.copies)
-    if found.nodes_missing:
-        yield because("nodes-missing", missing=found.nodes_missing)
-    if found.unexplained_waits:
-        share = found.unexplained_ns / found.steps_ns
-        yield because("waits-unexplained", waits=found.unexplained_waits, share=share)
-    if found.clocks.outliers:
-        yield because("times-contradict", pieces=found.clocks.outliers)
+    if recording.copies_without_work:
+        yield because(
+            "copies-without-work", lost=recording.copies_without_work, copies=recording.copies
+        )
+    if recording.nodes_missing:
+        yield because("nodes-missing", missing=recording.nodes_missing)
+    if recording.unexplained_waits:
+        share = recording.unexplained_ns / recording.steps_ns
+        yield because("waits-unexplained", waits=recording.unexplained_waits, share=share)
+    if recording.clocks.outliers:
+        yield because("times-contradict", pieces=recording.clocks.outliers)

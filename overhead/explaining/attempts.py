@@ -46,6 +46,9 @@ _MOST_NAMED = 3
 """Values that change on the host, which a refusal names."""
 _WARM_STEPS = 3
 _COMPARED_STEPS = 3
+"""Three steps run first, and the results of the next three are compared. Chosen, not measured;
+docs/explain.md tells which small changes of a step that does not find.
+"""
 _SOON_STEPS = 50
 """After so many more steps the results are compared again: an alternative may work at first and
 then stop. Chosen, not measured; an alternative that stops later is found after ``later_s``.

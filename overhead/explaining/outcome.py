@@ -213,7 +213,9 @@ def vary_values(root: Any, *, middle: bool) -> int:
 
 
 def _vary_array(array: Any, *, middle: bool) -> bool:
-    """Change an array, or its middle along the first axis; whether that was possible."""
+    """Change an array, or its middle along the first axis; whether that was possible. ``middle``:
+    the first and the last quarter keep their values.
+    """
     if not math.prod(array.shape):
         return False
     part = array

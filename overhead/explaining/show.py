@@ -45,7 +45,7 @@ from overhead.words.reasons import sentence
 
 _MOST_ROWS = 5
 _MOST_TEXT = 60
-"""The longest text of a cell with a name of the program: no terminal is wide enough for more."""
+"""Longer names of the program are cut in a cell. Chosen, not measured."""
 
 
 class _CountNames(NamedTuple):

@@ -36,8 +36,8 @@ the second one they count for nothing. Chosen, not measured; between the two a s
 _LITTLE = 0.1
 """A share of the host's work, or a gain, below this is too little to name. Chosen, not measured."""
 _EQUAL = 1.15
-"""Host and device bound a step together up to this factor between their times. It is 1 + WITHIN:
-a replay may be that far off, so it cannot order times that lie closer.
+"""Host and device bound a step together up to this factor between their times. Chosen, not
+measured: as wide as ``WITHIN``, the error that the check of a replay allows.
 """
 _BLOCKING = 0.9
 """If a step takes at least this share of its time until it returns, it returns only when its work

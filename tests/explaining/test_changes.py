@@ -10,7 +10,7 @@ from overhead.errors import UsageError
 from overhead.explaining.alternatives import ALTERNATIVES, PINNED
 from overhead.explaining.attempts import Attempt, AttemptJob
 from overhead.explaining.changes import AGAINST, Changes
-from overhead.explaining.outcome import StepOutcome, result_values
+from overhead.explaining.outcome import NotCompared, StepOutcome, result_values
 from overhead.results import because, codes_of
 from overhead.runner.progress import Listener
 from overhead.timing.call_spec import FoundCall
@@ -117,7 +117,7 @@ def test_a_step_with_other_results_in_each_process_gets_alternatives_without_com
 
 
 def test_an_alternative_names_the_parts_of_the_state_that_were_not_compared() -> None:
-    left_out = {"model.cache": (7, because("part-too-large"))}
+    left_out: NotCompared = {"model.cache": (7, because("part-too-large"))}
     made = Attempt(StepOutcome(outcome(1.0).results, [], left_out))
     found = one({"CUDA graph": made}, "CUDA graph", times_of(10e6, 2e6))
     assert (found.status, found.same_results) == ("ok", True)
